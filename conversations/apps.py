@@ -1,0 +1,9 @@
+"""Django's entry for `conversations`."""
+
+from django.apps import AppConfig
+
+
+class ConversationsConfig(AppConfig):
+    """Name the app."""
+
+    name = "conversations"

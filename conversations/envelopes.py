@@ -1,0 +1,177 @@
+"""Read what came over a bus or a door: leniently, the body kept as the text that came (design 3.1). No Django.
+
+`read` answers a `Said`: the fields the record looks at. Every other field stays in the body, unread.
+"""
+
+import json
+import math
+import re
+from typing import Annotated, Any
+
+import msgspec
+
+from conversations.errors import Invalid, TooLarge
+
+MAX_BYTES = 1 << 20  # of one payload
+MAX_DEPTH = 100
+MAX_KEY = 200  # characters of a conversation's id
+POSTED = ("chat", "control", "signal", "dlq")  # topics whose messages are kept as posts
+NAMELESS = ("signal", "control")  # topics that need not name a conversation
+TOPICS = ("stream", *POSTED)
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+_OPENING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+class Metadata(msgspec.Struct):
+    """What the record reads of an envelope's metadata."""
+
+    output_id: str | None = None
+    hop: Int32 | None = None
+
+
+class Said(msgspec.Struct, kw_only=True):
+    """What the record reads of a payload. Texts are fit for a column (no NUL, no lone surrogate)."""
+
+    event: str | None = None
+    type: str | None = None
+    id: str | None = None
+    conversation_id: str | None = None
+    sender: str | None = None
+    recipient: str | None = None
+    content: str | None = None
+    text: str | None = None
+    agent: str | None = None
+    role: str | None = None
+    index: Int32 | None = None
+    # tool steps
+    name: str | None = None
+    args: msgspec.Raw | None = None
+    args_raw: str | None = None
+    result_summary: msgspec.Raw | None = None
+    output: msgspec.Raw | None = None
+    status: str | None = None
+    error: msgspec.Raw | None = None
+    duration_ms: Milliseconds | None = None
+    tool_call_id: str | None = None
+    namespace: str | None = None
+    lookup_key: str | None = None
+    origin: str | None = None
+    schema: str | None = None
+    replay_of: str | None = None
+    # ours
+    run_id: str | None = None
+    turn: Int32 | None = None
+    tool_call: str | None = None
+    title: str | None = None
+    handler: str | None = None
+    created_at: str | None = None
+    metadata: Metadata | None = None
+
+    @property
+    def kind(self) -> str:
+        """The event's kind: a stream event's `event`, else an envelope's `type`, else `unknown`."""
+        return (self.event or self.type or "unknown")[:64]
+
+    @property
+    def speaker(self) -> str:
+        """Who said it, as far as the payload tells: agents as `agent:NAME`."""
+        if self.sender:
+            return self.sender[:MAX_KEY]
+        return f"agent:{self.agent}"[:MAX_KEY] if self.agent else ""
+
+    @property
+    def words(self) -> str:
+        """What was said, for a line in a list."""
+        return (self.content if self.content is not None else self.text) or ""
+
+
+_strict = msgspec.json.Decoder(Said)
+_TEXTS = [f.name for f in msgspec.structs.fields(Said) if str in getattr(f.type, "__args__", ()) or f.type is str]
+_RAWS = ("args", "result_summary", "output", "error")
+_INTEGERS = ("index", "turn")
+
+
+def read(payload: bytes) -> Said:
+    """Read one JSON object. Raises `Invalid` when it is none, `TooLarge` over 1 MiB or 100 levels."""
+    if len(payload) > MAX_BYTES:
+        raise TooLarge(f"a payload has at most {MAX_BYTES:,} bytes; got {len(payload):,}", field="payload")
+    check_depth(payload)
+    try:
+        said = _strict.decode(payload)
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return _read_anyhow(payload)
+    if b"\\u0000" in payload:
+        for name in _TEXTS:
+            if (value := getattr(said, name)) is not None:
+                setattr(said, name, fit(value))
+    return said
+
+
+def check_depth(payload: bytes) -> None:
+    """Refuse JSON nested deeper than 100 levels, without decoding it."""
+    if payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in _OPENING.finditer(payload):
+        mark = match.group()
+        if mark in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise TooLarge(f"a payload is nested at most {MAX_DEPTH} levels deep", field="payload")
+        elif mark in b"]}":
+            depth -= 1
+
+
+def fit(text: str) -> str:
+    """Replace what a column cannot hold (NUL, lone surrogates) by U+FFFD."""
+    return _UNFIT.sub("\ufffd", text)
+
+
+def is_posted(topic: str) -> bool:
+    """Tell whether messages on this topic are kept as posts."""
+    return topic.partition(":")[0] in POSTED
+
+
+def check_topic(topic: str) -> None:
+    """Raise `Invalid` unless it is `prefix:suffix` with a prefix we know and a suffix of 1 to 200 characters."""
+    prefix, mark, suffix = topic.partition(":")
+    if prefix not in TOPICS or not mark or not suffix.strip() or len(suffix) > MAX_KEY or fit(suffix) != suffix:
+        names = ", ".join(f"{p}:…" for p in TOPICS)
+        raise Invalid(f"expected a topic of {names} with 1 to {MAX_KEY} characters after it; got {topic[:80]!r}", field="topic")
+
+
+def conversation_of(topic: str, said: Said) -> str | None:
+    """File by the payload, else by a `stream:` topic, else nowhere (None). Raises `Invalid` for an unfit id."""
+    prefix, _, suffix = topic.partition(":")
+    key = said.conversation_id or (suffix if prefix == "stream" else None)
+    if key is not None and not 1 <= len(key) <= MAX_KEY:
+        raise Invalid(f"expected 1 to {MAX_KEY} characters; got {len(key)}", field="payload.conversation_id")
+    return key
+
+
+def _read_anyhow(payload: bytes) -> Said:
+    """Read a payload whose fields are not of the types we expect: keep what fits, leave the rest in the body."""
+    try:
+        value: Any = json.loads(payload, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"expected a JSON object: {error}", field="payload") from None
+    if not isinstance(value, dict):
+        raise Invalid(f"expected a JSON object, got {type(value).__name__}", field="payload")
+    found: dict[str, Any] = {n: fit(value[n]) for n in _TEXTS if isinstance(value.get(n), str)}
+    found |= {n: value[n] for n in _INTEGERS if type(value.get(n)) is int and abs(value[n]) < 1 << 31}
+    found |= {n: msgspec.Raw(json.dumps(value[n]).encode()) for n in _RAWS if value.get(n) is not None}
+    duration = value.get("duration_ms")
+    if type(duration) in (int, float) and math.isfinite(duration) and 0 <= duration <= 1e12:
+        found["duration_ms"] = float(duration)
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("output_id"), str):
+        found["metadata"] = Metadata(output_id=fit(metadata["output_id"]))
+    return Said(**found)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,84 @@
+"""The errors of the record, one tree. The door, the view, the socket and the command each answer them in their own words.
+
+SwitchboardError            code, message, field?
+├── Invalid                 the input is wrong: where, what was expected (400; 422 for a form)
+├── TooLarge                over a limit of design 3.1 (413)
+├── NotSignedIn             nobody is there (401)
+├── NotAllowed              the principal may not (403)
+├── NotFound                no such thing (404)
+├── Conflict                somebody or something was first (409)
+│   └── IdReused            the same id with another payload
+├── Busy                    the queue is full: slow down and send again (429)
+└── Unavailable             cannot be done now (503)
+"""
+
+
+class SwitchboardError(Exception):
+    """Base of all: `code` for programs, `message` for people, `field` where one field is at fault."""
+
+    status = 500
+    code = "error"
+
+    def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.field = message, field
+        self.code = code or self.code
+
+    def as_dict(self) -> dict[str, str]:
+        """Answer the body of design 3.6: `{"code", "message", "field"?}`."""
+        body = {"code": self.code, "message": self.message}
+        return body | {"field": self.field} if self.field else body
+
+
+class Invalid(SwitchboardError):
+    """Wrong input: says where and what was expected."""
+
+    status, code = 400, "invalid"
+
+
+class TooLarge(SwitchboardError):
+    """More than a limit of design 3.1 allows."""
+
+    status, code = 413, "too_large"
+
+
+class NotSignedIn(SwitchboardError):
+    """No session and no token."""
+
+    status, code = 401, "not_signed_in"
+
+
+class NotAllowed(SwitchboardError):
+    """Signed in, without the right."""
+
+    status, code = 403, "not_allowed"
+
+
+class NotFound(SwitchboardError):
+    """No such thing, or not for this principal."""
+
+    status, code = 404, "not_found"
+
+
+class Conflict(SwitchboardError):
+    """Somebody or something was first."""
+
+    status, code = 409, "conflict"
+
+
+class IdReused(Conflict):
+    """An id came again with another payload (design 3.6)."""
+
+    code = "id_reused"
+
+
+class Busy(SwitchboardError):
+    """The write queue is full."""
+
+    status, code = 429, "busy"
+
+
+class Unavailable(SwitchboardError):
+    """Cannot be done now."""
+
+    status, code = 503, "unavailable"

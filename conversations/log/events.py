@@ -1,0 +1,85 @@
+"""What goes into the log and what comes out of it."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from conversations import principals
+from conversations.envelopes import Said, conversation_of, fit, is_posted
+from conversations.principals import Principal
+
+
+class NewEvent(NamedTuple):
+    """One event to store. Made by `of_payload` or `of_ours`, so that its facts agree with its body."""
+
+    conversation: str | None  # the key; None for a topic that names no conversation (a post only)
+    kind: str
+    body: str  # JSON, the text that came
+    principal: str
+    said: Said
+    event_id: str | None = None
+    run: str | None = None
+    turn: int | None = None
+    topic: str = ""  # the bus topic, when it came over one
+    bus_id: str | None = None
+
+
+class Stored(NamedTuple):
+    """One event of the history. `at` is the commit time in µs UTC."""
+
+    conversation: str
+    seq: int
+    kind: str
+    at: int
+    principal: str
+    run: str | None
+    turn: int | None
+    event_id: str | None
+    body: str
+    is_new: bool = True  # False: this id was stored before, and this is where
+
+
+class Call(NamedTuple):
+    """A tool call as its events tell it: what a block is drawn from. One of the two steps may be the other one's too."""
+
+    id: str
+    status: str  # design 3.6: called, waiting, approved, executing, done, failed, timeout, rejected, blocked, unknown
+    nth: int
+    started_at: int  # µs UTC
+    duration_ms: float | None
+    called: Stored
+    finished: Stored | None
+
+
+def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal: Principal) -> NewEvent:
+    """Make an event of a bus message. Its id is the payload's, else the bus message's; a token's is the bus message's.
+
+    Raises `Invalid` when the conversation's id is unfit.
+    """
+    kind = fit(said.kind)
+    event_id = bus_id if kind == "token" else (said.id or bus_id)
+    ours = principal.is_ours
+    return NewEvent(
+        conversation=conversation_of(topic, said),
+        kind=kind,
+        body=body,
+        principal=str(principal),
+        said=said,
+        event_id=event_id[:200] if event_id else None,
+        run=said.run_id[:64] if ours and said.run_id else None,
+        turn=said.turn if ours else None,
+        topic=topic if is_posted(topic) else "",
+        bus_id=bus_id,
+    )
+
+
+def of_ours(conversation: str, payload: dict[str, object], principal: Principal, *, topic: str = "") -> NewEvent:
+    """Make an event of our own writing: `payload` is encoded compactly, its conversation is set."""
+    body = msgspec.json.encode({**payload, "conversation_id": conversation})
+    said = msgspec.json.decode(body, type=Said)
+    return of_payload(topic or f"stream:{conversation}", said.id, body.decode(), said, principal)
+
+
+def is_ours(stored: Stored) -> bool:
+    """Tell whether this event may change state (law I)."""
+    return principals.is_ours(stored.principal)

@@ -1,0 +1,64 @@
+"""`writing()`: the one way to open a write transaction (design, section 6)."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+
+class Turn:
+    """A lock that serves first come, first served. SQLite's own busy handler sleeps up to 100 ms between tries and
+    starves an action for seconds beside a hot writer; with this one an action waits for one batch at most."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        with self._guard:
+            if not self._is_taken:
+                self._is_taken = True
+                return
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        mine.acquire()  # handed over by __exit__
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_taken = False
+
+
+_turn = Turn()
+_held = threading.local()
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Hold the process's turn and one transaction. Inside another `writing()` of the same thread it joins that one."""
+    if getattr(_held, "depth", 0) or connection.vendor != "sqlite":
+        with _deeper(), transaction.atomic():
+            yield
+        return
+    with _turn, _deeper(), transaction.atomic():
+        yield
+
+
+def is_writing() -> bool:
+    """Tell whether this thread is inside `writing()`."""
+    return getattr(_held, "depth", 0) > 0
+
+
+@contextmanager
+def _deeper() -> Iterator[None]:
+    _held.depth = getattr(_held, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _held.depth -= 1

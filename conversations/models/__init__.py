@@ -1,0 +1,25 @@
+"""The tables (design, section 5), one module a noun."""
+
+from conversations.models.audit import AuditEntry, AuditHead
+from conversations.models.conversation import Conversation, Participant, ReadMarker
+from conversations.models.event import Event
+from conversations.models.meta import Meta
+from conversations.models.people import Role, SignInLink, Token, User
+from conversations.models.post import Post
+from conversations.models.tool_call import ToolCall
+
+__all__ = [
+    "AuditEntry",
+    "AuditHead",
+    "Conversation",
+    "Event",
+    "Meta",
+    "Participant",
+    "Post",
+    "ReadMarker",
+    "Role",
+    "SignInLink",
+    "ToolCall",
+    "Token",
+    "User",
+]

@@ -1,0 +1,29 @@
+"""The audit chain: who did what to what, when, why, with what outcome."""
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """One link. `hash` covers every other column and the hash before (design, section 5). Never updated or deleted."""
+
+    seq = models.BigIntegerField(primary_key=True)
+    at = models.BigIntegerField(help_text="µs UTC")
+    principal = models.CharField(max_length=160)
+    acting_as = models.CharField(max_length=200, default="")
+    verb = models.CharField(max_length=60)
+    target = models.CharField(max_length=300)
+    before = models.CharField(max_length=64, default="", help_text="SHA-256 of the state before, or empty")
+    after = models.CharField(max_length=64, default="", help_text="SHA-256 of the state after, or empty")
+    reason = models.TextField(default="")
+    outcome = models.CharField(max_length=10, help_text="done or refused")
+    correlation = models.TextField(default="", help_text="JSON: request, address, conversation, run, call")
+    prev_hash = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64)
+
+
+class AuditHead(models.Model):
+    """The one row that says where the chain ends; locked last (law B)."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    seq = models.BigIntegerField(default=0)
+    hash = models.CharField(max_length=64, default="")

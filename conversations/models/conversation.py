@@ -1,0 +1,81 @@
+"""A conversation, who takes part in it, and how far each person has read it."""
+
+from django.db import models
+from django.db.models import F, Q
+
+from conversations.models.people import User
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    """Conversations by the questions that pages ask."""
+
+    def visible(self) -> "ConversationQuerySet":
+        """Leave out what an import is still staging."""
+        return self.filter(is_staged=False)
+
+    def newest_first(self) -> "ConversationQuerySet":
+        """Order as the list shows them: by the partial index, ties by id."""
+        return self.order_by("-last_at", "-id")
+
+
+class Conversation(models.Model):
+    """A gapless history under a text id. Counters and captions are a fold of its events (law I)."""
+
+    key = models.CharField(max_length=200, unique=True)
+    title = models.CharField(max_length=200, default="")
+    state = models.CharField(max_length=10, default="open")
+    owner = models.CharField(max_length=160, default="")
+    handler = models.CharField(max_length=200, default="")
+    is_demo = models.BooleanField(default=False)
+    is_staged = models.BooleanField(default=False)
+    head_seq = models.BigIntegerField(default=0)
+    head_hash = models.CharField(max_length=64, default="")
+    indexed_seq = models.BigIntegerField(default=0)
+    last_at = models.BigIntegerField(default=0, help_text="µs UTC, commit time of the last event")
+    last_sender = models.CharField(max_length=200, default="")
+    last_line = models.CharField(max_length=200, default="")
+    messages = models.BigIntegerField(default=0)
+    tool_calls = models.BigIntegerField(default=0)
+    errors = models.BigIntegerField(default=0)
+    repeatable = models.CharField(
+        max_length=64, default="", help_text="SHA-256 of the output that is the last event: what an envelope may repeat"
+    )
+    parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
+    forked_at = models.BigIntegerField(null=True)
+
+    objects = ConversationQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(F("last_at").desc(), F("id").desc(), name="conversation_newest", condition=Q(is_staged=False)),
+            models.Index(fields=["id"], name="conversation_unindexed", condition=Q(indexed_seq__lt=F("head_seq"))),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.key
+
+
+class Participant(models.Model):
+    """A name that spoke or was spoken to in a conversation."""
+
+    pk = models.CompositePrimaryKey("conversation_id", "name")
+    conversation = models.ForeignKey(
+        Conversation, models.CASCADE, db_index=False, db_constraint=False, related_name="participants"
+    )
+    name = models.CharField(max_length=200)
+    kind = models.CharField(max_length=10, help_text="agent, person or system")
+
+    class Meta:
+        indexes = [models.Index(fields=["name", "conversation"], name="participant_by_name")]
+
+
+class ReadMarker(models.Model):
+    """How far one person has read one conversation. Not a fold of events."""
+
+    pk = models.CompositePrimaryKey("user_id", "conversation_id")
+    user = models.ForeignKey(User, models.CASCADE, db_index=False)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, db_constraint=False)
+    last_seq = models.BigIntegerField(default=0)
+    messages_seen = models.BigIntegerField(default=0)
+    seen_at = models.DateTimeField(auto_now=True)
+    typing_until = models.DateTimeField(null=True)

@@ -1,0 +1,89 @@
+"""People, their roles, their sign-in links, and bearer tokens."""
+
+import secrets
+from datetime import datetime
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+ROLES = ("viewer", "operator", "approver", "auditor", "admin")
+
+
+def _new_salt() -> str:
+    return secrets.token_hex(8)
+
+
+class UserManager(BaseUserManager["User"]):
+    """Looks people up by name."""
+
+    def create(self, **fields: object) -> "User":
+        """Make a person; without a password only a sign-in link lets them in."""
+        password = fields.pop("password", None)
+        user = self.model(**fields)
+        user.set_password(password) if isinstance(password, str) else user.set_unusable_password()
+        user.save(using=self._db)
+        return user
+
+
+class User(AbstractBaseUser):
+    """A person who may sign in. `session_salt` changes to sign out everywhere."""
+
+    username = models.CharField(max_length=150, unique=True)
+    is_active = models.BooleanField(default=True)
+    session_salt = models.CharField(max_length=16, default=_new_salt)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = UserManager()
+    USERNAME_FIELD = "username"
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        value = f"{self.password}\0{self.session_salt}"
+        return salted_hmac("conversations.User.session", value, secret=secret, algorithm="sha256").hexdigest()
+
+    @property
+    def role_names(self) -> frozenset[str]:
+        """The roles held, one query the first time."""
+        if not hasattr(self, "_role_names"):
+            self._role_names = frozenset(self.roles.values_list("name", flat=True))
+        return self._role_names
+
+    def __str__(self) -> str:
+        return self.username
+
+
+class Role(models.Model):
+    """One role of one person (design 3.7); a person may hold several."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="roles", db_index=False)
+    name = models.CharField(max_length=10, choices=[(role, role) for role in ROLES])
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="role_once")]
+
+
+class SignInLink(models.Model):
+    """A link that signs one person in, once. Only the digest of its secret is kept."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="links")
+    digest = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    def is_good(self, now: datetime | None = None) -> bool:
+        """Tell whether it may still be used."""
+        return self.used_at is None and self.expires_at > (now or timezone.now())
+
+
+class Token(models.Model):
+    """A bearer token, hashed at rest. `agent` is set for a token that speaks for one agent."""
+
+    name = models.CharField(max_length=150, unique=True)
+    role = models.CharField(max_length=10)
+    agent = models.CharField(max_length=200, default="")
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.CharField(max_length=160)
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)

@@ -1,0 +1,1 @@
+"""Headers on every answer."""

@@ -1,0 +1,124 @@
+"""Django's settings, made from `config`. SQLite is tuned as measured (design, section 6)."""
+
+from pathlib import Path
+
+from dashboard import config as _config
+
+CONFIG = _config.load()
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE_DATA = ROOT if (ROOT / "templates").is_dir() else Path(__file__).resolve().parent
+
+SECRET_KEY = _config.secret_key(CONFIG)
+DEBUG = False
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"] + [
+    origin.split("://", 1)[1].rsplit(":", 1)[0] for origin in CONFIG.allowed_origins
+]
+CSRF_TRUSTED_ORIGINS = CONFIG.allowed_origins
+DATA_DIR = CONFIG.data_dir
+SAMPLES_DIR = CONFIG.samples_dir
+
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "channels",
+    "axes",
+    "conversations",
+    "agents_app",
+    "dashboard",
+]
+
+MIDDLEWARE = [
+    "dashboard.middleware.headers",
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+]
+
+ROOT_URLCONF = "dashboard.urls"
+ASGI_APPLICATION = "dashboard.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [PACKAGE_DATA / "templates"],
+        "OPTIONS": {"environment": "conversations.fragments.environment.make", "trim_blocks": True, "lstrip_blocks": True},
+    }
+]
+
+# One file, WAL, every commit on disk. Checkpoints belong to the writer thread alone: SQLite before 3.51.3 has a
+# WAL-reset bug that needs two checkpointers.
+PRAGMAS = {
+    "journal_mode": "WAL",
+    "synchronous": "FULL",
+    "wal_autocheckpoint": "0",
+    "secure_delete": "ON",
+    "mmap_size": "0",
+    "cache_size": "-65536",
+}
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": DATA_DIR / "switchboard.sqlite3",
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 10,
+            "init_command": "".join(f"PRAGMA {name}={value};" for name, value in PRAGMAS.items()),
+        },
+        "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "conversations.User"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+LOGIN_URL = "/sign-in/"
+LOGIN_REDIRECT_URL = "/"
+
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_ENABLE_ACCESS_FAILURE_LOG = False
+AXES_VERBOSE = False
+
+SESSION_COOKIE_AGE = 14 * 24 * 3600  # seconds
+SESSION_COOKIE_NAME = "switchboard_session"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Strict"
+CSRF_COOKIE_NAME = "switchboard_csrf"
+CSRF_COOKIE_HTTPONLY = False  # `static/js/fetch.js` reads it
+CSRF_COOKIE_SAMESITE = "Strict"
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [PACKAGE_DATA / "static"]
+STORAGES = {
+    "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+}
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20  # bytes, for pages; the doors have limits of their own
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+}
