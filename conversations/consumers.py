@@ -156,5 +156,3 @@ def _parse(text: str) -> dict[str, Any]:
     if asked.get("epoch") is not None and not isinstance(asked["epoch"], str):
         raise Invalid("expected a text", field="epoch")
     return asked
-
-

@@ -108,7 +108,9 @@ class FleetSubscription:
         self._event = asyncio.Event()
         state.subscribers.add(self)
         self._task = asyncio.create_task(self._run(), name="subscription fleet")
-        self._task.add_done_callback(lambda task: None if task.cancelled() or not task.exception() else failed(task.exception()))  # type: ignore[arg-type]
+        self._task.add_done_callback(
+            lambda task: None if task.cancelled() or not task.exception() else failed(task.exception())
+        )  # type: ignore[arg-type]
 
     def offer(self, rows: Sequence[Row]) -> None:
         """Keep the latest version of each row until it can be sent."""

@@ -53,7 +53,9 @@ class Subscription:
         self._is_live = False
         self._feed = hub.follow(key, mode, self)  # first follow, then read
         self._task = asyncio.create_task(self._run(), name=f"subscription {key}")
-        self._task.add_done_callback(lambda task: None if task.cancelled() or not task.exception() else failed(task.exception()))  # type: ignore[arg-type]
+        self._task.add_done_callback(
+            lambda task: None if task.cancelled() or not task.exception() else failed(task.exception())
+        )  # type: ignore[arg-type]
 
     def wake(self) -> None:
         """Hand the newest frame straight to the transport when this reader is level with it, else run."""
@@ -73,9 +75,7 @@ class Subscription:
 
     async def _run(self) -> None:
         await self._catch_up()
-        await self._wire.text(
-            frames.control("caught_up", topic=self._feed.topic, epoch=self._hub.epoch, seq=self.last)
-        )
+        await self._wire.text(frames.control("caught_up", topic=self._feed.topic, epoch=self._hub.epoch, seq=self.last))
         while True:
             self._event.clear()
             if self.last < self._feed.head:

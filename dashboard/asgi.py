@@ -13,6 +13,7 @@ from django.core.asgi import get_asgi_application
 
 _pages = get_asgi_application()
 
+from conversations.doors.imports import ImportDoor
 from django.conf import settings
 from servestatic import ServeStaticASGI
 
@@ -20,7 +21,6 @@ from conversations.consumers import Socket
 from conversations.doors.bearers import Bearers
 from conversations.doors.health import HealthDoor
 from conversations.doors.http import Door, Receive, Scope, Send
-from conversations.doors.imports import ImportDoor
 from conversations.doors.key import KeyDoor
 from conversations.doors.publish import PublishDoor
 from conversations.engine import Engine
