@@ -11,7 +11,7 @@ from conversations.log.rebuild import rebuild
 from conversations.models import Conversation, Participant, ToolCall
 from tests.examples import EXAMPLES
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 WHO = [principals.SYSTEM, principals.of_token("robot"), principals.of_import("file"), principals.of_user("maria")]
 
 
