@@ -53,7 +53,9 @@ def test_rebuild_changes_nothing_for_a_shuffle_of_everything():
     for seed in range(20):
         dice = random.Random(seed)
         chosen = [
-            event(f"c{dice.randrange(3)}", {k: v for k, v in p.items() if k not in ("id", "tool_call")}, dice.choice(WHO))
+            event(
+                f"c{dice.randrange(3)}", {k: v for k, v in p.items() if k not in ("id", "tool_call")}, dice.choice(WHO)
+            )
             for p in dice.choices(everything, k=60)
         ]
         for some in (chosen[:1], chosen[1:10], chosen[10:]):
