@@ -1,10 +1,17 @@
 """Which page answers which address (design 3.6)."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, register_converter
 
+from conversations.addresses import ConversationId
+from dashboard.api.conversations import conversations as api_conversations
+from dashboard.api.read_markers import read_markers
 from dashboard.pages import account, people, sign_in
+from dashboard.pages.conversations import conversations
+
+register_converter(ConversationId, "cid")
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", conversations, name="conversations"),
     path("account/", account.account, name="account"),
     path("people/", people.people, name="people"),
     path("people/<name>/activity/", people.activity, name="person-activity"),
@@ -15,6 +22,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
     path("sign-out-everywhere/", sign_in.sign_out_everywhere, name="sign-out-everywhere"),
+    path("api/v1/conversations", api_conversations, name="api-conversations"),
+    path("api/v1/read-markers", read_markers, name="api-read-markers"),
 ]
 
 handler400 = "dashboard.pages.errors.bad_request"
