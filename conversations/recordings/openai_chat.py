@@ -5,12 +5,13 @@
 | one list, or all lines of single messages | one conversation, named after the file |
 | each item or line with `messages` or `traj` | one conversation, named after the file and its place (from 1) |
 | role `user` (`name`) | message from `user` (its name) to `agent:assistant` |
-| role `assistant` (`name`) with content or `refusal` | message from `agent:assistant` (`agent:` and its name) to `user` |
+| role `assistant` (`name`), content or `refusal` | message from `agent:assistant` (`agent:` and its name) to `user` |
 | role `system`, `developer` | control from `system` to `agent:assistant` |
-| `tool_calls[]`, the older `function_call` | tool_step start: `id`, `function.name`, `function.arguments` (the text sent) |
-| role `tool`, `function` | tool_step success, or error when the text begins with `Error` and a colon; output is the content |
-| content of parts | the texts joined by line breaks, other parts as `[type]`; the parts are kept in `metadata.parts` |
-| `created_at`, `timestamp` | `created_at` and the pace; `finish_reason`, logprobs and the like are left out |
+| `tool_calls[]`, the older `function_call` | tool_step start: `id`, `function.name`, `function.arguments` as sent |
+| role `tool`, `function` | tool_step success, or error when it begins with `Error:`; output is the content |
+| content of parts | the texts joined by line breaks, others as `[type]`; all are kept in `metadata.parts` |
+| `created_at`, `timestamp` | `created_at` and the pace |
+| `finish_reason`, logprobs and the like | left out |
 
 Counters: messages = user and assistant messages, except those that only call tools; tool_calls = calls made;
 errors = results that begin with `Error:` (tau-bench writes a failed call that way).
@@ -45,7 +46,8 @@ def read(source: Source, trouble: Trouble) -> Iterator[Recording]:
         return
     document = source.document()
     if isinstance(document, dict):
-        yield _recording(source.stem, {name: decoded(document[name]) for name in LISTS if name in document}, "", trouble)
+        lists = {name: decoded(document[name]) for name in LISTS if name in document}
+        yield _recording(source.stem, lists, "", trouble)
     elif any(_is_message(decoded(raw)) for raw in document[:LOOK]):
         messages = ((f"[{n}]", decoded(raw)) for n, raw in enumerate(document))
         title = _title_of(decoded(raw) for raw in document[:LOOK])

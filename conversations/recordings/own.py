@@ -20,12 +20,13 @@ from typing import Any
 import msgspec
 
 from conversations.errors import Invalid
-from conversations.recordings.chain import FORMAT, digest_of, first_of, hash_of
-from conversations.recordings.recording import Recording, Step, Times, encoded
+from conversations.log import chain
+from conversations.recordings.recording import Recording, Step, Times
 from conversations.recordings.source import Source
 from conversations.recordings.trouble import Trouble
 
 NAME = "Switchboard export"
+FORMAT = "switchboard/1"
 
 
 class Header(msgspec.Struct):
@@ -87,16 +88,16 @@ class _Lines:
         return None
 
     def steps(self, header: Header) -> Iterator[Step]:
-        chain, times = _Chain(header, self._trouble), Times()
+        history, times = _Chain(header, self._trouble), Times()
         while self._next is not None and not fits(self._next[1]):
             place, value = self._next
             self._next = next(self._objects, None)
             try:
-                row = chain.checked(value, place)
+                row = history.checked(value, place)
                 yield _step(row, place, times)
             except Invalid as error:
                 self._trouble.found(place, error.message)
-        if wrong := chain.wrong_end():
+        if wrong := history.wrong_end():
             self._trouble.found("the end", wrong, outcome="what is here was read")
 
     def skip(self) -> None:
@@ -110,21 +111,21 @@ class _Chain:
 
     def __init__(self, header: Header, trouble: Trouble) -> None:
         self._header, self._trouble = header, trouble
-        self._seq, self._hash = 0, first_of(header.conversation_id)
+        self._seq, self._hash = 0, chain.seed(header.conversation_id)
 
     def checked(self, value: dict[str, Any], place: str) -> Row:
         """Answer the row of a line. Raises `Invalid` when it is none, or not what was exported."""
         row = _converted(value, Row)
         before, prev = self._seq, self._hash
         self._seq, self._hash = row.seq, row.hash
-        if row.salt is not None and digest_of(_unhexed(row.salt), row.body) != row.digest:
+        if row.salt is not None and chain.digest(_unhexed(row.salt), row.body) != row.digest:
             raise Invalid(f"expected the digest of event {row.seq} to be that of its body")
         if row.salt is None and row.erased_by is None:
             raise Invalid(f"expected event {row.seq} to have a salt, or to say who erased it")
         key = self._header.conversation_id
         if row.seq != before + 1:
             self._trouble.found(place, f"expected event {before + 1}, got {row.seq}", outcome="kept, unchained")
-        elif row.hash != hash_of(prev, key, row.seq, row.kind, row.at, row.principal, row.event_id, row.digest):
+        elif row.hash != chain.link(prev, key, row.seq, row.kind, row.at, row.principal, row.event_id, row.digest):
             raise Invalid(f"expected the hash of event {row.seq} to follow from the one before")
         return row
 

@@ -1,10 +1,7 @@
 """What every format is read into: a `Recording` of `Step`s, and the builders of the payloads (design 3.1)."""
 
 import json
-import os
-import time
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -12,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from conversations.errors import Invalid
+from conversations.ids import new_id
 
 HERE = "chat:"  # a recipient that is the conversation itself, its key not yet known
 SUMMARY = 500  # characters of `result_summary`; the whole result is in `output`
@@ -84,12 +82,12 @@ def stream(kind: str, moment: Moment, place: str, **fields: object) -> Step:
     return Step("stream", _told(payload), moment.offset, place)
 
 
-def with_opening(recording: Recording) -> Iterable[Step]:
+def with_opening(recording: Recording) -> Iterator[Step]:
     """Answer the steps, after an opening that tells the title; a recording of ours brings its own."""
     first = True
     for step in recording.steps:
         if first and recording.title:
-            yield opened(recording.title, moment=Moment(step.offset, step.payload.get("created_at")))
+            yield opened(recording.title, moment=Moment(step.offset, _text(step.payload.get("created_at"))))
         first = False
         yield step
 
@@ -128,13 +126,6 @@ def caption(text: object) -> str:
     return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
 
 
-def new_id() -> str:
-    """Make a time-ordered id (UUID version 7, RFC 9562 section 5.7), so that indexes grow at their end."""
-    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
-    value = value & ~(0xF << 76) | 0x7 << 76
-    return str(uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62))
-
-
 def _envelope(
     kind: str, words: tuple[str, str, str], moment: Moment, place: str, metadata: Mapping[str, object]
 ) -> Step:
@@ -149,6 +140,10 @@ def _envelope(
         "created_at": moment.at,
     }
     return Step("chat", _told(payload), moment.offset, place)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _told(fields: Mapping[str, object]) -> dict[str, object]:

@@ -102,8 +102,8 @@ def parts(raw: msgspec.Raw) -> list[msgspec.Raw]:
 
 
 def fit_name(text: str) -> str:
-    """Make a text fit to be part of a conversation's id and its address (design 3.6): 1 to 150 characters."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")[:150] or "recording"
+    """Make a text fit to be part of a conversation's id and its address (design 3.6): 1 to 99 characters."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")[:99] or "recording"
 
 
 def _without_mark(text: bytes, number: int) -> bytes:

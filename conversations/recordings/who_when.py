@@ -5,7 +5,7 @@
 | `question` | the title |
 | `name`, else `role`: `WebSurfer` | message from `agent:WebSurfer` to the one that asked it, else to the conversation |
 | role `Orchestrator (-> WebSurfer)` | message from `agent:Orchestrator` to `agent:WebSurfer` |
-| role `Orchestrator (thought)`, `… (termination condition)` | control from `agent:Orchestrator` to the conversation, what it is in `metadata.about` |
+| role `Orchestrator (thought)`, `… (termination condition)` | control to the conversation; which: `metadata.about` |
 | role `human` | message from `human` to the conversation |
 | role beside a `name` | `metadata.role` |
 | `mistake_agent`, `mistake_step`, answers, prompts | left out: they were added by those who judged the log |
@@ -68,7 +68,8 @@ def _step(entry: object, place: str, asked: dict[str, str]) -> Step:
     if about:
         recipient = _called(about.removeprefix(_TO))
         asked[recipient] = sender
-    return said(sender, recipient, content, moment=Moment(), place=place, role=entry["role"] if "name" in entry else None)
+    beside = entry.get("role") if entry.get("name") else None
+    return said(sender, recipient, content, moment=Moment(), place=place, role=beside)
 
 
 def _called(name: str) -> str:
