@@ -1,4 +1,4 @@
-"""Stores an import: staged in chunks, so that live writers go on in between; visible whole, at its end, or not at all."""
+"""Stores an import: staged in chunks, so that live writers go on in between; visible whole at its end, or not at all."""
 
 from conversations import envelopes, log
 from conversations.errors import Conflict, Invalid
