@@ -68,6 +68,7 @@ class Said(msgspec.Struct, kw_only=True):
     tool_call: str | None = None
     title: str | None = None
     handler: str | None = None
+    demo: bool | None = None
     created_at: str | None = None
     metadata: Metadata | None = None
 
@@ -81,7 +82,7 @@ class Said(msgspec.Struct, kw_only=True):
         """Who said it, as far as the payload tells: agents as `agent:NAME`."""
         if self.sender:
             return self.sender[:MAX_KEY]
-        return f"agent:{self.agent}"[:MAX_KEY] if self.agent else ""
+        return f"agent:{self.agent.removeprefix('agent:')}"[:MAX_KEY] if self.agent else ""
 
     @property
     def words(self) -> str:

@@ -1,0 +1,43 @@
+"""The log: the only writer of history (`append`), the thread behind it (`Writer`), and every way to read it."""
+
+from conversations.log.append import append
+from conversations.log.events import Call, NewEvent, Stored, of_ours, of_payload
+from conversations.log.pages import (
+    Page,
+    calls_of,
+    head,
+    heads,
+    newest_page,
+    page_after,
+    page_around,
+    page_before,
+    preview_before,
+    read_after,
+)
+from conversations.log.staging import Batch, discard_staged, remove
+from conversations.log.writer import Writer
+from conversations.log.writing import writing
+
+__all__ = [
+    "Batch",
+    "Call",
+    "NewEvent",
+    "Page",
+    "Stored",
+    "Writer",
+    "append",
+    "calls_of",
+    "discard_staged",
+    "head",
+    "heads",
+    "newest_page",
+    "of_ours",
+    "of_payload",
+    "page_after",
+    "page_around",
+    "page_before",
+    "preview_before",
+    "read_after",
+    "remove",
+    "writing",
+]

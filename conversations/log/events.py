@@ -6,6 +6,7 @@ import msgspec
 
 from conversations import principals
 from conversations.envelopes import Said, conversation_of, fit, is_posted
+from conversations.ids import new_id
 from conversations.principals import Principal
 
 
@@ -20,7 +21,7 @@ class NewEvent(NamedTuple):
     event_id: str | None = None
     run: str | None = None
     turn: int | None = None
-    topic: str = ""  # the bus topic, when it came over one
+    topic: str = ""  # the bus topic, when a post is kept of it
     bus_id: str | None = None
 
 
@@ -37,6 +38,7 @@ class Stored(NamedTuple):
     event_id: str | None
     body: str
     is_new: bool = True  # False: this id was stored before, and this is where
+    clashes: bool = False  # True: it was stored before with another payload, and this one was not stored
 
 
 class Call(NamedTuple):
@@ -54,11 +56,12 @@ class Call(NamedTuple):
 def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal: Principal) -> NewEvent:
     """Make an event of a bus message. Its id is the payload's, else the bus message's; a token's is the bus message's.
 
-    Raises `Invalid` when the conversation's id is unfit.
+    Without a bus id a post takes the payload's id or a new one, and a token has none. Raises `Invalid` when the conversation's id is unfit.
     """
     kind = fit(said.kind)
     event_id = bus_id if kind == "token" else (said.id or bus_id)
     ours = principal.is_ours
+    has_two_ids = bool(bus_id and said.id and bus_id != said.id and kind != "token")
     return NewEvent(
         conversation=conversation_of(topic, said),
         kind=kind,
@@ -68,8 +71,8 @@ def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal:
         event_id=event_id[:200] if event_id else None,
         run=said.run_id[:64] if ours and said.run_id else None,
         turn=said.turn if ours else None,
-        topic=topic if is_posted(topic) else "",
-        bus_id=bus_id,
+        topic=topic if is_posted(topic) or has_two_ids else "",
+        bus_id=bus_id or (said.id or new_id() if is_posted(topic) else None),
     )
 
 

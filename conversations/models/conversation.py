@@ -40,6 +40,9 @@ class Conversation(models.Model):
     repeatable = models.CharField(
         max_length=64, default="", help_text="SHA-256 of the output that is the last event: what an envelope may repeat"
     )
+    preview_after = models.BigIntegerField(
+        default=0, help_text="seq of the last output without a run: foreign tokens after it are a preview"
+    )
     parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
     forked_at = models.BigIntegerField(null=True)
 

@@ -43,4 +43,7 @@ class ToolCall(models.Model):
                 fields=["conversation", "finished_seq"], name="call_by_end", condition=Q(finished_seq__isnull=False)
             ),
             models.Index(fields=["conversation"], name="call_open", condition=Q(finished_seq__isnull=True)),
+            models.Index(
+                fields=["conversation", "call_id"], name="call_by_call_id", condition=Q(call_id__isnull=False)
+            ),
         ]

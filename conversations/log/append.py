@@ -1,0 +1,139 @@
+"""`append`: the one place that allots `seq` and stores events (law B). One transaction, gapless, each id once."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from conversations import doorbell, projections
+from conversations.failpoints import failpoint
+from conversations.log import chain, rows
+from conversations.log.events import NewEvent, Stored
+from conversations.log.known import Known, look_up
+from conversations.log.writing import is_writing, writing
+from conversations.projections import Facts, Fold, Head
+
+_NO_STAGING: Mapping[str, str] = {}
+
+
+def append(batch: Sequence[NewEvent], *, chained_as: Mapping[str, str] = _NO_STAGING) -> list[Stored]:
+    """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
+
+    Alone it numbers as if every id were new and looks ids up only after an IntegrityError. Inside another `writing()`
+    it looks first, since that transaction is not its own to roll back. `chained_as` maps staged keys to final ones.
+    """
+    if is_writing():
+        return _append(batch, dict(chained_as), is_checked=True)
+    try:
+        with writing():
+            stored = _append(batch, dict(chained_as), is_checked=False)
+            failpoint("before-commit")
+    except IntegrityError:
+        with writing():
+            stored = _append(batch, dict(chained_as), is_checked=True)
+    return stored
+
+
+def _append(batch: Sequence[NewEvent], chained_as: dict[str, str], *, is_checked: bool) -> list[Stored]:
+    with connection.wrap_database_errors, connection.cursor() as cursor:
+        keys = sorted({e.conversation for e in batch if e.conversation is not None})
+        heads = rows.lock_heads(cursor, keys, chained_as) if keys else {}
+        known = look_up(cursor, batch, heads) if is_checked else None
+        work = _Work(cursor, heads, chained_as, batch)
+        stored = [work.store(event, known) for event in batch]
+        work.write()
+    fresh = [s for s in stored if s.is_new and s.seq]
+    if fresh and not chained_as:
+        transaction.on_commit(lambda: _committed(fresh))
+    return stored
+
+
+def _committed(fresh: list[Stored]) -> None:
+    failpoint("after-commit")
+    doorbell.ring(fresh)
+
+
+class _Work:
+    """One batch on its way into the tables: flat lists are what the block statements take."""
+
+    def __init__(
+        self, cursor: CursorWrapper, heads: dict[str, Head], chained_as: dict[str, str], batch: Sequence[NewEvent]
+    ) -> None:
+        self.cursor, self.heads, self.chained_as = cursor, heads, chained_as
+        self.at = time.time_ns() // 1000
+        self.salts = os.urandom(chain.SALT * len(batch))
+        self.events: list[Any] = []
+        self.posts: list[Any] = []
+        self.touched: dict[int, Head] = {}
+        self.changes = prepare(cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None])
+
+    def store(self, event: NewEvent, known: Known | None) -> Stored:
+        """Number one event, chain it and fold it; or answer where it already is."""
+        if event.conversation is None:
+            return self._post_only(event, known)
+        head = self.heads[event.conversation]
+        if known is not None and (found := known.find(head.id, event)) is not None:
+            if not found.clashes and event.topic and not found.is_posted:
+                self._post(event, head.id, found.seq, known)
+            return self._stored(event, found.seq, is_new=False, clashes=found.clashes)
+        seq = head.head_seq = head.head_seq + 1
+        at = len(self.events) // rows.WIDTH["event"] * chain.SALT
+        salt = self.salts[at : at + chain.SALT]
+        digest = sha256(salt + event.body.encode()).hexdigest()
+        key = self.chained_as.get(event.conversation, event.conversation)
+        head.head_hash = chain.link(head.head_hash, key, seq, event.kind, self.at, event.principal, event.event_id, digest)
+        self.events += (head.id, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id)
+        self.events += (event.body, salt, digest, head.head_hash)
+        if event.topic:
+            self._post(event, head.id, seq, known)
+        if known is not None:
+            known.add(head.id, event, seq, salt, digest)
+        self.touched[head.id] = head
+        projections.fold(self.changes, head, event.kind, Facts(event.said, self.at, event.principal, event.run))
+        return self._stored(event, seq)
+
+    def write(self) -> None:
+        """Put everything into the tables, heads first (their rows are locked)."""
+        rows.advance(self.cursor, self.touched.values())
+        rows.insert_events(self.cursor, self.events)
+        rows.insert_posts(self.cursor, self.posts)
+        rows.write_changes(self.cursor, self.changes)
+
+    def _post_only(self, event: NewEvent, known: Known | None) -> Stored:
+        found = known.find_post(event) if known is not None else None
+        if found is None:
+            self.posts += (event.topic, event.bus_id, None, None, event.body, None)
+            return self._stored(event, 0)
+        return self._stored(event, 0, is_new=False, clashes=found != event.body)
+
+    def _post(self, event: NewEvent, conversation: int, seq: int, known: Known | None) -> None:
+        sent_at = self.at if event.topic.startswith("stream:") else None  # kept for its id only, never relayed
+        self.posts += (event.topic, event.bus_id, conversation, seq, None, sent_at)
+        if known is not None:
+            known.add_post(event, conversation, seq)
+
+    def _stored(self, event: NewEvent, seq: int, *, is_new: bool = True, clashes: bool = False) -> Stored:
+        key = event.conversation or ""
+        fields = (key, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id, event.body)
+        return Stored(*fields, is_new, clashes)
+
+
+def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fold:
+    """Make the batch's fold, with the stored calls its tool steps may end and the uses of their call ids."""
+    changes = Fold()
+    steps: dict[int, list[NewEvent]] = {}
+    for head, kind, event in batch:
+        if kind == "tool_step":
+            steps.setdefault(head.id, []).append(event)
+    for conversation, events in steps.items():
+        ids = sorted({e.said.tool_call_id for e in events if e.said.tool_call_id is not None})
+        names = sorted({(e.said.name or "")[:200] for e in events if e.said.tool_call_id is None})
+        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names)
+        for run, call_id, nth in rows.uses(cursor, conversation, ids):
+            changes.uses[conversation, run, call_id] = nth
+    return changes
+

@@ -1,0 +1,91 @@
+"""Which ids of a batch are stored already: looked up under the lock, after an IntegrityError or inside an action."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
+
+from django.db.backends.utils import CursorWrapper
+
+from conversations.log import rows
+from conversations.log.events import NewEvent
+from conversations.projections import Head
+
+_POSTS = """SELECT p.topic,p.bus_id,p.conversation_id,p.event_seq,p.body,e.salt,e.digest FROM conversations_post p
+LEFT JOIN conversations_event e ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq
+WHERE p.topic=%s AND p.bus_id IN ({})"""
+
+
+class Found(NamedTuple):
+    """Where an event already is, whether another payload came under its id, and whether this post is stored too."""
+
+    seq: int
+    clashes: bool
+    is_posted: bool
+
+
+class _Place(NamedTuple):
+    conversation: int | None
+    seq: int
+    salt: bytes | None
+    digest: str
+    body: str | None = None
+
+    def holds(self, body: str) -> bool:
+        """Compare salted digests; a tombstone (no salt) answers as the same (design 3.6)."""
+        return self.salt is None or sha256(bytes(self.salt) + body.encode()).hexdigest() == self.digest
+
+
+@dataclass
+class Known:
+    """The ids seen so far, in the tables and earlier in the batch."""
+
+    events: dict[tuple[int, str], _Place] = field(default_factory=dict)
+    posts: dict[tuple[str, str], _Place] = field(default_factory=dict)
+
+    def find(self, conversation: int, event: NewEvent) -> Found | None:
+        """Find an event by its post, else by its own id."""
+        post = self.posts.get((event.topic, event.bus_id or "")) if event.topic else None
+        if post is not None:
+            return Found(post.seq, post.conversation != conversation or not post.holds(event.body), True)
+        place = self.events.get((conversation, event.event_id or "")) if event.event_id else None
+        return Found(place.seq, not place.holds(event.body), False) if place else None
+
+    def find_post(self, event: NewEvent) -> str | None:
+        """Find the body of a post that names no conversation."""
+        post = self.posts.get((event.topic, event.bus_id or ""))
+        return (post.body or "") if post else None
+
+    def add(self, conversation: int, event: NewEvent, seq: int, salt: bytes, digest: str) -> None:
+        """Remember an event of this batch."""
+        if event.event_id:
+            self.events[conversation, event.event_id] = _Place(conversation, seq, salt, digest)
+
+    def add_post(self, event: NewEvent, conversation: int, seq: int) -> None:
+        """Remember a post of this batch, by the place of its event."""
+        place = self.events.get((conversation, event.event_id or ""))
+        if place is not None:
+            self.posts[event.topic, event.bus_id or ""] = place._replace(seq=seq)
+
+
+def look_up(cursor: CursorWrapper, batch: Sequence[NewEvent], heads: dict[str, Head]) -> Known:
+    """Read what is stored of the batch's ids. By conversation and by topic, so that the unique indexes are used."""
+    known, ids, bus_ids = Known(), {}, {}
+    for event in batch:
+        if event.event_id and event.conversation is not None:
+            ids.setdefault(heads[event.conversation].id, []).append(event.event_id)
+        if event.topic and event.bus_id:
+            bus_ids.setdefault(event.topic, []).append(event.bus_id)
+    for conversation, wanted in ids.items():
+        cursor.execute(
+            "SELECT event_id,seq,salt,digest FROM conversations_event"
+            f" WHERE conversation_id=%s AND event_id IN ({rows.marks(len(wanted))})",
+            [conversation, *wanted],
+        )
+        for event_id, seq, salt, digest in cursor.fetchall():
+            known.events[conversation, event_id] = _Place(conversation, seq, salt, digest)
+    for topic, wanted in bus_ids.items():
+        cursor.execute(_POSTS.format(rows.marks(len(wanted))), [topic, *wanted])
+        for _, bus_id, conversation, seq, body, salt, digest in cursor.fetchall():
+            known.posts[topic, bus_id] = _Place(conversation, seq or 0, salt, digest or "", body)
+    return known

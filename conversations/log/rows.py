@@ -1,0 +1,149 @@
+"""The raw SQL of the log: rows in blocks, heads under lock. Called inside `writing()` by `append` and `rebuild` only.
+
+Rows go in as multi-row VALUES in power-of-two blocks: `sqlite3` gives the GIL away at every statement, and one
+statement a row falls from 162,000 to 185 rows/s beside a busy thread (design, section 6).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.log import chain
+from conversations.projections import CallRow, Fold, Head
+
+BLOCK = 512  # rows a statement
+
+EVENT = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,digest,hash"
+POST = "topic,bus_id,conversation_id,event_seq,body,sent_at"
+HEAD = (
+    "id,key,head_seq,head_hash,last_at,last_sender,last_line,messages,tool_calls,errors,repeatable,preview_after,"
+    "title,handler,is_demo"
+)
+CALL = (
+    "id,conversation_id,run,call_id,nth,agent,name,namespace,lookup_key,origin,schema,called_seq,finished_seq,status,"
+    "arguments_digest,started_at,duration_ms,replay_of"
+)
+NEW_CONVERSATION = (
+    "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
+    "messages,tool_calls,errors,repeatable,preview_after"
+)
+WIDTH = {"event": 12, "post": 6, "head": 14, "call": 18}
+
+_ADVANCE = """WITH v(id,head_seq,head_hash,last_at,last_sender,last_line,messages,tool_calls,errors,repeatable,
+preview_after,title,handler,is_demo) AS (VALUES %s) UPDATE conversations_conversation SET head_seq=v.head_seq,
+head_hash=v.head_hash,last_at=v.last_at,last_sender=v.last_sender,last_line=v.last_line,messages=v.messages,
+tool_calls=v.tool_calls,errors=v.errors,repeatable=v.repeatable,preview_after=v.preview_after,title=v.title,
+handler=v.handler,is_demo=v.is_demo FROM v WHERE conversations_conversation.id=v.id"""
+_END_CALL = "UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s WHERE id=%s"
+
+
+def marks(n: int) -> str:
+    """Answer n placeholders for an IN list."""
+    return ",".join(["%s"] * n)
+
+
+def lock_heads(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str, str]) -> dict[str, Head]:
+    """Lock the conversations in id order, make the missing ones; a staged key's chain starts from its final key."""
+    heads = _read_heads(cursor, keys)
+    missing = [key for key in keys if key not in heads]
+    if not missing:
+        return heads
+    values: list[Any] = []
+    for key in missing:
+        values += (key, "", "open", "", "", False, key in chained_as, 0, chain.seed(chained_as.get(key, key)), 0)
+        values += (0, "", "", 0, 0, 0, "", 0)
+    insert(cursor, f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING", 18, values)
+    return _read_heads(cursor, keys)
+
+
+def _read_heads(cursor: CursorWrapper, keys: Sequence[str]) -> dict[str, Head]:
+    heads: dict[str, Head] = {}
+    lock = "" if connection.vendor == "sqlite" else " ORDER BY id FOR UPDATE"
+    for at in range(0, len(keys), BLOCK):
+        some = keys[at : at + BLOCK]
+        cursor.execute(f"SELECT {HEAD} FROM conversations_conversation WHERE key IN ({marks(len(some))}){lock}", some)
+        for row in cursor.fetchall():
+            heads[row[1]] = Head(*row)
+    return heads
+
+
+def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
+    """Write the heads back, one UPDATE for all."""
+    flat: list[Any] = []
+    for h in heads:
+        flat += (h.id, h.head_seq, h.head_hash, h.last_at, h.last_sender, h.last_line, h.messages, h.tool_calls)
+        flat += (h.errors, h.repeatable, h.preview_after, h.title, h.handler, h.is_demo)
+    insert(cursor, _ADVANCE, WIDTH["head"], flat)
+
+
+def insert_events(cursor: CursorWrapper, flat: list[Any]) -> None:
+    """Insert events, twelve values each in the order of `EVENT`."""
+    insert(cursor, f"INSERT INTO conversations_event({EVENT}) VALUES %s", WIDTH["event"], flat)
+
+
+def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:
+    """Insert posts, six values each in the order of `POST`."""
+    insert(cursor, f"INSERT INTO conversations_post({POST}) VALUES %s", WIDTH["post"], flat)
+
+
+def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
+    """Write what the fold found: participants, calls made, calls ended."""
+    people: list[Any] = [v for (cid, name), kind in sorted(changes.participants.items()) for v in (cid, name, kind)]
+    insert(
+        cursor,
+        "INSERT INTO conversations_participant(conversation_id,name,kind) VALUES %s ON CONFLICT DO NOTHING",
+        3,
+        people,
+    )
+    made: list[Any] = []
+    for c in changes.made.values():
+        made += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)
+        made += (c.origin, c.schema, c.called_seq, c.finished_seq, c.status, c.arguments_digest, c.started_at)
+        made += (c.duration_ms, c.replay_of)
+    insert(cursor, f"INSERT INTO conversations_toolcall({CALL}) VALUES %s", WIDTH["call"], made)
+    for c in changes.ended.values():
+        cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
+
+
+def open_calls(cursor: CursorWrapper, conversation: int, call_ids: list[str], names: list[str]) -> list[CallRow]:
+    """Read the open calls that results with these call ids, or without one and with these names, can end."""
+    wanted = []
+    if call_ids:
+        wanted.append(f"call_id IN ({marks(len(call_ids))})")
+    if names:
+        wanted.append(f"call_id IS NULL AND name IN ({marks(len(names))})")
+    if not wanted:
+        return []
+    cursor.execute(
+        f"SELECT {CALL} FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NULL"
+        f" AND ({' OR '.join(wanted)}) ORDER BY called_seq LIMIT 5000",
+        [conversation, *call_ids, *names],
+    )
+    return [CallRow(*row) for row in cursor.fetchall()]
+
+
+def uses(cursor: CursorWrapper, conversation: int, call_ids: list[str]) -> list[tuple[str | None, str, int]]:
+    """Read how often these call ids were used: (run, call_id, nth)."""
+    if not call_ids:
+        return []
+    cursor.execute(
+        f"SELECT run,call_id,MAX(nth) FROM conversations_toolcall WHERE conversation_id=%s"
+        f" AND call_id IN ({marks(len(call_ids))}) GROUP BY run,call_id",
+        [conversation, *call_ids],
+    )
+    return list(cursor.fetchall())
+
+
+def insert(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None:
+    """Run `sql` with its `%s` replaced by rows of `width` values, in power-of-two blocks: few statements, all cached."""
+    is_sqlite = connection.vendor == "sqlite"
+    row = "(" + ",".join(["?" if is_sqlite else "%s"] * width) + ")"
+    # The same connection and transaction, without Django's rewriting of placeholders.
+    execute = connection.connection.execute if is_sqlite else cursor.execute
+    at, left = 0, len(flat) // width
+    while left:
+        n = min(BLOCK, 1 << (left.bit_length() - 1))
+        execute(sql % ",".join([row] * n), flat[at : at + n * width])
+        at, left = at + n * width, left - n

@@ -1,0 +1,152 @@
+"""The writer: one thread that turns what everybody submits into one transaction after another.
+
+What a caller waits on commits with the next free transaction, together with what arrived meanwhile. Only the tokens of
+our own runs wait: the first goes at once, then 50 ms or 1 kB, and before any other event of that run (design 3.1).
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from django.db import DatabaseError, OperationalError, connection
+
+from conversations.errors import Busy, SwitchboardError, Unavailable
+from conversations.log.append import append
+from conversations.log.events import NewEvent, Stored
+from conversations.log.segments import Segments
+
+logger = logging.getLogger(__name__)
+
+MAX_ROWS = 2000  # a transaction
+MAX_BYTES = 32 << 20  # waiting
+CHECKPOINT = 16_000  # pages; in this thread alone
+
+Done = asyncio.Future[list[Stored]] | Future[list[Stored]]
+
+
+class Job(NamedTuple):
+    """Events of one caller, stored together or not at all, and who waits for them."""
+
+    events: Sequence[NewEvent]
+    done: Done | None
+    size: int
+
+
+class Writer(threading.Thread):
+    """Owns one database connection. Started by the server, closed by `close`."""
+
+    def __init__(self) -> None:
+        super().__init__(name="writer", daemon=True)
+        self._jobs: deque[Job] = deque()
+        self._bytes = 0
+        self._condition = threading.Condition()
+        self._is_open = True
+        self._segments = Segments()
+        self.commits = self.rows = 0
+
+    def submit(self, events: Sequence[NewEvent], done: Done | None = None) -> None:
+        """Queue events; `done` is answered after their commit. Raises Busy over 32 MiB, Unavailable once closed."""
+        size = sum(len(e.body) for e in events)
+        with self._condition:
+            if not self._is_open:
+                raise Unavailable("the server is stopping")
+            if self._bytes + size > MAX_BYTES:
+                raise Busy("the write queue is full: send again later")
+            self._bytes += size
+            self._jobs.append(Job(events, done, size))
+            self._condition.notify()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much is queued."""
+        return self._bytes
+
+    def close(self) -> None:
+        """Take nothing more, write what is queued, end the thread."""
+        with self._condition:
+            self._is_open = False
+            self._condition.notify()
+        if self.is_alive():
+            self.join()
+
+    def run(self) -> None:
+        """Commit what is there at once; what piles up meanwhile is the next batch."""
+        with connection.cursor() as cursor:
+            if connection.vendor == "sqlite":
+                cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
+        while True:
+            jobs = self._next()
+            if jobs is None:
+                break
+            self._commit(self._segments.join(jobs, time.monotonic(), is_last=not self._is_open))
+        self._commit(self._segments.join([], time.monotonic(), is_last=True))
+        connection.close()
+
+    def _next(self) -> list[Job] | None:
+        """Wait for work or for a token that is due; None when closed and empty."""
+        with self._condition:
+            while self._is_open and not self._jobs:
+                due = self._segments.due_in(time.monotonic())
+                if due is not None and due <= 0:
+                    break
+                self._condition.wait(due)
+            if not self._is_open and not self._jobs:
+                return None
+            jobs, rows = [], 0
+            while self._jobs and rows < MAX_ROWS:
+                job = self._jobs.popleft()
+                jobs.append(job)
+                rows += len(job.events)
+                self._bytes -= job.size
+            return jobs
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
+        """Store the jobs in one transaction; on failure in halves, so that one bad job costs one job."""
+        if not jobs:
+            return
+        try:
+            stored = append([event for job in jobs for event in job.events])
+        except OperationalError as error:
+            logger.error("cannot write: %s", error)
+            _answer([(job.done, Unavailable(f"the database cannot write now: {error}")) for job in jobs])
+        except (SwitchboardError, DatabaseError, ValueError, UnicodeError) as error:
+            if len(jobs) > 1:
+                self._commit(jobs[: len(jobs) // 2])
+                self._commit(jobs[len(jobs) // 2 :])
+            else:
+                logger.exception("an event could not be stored")
+                _answer([(jobs[0].done, error)])
+        else:
+            self.commits, self.rows = self.commits + 1, self.rows + len(stored)
+            answers, at = [], 0
+            for job in jobs:
+                answers.append((job.done, stored[at : at + len(job.events)]))
+                at += len(job.events)
+            _answer(answers)
+
+
+def _answer(answers: Sequence[tuple[Done | None, list[Stored] | Exception]]) -> None:
+    """Tell everybody who waits; one hop into each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Done, list[Stored] | Exception]]] = {}
+    for done, answer in answers:
+        if isinstance(done, asyncio.Future):
+            by_loop.setdefault(done.get_loop(), []).append((done, answer))
+        elif done is not None:
+            _settle([(done, answer)])
+    for loop, some in by_loop.items():
+        loop.call_soon_threadsafe(_settle, some)
+
+
+def _settle(answers: Sequence[tuple[Done, list[Stored] | Exception]]) -> None:
+    for done, answer in answers:
+        if done.cancelled():
+            continue
+        if isinstance(answer, Exception):
+            done.set_exception(answer)
+        else:
+            done.set_result(answer)
