@@ -11,7 +11,8 @@ class TailFollow extends HTMLElement {
   #isFollowing = true;
   #top = 0;
   #anchor = null;
-  #size = new ResizeObserver(() => this.#isFollowing && this.#down());
+  #edge = 0; // px, where the scroller's upper edge is on the screen
+  #size = new ResizeObserver(() => this.#resized());
 
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
@@ -21,6 +22,7 @@ class TailFollow extends HTMLElement {
     this.#scroller.addEventListener("toggle", () => this.#opened(), { capture: true });
     this.#pill.addEventListener("click", () => this.#ask());
     document.addEventListener("visibilitychange", this.#seen);
+    this.#edge = this.#scroller.getBoundingClientRect().top;
     this.#size.observe(this.#scroller);
     this.hasAttribute("data-paused") ? this.#pause() : this.#down();
   }
@@ -77,6 +79,14 @@ class TailFollow extends HTMLElement {
     if (event.deltaY < 0 && this.#scroller.scrollTop > 0) this.#pause();
   }
 
+  /** What stands over the transcript came or went: the reader's rows stay where they are on the screen. */
+  #resized() {
+    const edge = this.#scroller.getBoundingClientRect().top;
+    if (this.#isFollowing) this.#down();
+    else this.#scrollBy(edge - this.#edge);
+    this.#edge = edge;
+  }
+
   /** A reader who opens something reads it: it does not run away. */
   #opened() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
@@ -116,8 +126,11 @@ class TailFollow extends HTMLElement {
 
   #keep({ row, y }) {
     const moved = row.getBoundingClientRect().top - y;
-    if (Math.abs(moved) < 0.5) return;
-    this.#scroller.scrollTop += moved;
+    if (Math.abs(moved) >= 0.5) this.#scrollBy(moved);
+  }
+
+  #scrollBy(px) {
+    this.#scroller.scrollTop += px;
     this.#top = this.#scroller.scrollTop;
   }
 
@@ -125,7 +138,7 @@ class TailFollow extends HTMLElement {
     const top = this.#scroller.getBoundingClientRect().top;
     const isBelow = (element) => element.getBoundingClientRect().bottom > top + 1;
     const stretch = [...this.#scroller.querySelectorAll(":scope > .rows")].find(isBelow);
-    return stretch ? [...stretch.children].find(isBelow) : null;
+    return stretch ? [...stretch.querySelectorAll(":scope > [data-seq]")].find(isBelow) : null;
   }
 }
 customElements.define("tail-follow", TailFollow);
