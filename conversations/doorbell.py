@@ -27,11 +27,11 @@ def on_revoked(listener: Callable[[], None]) -> Callable[[], None]:
 
 def ring(stored: Sequence[Stored]) -> None:
     """Tell of events that are committed now. A hint only: a lost one is healed by the hub's poll."""
-    for listener in list(_rings):
+    for listener in _rings:
         listener(stored)
 
 
 def revoked() -> None:
     """Tell that rights or sessions changed, after the commit. A hint only, like `ring`."""
-    for listener in list(_revocations):
+    for listener in _revocations:
         listener()

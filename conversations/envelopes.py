@@ -142,7 +142,9 @@ def check_topic(topic: str) -> None:
     prefix, mark, suffix = topic.partition(":")
     if prefix not in TOPICS or not mark or not suffix.strip() or len(suffix) > MAX_KEY or fit(suffix) != suffix:
         names = ", ".join(f"{p}:…" for p in TOPICS)
-        raise Invalid(f"expected a topic of {names} with 1 to {MAX_KEY} characters after it; got {topic[:80]!r}", field="topic")
+        raise Invalid(
+            f"expected a topic of {names} with 1 to {MAX_KEY} characters after it; got {topic[:80]!r}", field="topic"
+        )
 
 
 def conversation_of(topic: str, said: Said) -> str | None:

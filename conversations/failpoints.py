@@ -13,10 +13,10 @@ _passings = count(1)
 
 def failpoint(name: str) -> None:
     """Die here, if the environment says so."""
-    if _NAME == name and _ARGUMENT.isdigit() and next(_passings) == int(_ARGUMENT):
+    if name == _NAME and _ARGUMENT.isdigit() and next(_passings) == int(_ARGUMENT):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def should_drop(name: str) -> bool:
     """Tell whether the environment asks to lose what passes here."""
-    return _NAME == name and _ARGUMENT == "drop"
+    return name == _NAME and _ARGUMENT == "drop"

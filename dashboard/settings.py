@@ -44,7 +44,11 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [PACKAGE_DATA / "templates"],
-        "OPTIONS": {"environment": "conversations.fragments.environment.make", "trim_blocks": True, "lstrip_blocks": True},
+        "OPTIONS": {
+            "environment": "conversations.fragments.environment.make",
+            "trim_blocks": True,
+            "lstrip_blocks": True,
+        },
     }
 ]
 

@@ -44,7 +44,9 @@ def test_known_id_is_stored_once_and_answers_its_place():
 
 
 def test_same_id_twice_in_one_batch_is_stored_once():
-    first, second = log.append([event("a", event="log", id="one", text="x"), event("a", event="log", id="one", text="x")])
+    first, second = log.append(
+        [event("a", event="log", id="one", text="x"), event("a", event="log", id="one", text="x")]
+    )
 
     assert (first.seq, second.seq, second.is_new) == (1, 1, False)
 
@@ -145,7 +147,9 @@ def test_repeated_call_ids_join_in_order():
 
 
 def test_legacy_steps_without_status_pair_by_name():
-    log.append([event("a", event="tool_step", name="t", args={"x": 1}), event("a", event="tool_step", name="u", args={})])
+    log.append(
+        [event("a", event="tool_step", name="t", args={"x": 1}), event("a", event="tool_step", name="u", args={})]
+    )
     log.append([event("a", event="tool_step", name="t", args={}, result_summary="done")])
 
     assert ToolCall.objects.get(name="t").finished_seq == 3

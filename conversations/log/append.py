@@ -69,7 +69,9 @@ class _Work:
         self.events: list[Any] = []
         self.posts: list[Any] = []
         self.touched: dict[int, Head] = {}
-        self.changes = prepare(cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None])
+        self.changes = prepare(
+            cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None]
+        )
 
     def store(self, event: NewEvent, known: Known | None) -> Stored:
         """Number one event, chain it and fold it; or answer where it already is."""
@@ -85,7 +87,9 @@ class _Work:
         salt = self.salts[at : at + chain.SALT]
         digest = sha256(salt + event.body.encode()).hexdigest()
         key = self.chained_as.get(event.conversation, event.conversation)
-        head.head_hash = chain.link(head.head_hash, key, seq, event.kind, self.at, event.principal, event.event_id, digest)
+        head.head_hash = chain.link(
+            head.head_hash, key, seq, event.kind, self.at, event.principal, event.event_id, digest
+        )
         self.events += (head.id, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id)
         self.events += (event.body, salt, digest, head.head_hash)
         if event.topic:
@@ -136,4 +140,3 @@ def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fo
         for run, call_id, nth in rows.uses(cursor, conversation, ids):
             changes.uses[conversation, run, call_id] = nth
     return changes
-

@@ -48,7 +48,9 @@ def heads(keys: Sequence[str]) -> dict[str, int]:
     with connection.cursor() as cursor:
         for at in range(0, len(keys), 1000):
             some = keys[at : at + 1000]
-            cursor.execute(f"SELECT key,head_seq FROM conversations_conversation WHERE key IN ({marks(len(some))})", some)
+            cursor.execute(
+                f"SELECT key,head_seq FROM conversations_conversation WHERE key IN ({marks(len(some))})", some
+            )
             found.update(cursor.fetchall())
     return found
 

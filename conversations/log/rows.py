@@ -54,7 +54,12 @@ def lock_heads(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str,
     for key in missing:
         values += (key, "", "open", "", "", False, key in chained_as, 0, chain.seed(chained_as.get(key, key)), 0)
         values += (0, "", "", 0, 0, 0, "", 0)
-    insert(cursor, f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING", 18, values)
+    insert(
+        cursor,
+        f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING",
+        18,
+        values,
+    )
     return _read_heads(cursor, keys)
 
 

@@ -21,7 +21,9 @@ class Batch:
     def stage(self, final_key: str) -> str:
         """Answer the key under which to append what will be `final_key`. Raises Conflict when that exists already."""
         if final_key in self.chained_as.values() or Conversation.objects.filter(key=final_key).exists():
-            raise Conflict(f"conversation {final_key!r} exists already", code="conversation_exists", field="conversation_id")
+            raise Conflict(
+                f"conversation {final_key!r} exists already", code="conversation_exists", field="conversation_id"
+            )
         staged_key = f"{self.name}:{len(self.chained_as)}"
         self.chained_as[staged_key] = final_key
         return staged_key
@@ -61,5 +63,3 @@ def remove(conversation: Conversation, *, chunk: int = 2000) -> None:
         ToolCall.objects.filter(conversation=conversation).delete()
         Participant.objects.filter(conversation=conversation).delete()
         conversation.delete()
-
-

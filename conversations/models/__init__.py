@@ -19,7 +19,7 @@ __all__ = [
     "ReadMarker",
     "Role",
     "SignInLink",
-    "ToolCall",
     "Token",
+    "ToolCall",
     "User",
 ]

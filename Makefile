@@ -1,0 +1,50 @@
+# Two commands: `make run` and `make test`. Both set up .venv from the lock files first.
+PORT ?= 8000
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := 0.13.*
+
+.PHONY: run test check bench faults
+
+run: $(VENV)/.runtime
+	@$(BIN)/python manage.py serve --port $(PORT)
+
+test: $(VENV)/.dev
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+	@$(BIN)/mypy
+	@$(BIN)/python manage.py makemigrations --check --dry-run
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m tests.benchmarks $(ONLY)
+
+faults: $(VENV)/.dev
+	@$(BIN)/python -m pytest -m faults
+
+$(VENV)/.base:
+	@command -v $(PYTHON) >/dev/null || { echo "python3 is missing: apt-get install python3 python3-venv make"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "venv is missing: apt-get install python3-venv"; exit 1; }
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$(UV)" || echo "uv cannot be had; pip will do"
+	@touch $@
+
+# $(call install,LOCK): by uv, else by pip.
+define install
+	@if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q --python $(VENV) -r requirements/$(1).lock && $(BIN)/uv pip install -q --python $(VENV) --no-deps -e . ; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/$(1).lock && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e . ; fi
+endef
+
+$(VENV)/.runtime: requirements/runtime.lock pyproject.toml | $(VENV)/.base
+	$(call install,runtime)
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock pyproject.toml | $(VENV)/.base
+	$(call install,dev)
+	@touch $@ $(VENV)/.runtime

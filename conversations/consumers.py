@@ -1,0 +1,158 @@
+"""The socket: one connection for many topics, read-only (design 3.5). A Channels consumer that never uses a group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.http import parse_cookie
+
+from conversations import frames, origins, rights, sessions
+from conversations.engine import Engine
+from conversations.envelopes import MAX_KEY
+from conversations.errors import Invalid, SwitchboardError
+from conversations.sessions import NOT_ALLOWED, SIGNED_OUT, Visitor
+from conversations.states import FleetSubscription
+from conversations.subscription import NEWEST, Subscription, TooSlow, Wire
+
+logger = logging.getLogger(__name__)
+
+MAX_FRAME = 64 * 1024  # bytes in
+MAX_TOPICS = 200  # of one socket
+TOO_SLOW, TOO_BIG = 4408, 1009
+
+
+class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
+    """Subscribes and unsubscribes; everything else is the hub's."""
+
+    channel_layer_alias = "none"  # no channel: the doorbell is the hub's
+    engine: Engine
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Call the handler without Channels' thread hop for database connections: nothing here uses one."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
+
+    async def connect(self) -> None:
+        """Let in whom the session or the token names; say why not by a close code."""
+        self.topics: dict[str, Subscription | FleetSubscription] = {}
+        self.is_dismissed = False
+        headers = origins.headers_of(self.scope)
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if not bearer and not origins.is_ours(self.scope, settings.ALLOWED_HOSTS, settings.CONFIG.allowed_origins):
+            await self.close()  # before accept: HTTP 403
+            return
+        self.extensions = self.scope.get("extensions") or {}
+        self.wire = Wire(self.base_send, self.extensions.get("frame.write"))
+        cookies = parse_cookie(headers.get("cookie", ""))
+        session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
+        visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
+        await self.accept()
+        if visitor is None or not rights.may(visitor.roles, "view"):
+            self.dismiss(SIGNED_OUT if visitor is None else NOT_ALLOWED)
+            return
+        self.visitor = visitor
+        self.engine.watch.sockets.add(self)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Do what a frame asks; answer a wrong one with an error frame."""
+        if self.is_dismissed:
+            return
+        if text_data is None or len(text_data) > MAX_FRAME:
+            self.dismiss(TOO_BIG)
+            return
+        try:
+            await self._obey(text_data)
+        except SwitchboardError as error:
+            await self.wire.text(frames.control("error", **error.as_dict()))
+
+    async def _obey(self, text: str) -> None:
+        asked = _parse(text)
+        topic = asked["topic"]
+        if (old := self.topics.pop(topic, None)) is not None:
+            old.close()
+        if asked["op"] == "unsubscribe":
+            return
+        if len(self.topics) >= MAX_TOPICS:
+            raise Invalid(f"a socket follows at most {MAX_TOPICS} topics", code="too_many", field="topic")
+        if topic == "fleet":
+            if self.visitor.agent:
+                self.dismiss(NOT_ALLOWED)
+                return
+            self.topics[topic] = FleetSubscription(self.engine.fleet, self.wire, failed=self._failed)
+        else:
+            await self._follow(topic, asked)
+
+    async def _follow(self, topic: str, asked: dict[str, Any]) -> None:
+        hub, key = self.engine.hub, topic.removeprefix("stream:")
+        head = await asyncio.get_running_loop().run_in_executor(hub.readers, self.engine.head, key)
+        after, epoch = asked.get("after"), asked.get("epoch")
+        if after is not None and (epoch not in (None, hub.epoch) or after > head):
+            if epoch in (None, hub.epoch):
+                await asyncio.get_running_loop().run_in_executor(hub.readers, self.engine.change_epoch, hub.epoch)
+            await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))
+            after = None
+        last = after if after is not None else max(0, head - NEWEST)
+        mode = "html" if asked.get("render") == "html" else "data"
+        self.topics[topic] = Subscription(hub, self.wire, key, mode, last=last, failed=self._failed)  # type: ignore[arg-type]
+
+    async def tell_heads(self) -> None:
+        """Say where each topic is, unless the reader is stuck."""
+        for subscription in list(self.topics.values()):
+            with contextlib.suppress(TooSlow):
+                await subscription.head()
+
+    def dismiss(self, code: int) -> None:
+        """Send nothing more and close, now."""
+        self.is_dismissed = True
+        self._end()
+        if hang_up := self.extensions.get("frame.hang_up"):
+            hang_up(code)
+        else:
+            self._closing = asyncio.ensure_future(self.close(code))
+
+    def _failed(self, error: BaseException) -> None:
+        if self.is_dismissed:
+            return
+        if not isinstance(error, TooSlow):
+            logger.error("a subscription ended", exc_info=error)
+        self.dismiss(TOO_SLOW if isinstance(error, TooSlow) else 1011)
+
+    async def disconnect(self, code: int) -> None:
+        """Forget everything."""
+        self._end()
+
+    def _end(self) -> None:
+        self.engine.watch.sockets.discard(self)
+        for subscription in self.topics.values():
+            subscription.close()
+        self.topics.clear()
+
+
+def _visitor(bearer: str, session_key: str) -> Visitor | None:
+    return sessions.of_bearer(bearer) if bearer else sessions.of_session(session_key)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Read a client's frame. Raises Invalid saying what was expected."""
+    try:
+        asked = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"expected JSON: {error}") from None
+    if not isinstance(asked, dict) or asked.get("op") not in ("subscribe", "unsubscribe"):
+        raise Invalid('expected {"op": "subscribe" | "unsubscribe", "topic": …}', field="op")
+    topic = asked.get("topic")
+    is_stream = isinstance(topic, str) and topic.startswith("stream:") and 1 <= len(topic) - 7 <= MAX_KEY
+    if not is_stream and topic != "fleet":
+        raise Invalid("expected stream:{conversation} or fleet", code="unknown_topic", field="topic")
+    after = asked.get("after")
+    if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):
+        raise Invalid("expected a seq: a whole number from 0 on", field="after")
+    if asked.get("epoch") is not None and not isinstance(asked["epoch"], str):
+        raise Invalid("expected a text", field="epoch")
+    return asked

@@ -1,0 +1,57 @@
+"""Who a bearer token speaks for, asked of the database at most twice a second for each token."""
+
+import asyncio
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from conversations import principals, rights, sessions
+from conversations.errors import NotAllowed, NotSignedIn
+from conversations.principals import Principal
+from conversations.sessions import Visitor
+
+FRESH = 0.5  # seconds an answer is good for
+MAX_KNOWN = 10_000
+
+
+class Known(NamedTuple):
+    """An answer and when it was had."""
+
+    visitor: Visitor | None
+    at: float
+
+
+class Bearers:
+    """The tokens of one server: those of the table, and those this process gave out at its own door."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._given: dict[str, Principal] = {}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="bearers")
+
+    def give(self, name: str) -> str:
+        """Give out a token for `import:NAME`, good while this process lives."""
+        secret = secrets.token_urlsafe(32)
+        self._given[secret] = principals.of_import(name)
+        return secret
+
+    async def require(self, secret: str, verb: str) -> Principal:
+        """Answer the principal. Raises NotSignedIn without a good token, NotAllowed without the right."""
+        if (given := self._given.get(secret)) is not None:
+            return given
+        visitor = await self._look_up(secret) if secret else None
+        if visitor is None:
+            raise NotSignedIn("expected Authorization: Bearer with a token that is not revoked")
+        if not rights.may(visitor.roles, verb):
+            raise NotAllowed(f"{visitor.principal} may not {verb}")
+        return visitor.principal
+
+    async def _look_up(self, secret: str) -> Visitor | None:
+        known = self._known.get(secret)
+        if known is None or time.monotonic() - known.at > FRESH:
+            visitor = await asyncio.get_running_loop().run_in_executor(self._pool, sessions.of_bearer, secret)
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            known = self._known[secret] = Known(visitor, time.monotonic())
+        return known.visitor

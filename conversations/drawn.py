@@ -1,0 +1,41 @@
+"""Draw a run of events of one conversation for the html mode. Reads what a drawing needs; runs in a thread."""
+
+import json
+from collections.abc import Sequence
+
+from conversations import log
+from conversations.fragments.drawing import Pen
+from conversations.log.events import Stored
+
+
+class Artist:
+    """Keeps a pen for one conversation and puts it down again where events are missing between two runs."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._pen: Pen | None = None
+        self._last = 0
+
+    def draw(self, events: Sequence[Stored]) -> list[tuple[int, str]]:
+        """Answer each event as (seq, JSON of design 3.5)."""
+        if not events:
+            return []
+        if self._pen is None or events[0].seq != self._last + 1:
+            before = log.read_after(self._key, events[0].seq - 2, 1) if events[0].seq > 1 else []
+            preview_after = log.preview_before(self._key, events[0].seq - 1)
+            self._pen = Pen(self._key, preview_after=preview_after, previous=before[0] if before else None)
+        self._last = events[-1].seq
+        calls = log.calls_of(self._key, events)
+        return [(event.seq, self._encode(self._pen, event, calls.get(event.seq))) for event in events]
+
+    @staticmethod
+    def _encode(pen: Pen, event: Stored, call: log.Call | None) -> str:
+        fragment = pen.draw(event, call)
+        item: dict[str, object] = {"seq": event.seq, "kind": event.kind, "at": event.at}
+        if fragment.group:
+            item["group"] = fragment.group
+        if fragment.html is not None:
+            item["html"] = fragment.html
+        elif fragment.text:
+            item["text"] = fragment.text
+        return json.dumps(item, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""What lives in a server process beside its requests: writer, hub, fleet, watch. Built by `dashboard.asgi`."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from django.db import connection
+
+from conversations import epoch, log
+from conversations.hub import Hub
+from conversations.log.events import NewEvent, Stored
+from conversations.states import Fleet
+from conversations.watch import Watch
+
+
+class Engine:
+    """Made before the loop runs; `start` and `stop` run in it."""
+
+    def __init__(self) -> None:
+        self.hub = Hub(epoch="")
+        self.writer = log.Writer()
+        self.watch = Watch()
+        self.fleet = Fleet()
+        self.is_ready = False
+
+    async def start(self) -> None:
+        """Begin to take and to send."""
+        self.hub.epoch = await asyncio.to_thread(_then_close, epoch.current)
+        self.hub.start()
+        self.fleet.start()
+        self.watch.start()
+        self.writer.start()
+        self.is_ready = True
+
+    async def stop(self) -> None:
+        """Take nothing more, write what is queued, end everything."""
+        self.is_ready = False
+        await asyncio.to_thread(self.writer.close)
+        await asyncio.gather(self.hub.stop(), self.fleet.stop(), self.watch.stop())
+
+    async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
+        """Store events together; return after the commit. Raises Busy, Unavailable, or what made them unfit."""
+        done: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
+        self.writer.submit(events, done)
+        return await done
+
+    def head(self, key: str) -> int:
+        """Answer a conversation's head. Sync; call it in a thread."""
+        return log.head(key)
+
+    def change_epoch(self, old: str) -> None:
+        """History went back under an open client: start a new epoch. Sync; call it in a thread."""
+        self.hub.epoch = epoch.change(old)
+
+
+def _then_close(work: Callable[[], str]) -> str:
+    """Run it in a thread that will not come again: its connection goes too."""
+    try:
+        return work()
+    finally:
+        connection.close()

@@ -1,0 +1,194 @@
+"""The hub: one row out to many. A ring of ready frames per feed; a subscriber is one integer and a wake-up (design 6).
+
+Runs in the event loop and moves bytes only. HTML is drawn in one thread of its own, in order; what the ring no longer
+holds is read from the database by `Reader` in a small pool. A lost doorbell is healed by one query a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import Literal, Protocol
+
+from conversations import doorbell, frames, log
+from conversations.drawn import Artist
+from conversations.failpoints import should_drop
+from conversations.frames import Frame
+from conversations.log.events import Stored
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["data", "html"]
+RING_FRAMES = 1024
+RING_CHARACTERS = 8 << 20
+MAX_DRAWING = 4000  # events of one feed that wait to be drawn; beyond, its readers go to the database
+HEAL_EVERY = 1.0  # seconds
+
+
+class Subscriber(Protocol):
+    """Who follows a feed."""
+
+    def wake(self) -> None:
+        """There may be more: look. Called in the loop, must not block."""
+
+
+class Feed:
+    """One conversation in one mode, while somebody follows it."""
+
+    def __init__(self, key: str, mode: Mode) -> None:
+        self.key, self.mode = key, mode
+        self.topic = f"stream:{key}"
+        self.head = 0  # the newest seq anybody told us of
+        self.ring: deque[Frame] = deque()
+        self.characters = 0
+        self.drawing = 0  # events that are with the artist
+        self.artist = Artist(key)
+        self.subscribers: set[Subscriber] = set()
+
+    def push(self, ready: Sequence[Frame]) -> None:
+        """Add frames at the end; a hole before them empties the ring, and readers go to the database."""
+        for frame in ready:
+            if self.ring and self.ring[-1].last + 1 != frame.first:
+                self.ring.clear()
+                self.characters = 0
+            self.ring.append(frame)
+            self.characters += len(frame.wire)
+            self.head = max(self.head, frame.last)
+        while len(self.ring) > RING_FRAMES or (self.characters > RING_CHARACTERS and len(self.ring) > 1):
+            self.characters -= len(self.ring.popleft().wire)
+        self.wake()
+
+    def after(self, last: int) -> list[Frame] | None:
+        """Answer the frames right after `last`, or None: read the database."""
+        if not self.ring or self.ring[0].first > last + 1:
+            return None
+        i = len(self.ring)
+        while i and self.ring[i - 1].first > last:
+            i -= 1
+        if i < len(self.ring) and self.ring[i].first == last + 1:
+            return [self.ring[j] for j in range(i, len(self.ring))]
+        return None
+
+    def wake(self) -> None:
+        """Tell everybody who follows."""
+        for subscriber in list(self.subscribers):
+            subscriber.wake()
+
+
+class Hub:
+    """All feeds of this process. `start` in the loop it shall live in."""
+
+    def __init__(self, epoch: str) -> None:
+        self.epoch = epoch
+        self.feeds: dict[tuple[str, Mode], Feed] = {}
+        self.readers = ThreadPoolExecutor(4, thread_name_prefix="reader")
+        self._drawer = ThreadPoolExecutor(1, thread_name_prefix="drawer")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop_listening = lambda: None
+
+    def start(self) -> None:
+        """Listen to the doorbell and heal what it loses."""
+        self._loop = asyncio.get_running_loop()
+        self._stop_listening = doorbell.on_ring(self._rung)
+        self._tasks = [asyncio.create_task(self._heal(), name="hub-heal")]
+
+    async def stop(self) -> None:
+        """End the tasks and the threads."""
+        self._stop_listening()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.readers.shutdown(wait=False, cancel_futures=True)
+        self._drawer.shutdown(wait=False, cancel_futures=True)
+
+    def follow(self, key: str, mode: Mode, subscriber: Subscriber) -> Feed:
+        """Add a subscriber. First follow, then read: what is committed meanwhile is in the ring."""
+        feed = self.feeds.setdefault((key, mode), Feed(key, mode))
+        feed.subscribers.add(subscriber)
+        return feed
+
+    def leave(self, feed: Feed, subscriber: Subscriber) -> None:
+        """Remove a subscriber; a feed that nobody follows is forgotten."""
+        feed.subscribers.discard(subscriber)
+        if not feed.subscribers and self.feeds.get((feed.key, feed.mode)) is feed:
+            del self.feeds[feed.key, feed.mode]
+
+    def has_viewers(self, key: str) -> bool:
+        """Tell whether anybody follows this conversation."""
+        return (key, "html") in self.feeds or (key, "data") in self.feeds
+
+    def _rung(self, stored: Sequence[Stored]) -> None:
+        """Called by whoever committed, in their thread."""
+        if self._loop is None or should_drop("doorbell"):
+            return
+        self._loop.call_soon_threadsafe(self._publish, stored)
+
+    def _publish(self, stored: Sequence[Stored]) -> None:
+        for key, events in _by_conversation(stored):
+            feed = self.feeds.get((key, "data"))
+            if feed is not None:
+                feed.push(frames.events(feed.topic, self.epoch, frames.data(events)))
+            feed = self.feeds.get((key, "html"))
+            if feed is not None:
+                self._draw(feed, events)
+
+    def _draw(self, feed: Feed, events: list[Stored]) -> None:
+        feed.head = max(feed.head, events[-1].seq)
+        if feed.drawing > MAX_DRAWING:
+            return  # the next frame leaves a hole in the ring, and readers go to the database
+        feed.drawing += len(events)
+        assert self._loop is not None
+        self._drawer.submit(self._drawn, feed, events)
+
+    def _drawn(self, feed: Feed, events: list[Stored]) -> None:
+        """In the drawer's thread: draw, and hand the frames back to the loop."""
+        assert self._loop is not None
+        ready: list[Frame] = []
+        try:
+            ready = frames.events(feed.topic, self.epoch, feed.artist.draw(events))
+        except Exception:
+            logger.exception("events %s of %r could not be drawn", [e.seq for e in events][:5], feed.key)
+        self._loop.call_soon_threadsafe(self._take_drawn, feed, ready, len(events))
+
+    def _take_drawn(self, feed: Feed, ready: list[Frame], n: int) -> None:
+        feed.drawing -= n
+        feed.push(ready)
+
+    async def read(self, feed: Feed, after: int) -> list[Frame]:
+        """Read from the database what comes after a seq, as frames."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.readers, self._read, feed, after)
+
+    def _read(self, feed: Feed, after: int) -> list[Frame]:
+        events = log.read_after(feed.key, after)
+        items = frames.data(events) if feed.mode == "data" else Artist(feed.key).draw(events)
+        return frames.events(feed.topic, self.epoch, items)
+
+    async def _heal(self) -> None:
+        """Each second, one query: a feed whose conversation went on without a ring is told."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(HEAL_EVERY)
+            keys = sorted({key for key, _ in self.feeds})
+            if not keys:
+                continue
+            try:
+                heads = await loop.run_in_executor(self.readers, log.heads, keys)
+            except Exception:
+                logger.exception("the hub could not look at the heads")
+                continue
+            for feed in list(self.feeds.values()):
+                if heads.get(feed.key, 0) > feed.head:
+                    feed.head = heads[feed.key]
+                    feed.wake()
+
+
+def _by_conversation(stored: Sequence[Stored]) -> Iterable[tuple[str, list[Stored]]]:
+    """Group a batch; within a conversation it is in seq order already."""
+    ordered = sorted(stored, key=lambda e: e.conversation)
+    return ((key, list(events)) for key, events in groupby(ordered, key=lambda e: e.conversation))

@@ -1,0 +1,113 @@
+"""One topic of one socket: an integer (the last seq sent) and a wake-up. Pulls from the ring, else from the database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from conversations import frames
+
+if TYPE_CHECKING:
+    from conversations.hub import Hub, Mode
+
+NEWEST = 60  # events sent first to a client that names no place
+SLOW_AFTER = 20.0  # seconds a send may block
+
+
+class TooSlow(Exception):
+    """The reader did not read for 20 seconds."""
+
+
+class Wire:
+    """How a subscription sends: ready frames straight to the transport where it takes them, else an ASGI send."""
+
+    def __init__(self, send: Callable[[dict[str, object]], Awaitable[None]], write: Callable[[bytes], bool] | None):
+        self._send, self.write = send, write
+
+    async def frame(self, frame: frames.Frame) -> None:
+        """Send one frame. Raises TooSlow when the reader does not read."""
+        if self.write is None or not self.write(frame.wire):
+            await self.message(frame.message)
+
+    async def text(self, text: str) -> None:
+        """Send one text message."""
+        await self.message({"type": "websocket.send", "text": text})
+
+    async def message(self, message: dict[str, object]) -> None:
+        """Send one ASGI message within the time a reader has."""
+        try:
+            await asyncio.wait_for(self._send(message), SLOW_AFTER)
+        except TimeoutError:
+            raise TooSlow from None
+
+
+class Subscription:
+    """Follows one feed from `last` on. `failed` is called with what ended it, if anything did."""
+
+    def __init__(
+        self, hub: Hub, wire: Wire, key: str, mode: Mode, *, last: int, failed: Callable[[BaseException], None]
+    ) -> None:
+        self._hub, self._wire, self.last = hub, wire, last
+        self._event = asyncio.Event()
+        self._is_live = False
+        self._feed = hub.follow(key, mode, self)  # first follow, then read
+        self._task = asyncio.create_task(self._run(), name=f"subscription {key}")
+        self._task.add_done_callback(
+            lambda task: None if task.cancelled() or not task.exception() else failed(task.exception())
+        )  # type: ignore[arg-type]
+
+    def wake(self) -> None:
+        """Hand the newest frame straight to the transport when this reader is level with it, else run."""
+        if self._is_live and self._wire.write is not None and self._feed.ring:
+            frame = self._feed.ring[-1]
+            if frame.first == self.last + 1 and self._wire.write(frame.wire):
+                self.last = frame.last
+                return
+            if frame.last <= self.last and self._feed.head <= self.last:
+                return
+            self._is_live = False
+        self._event.set()
+
+    async def head(self) -> None:
+        """Say where the conversation is, so that a client that missed something finds out."""
+        await self._wire.text(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
+
+    async def _run(self) -> None:
+        await self._catch_up()
+        await self._wire.text(frames.control("caught_up", topic=self._feed.topic, epoch=self._hub.epoch, seq=self.last))
+        while True:
+            self._event.clear()
+            if self.last < self._feed.head:
+                await self._send_new()
+                continue
+            self._is_live = True
+            await self._event.wait()
+
+    async def _catch_up(self) -> None:
+        """Read from the database until it has no more."""
+        while ready := await self._hub.read(self._feed, self.last):
+            await self._send(ready)
+        self._feed.head = max(self._feed.head, self.last)
+
+    async def _send_new(self) -> None:
+        ready = self._feed.after(self.last)
+        if ready is None and self._feed.drawing:
+            await self._event.wait()  # it is with the artist
+            return
+        if ready is None:
+            ready = await self._hub.read(self._feed, self.last)
+            if not ready:
+                self._feed.head = self.last  # told of more than there is: a restored file, found by the client's epoch
+        await self._send(ready)
+
+    async def _send(self, ready: list[frames.Frame]) -> None:
+        for frame in ready:
+            if frame.first == self.last + 1:
+                await self._wire.frame(frame)
+                self.last = frame.last
+
+    def close(self) -> None:
+        """End it."""
+        self._hub.leave(self._feed, self)
+        self._task.cancel()

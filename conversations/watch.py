@@ -1,0 +1,87 @@
+"""Looks after open sockets: closes those whose rights ended, within a second and without the doorbell (law H)."""
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from django.db import connection
+
+from conversations import doorbell, sessions
+from conversations.sessions import Visitor
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 0.5  # seconds
+HEAD_EVERY = 15.0  # seconds between two `head` frames of a topic
+
+
+class Guarded(Protocol):
+    """An open socket."""
+
+    visitor: Visitor
+
+    def dismiss(self, code: int) -> None:
+        """Send nothing more and close with this code."""
+
+    async def tell_heads(self) -> None:
+        """Say where each topic is."""
+
+
+class Watch:
+    """All open sockets of this process. `start` in the loop it shall live in."""
+
+    def __init__(self) -> None:
+        self.sockets: set[Guarded] = set()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="watch")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wake = asyncio.Event()
+        self._stop_listening = lambda: None
+
+    def start(self) -> None:
+        """Begin to look."""
+        loop = asyncio.get_running_loop()
+        self._stop_listening = doorbell.on_revoked(lambda: loop.call_soon_threadsafe(self._wake.set))
+        self._tasks = [
+            asyncio.create_task(self._guard(), name="watch-guard"),
+            asyncio.create_task(self._heads(), name="watch-heads"),
+        ]
+
+    async def stop(self) -> None:
+        """End it."""
+        self._stop_listening()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._pool.shutdown(wait=False)
+
+    async def _guard(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            if not self.sockets:
+                continue
+            try:
+                gone = await loop.run_in_executor(self._pool, _look, {s.visitor for s in self.sockets})
+            except Exception:
+                logger.exception("the watch could not look; nobody is sent anything until it can")
+                continue
+            for socket in [s for s in self.sockets if s.visitor in gone]:
+                socket.dismiss(gone[socket.visitor])
+
+    async def _heads(self) -> None:
+        while True:
+            await asyncio.sleep(HEAD_EVERY)
+            for socket in list(self.sockets):
+                await socket.tell_heads()
+
+
+def _look(visitors: set[Visitor]) -> dict[Visitor, int]:
+    try:
+        return sessions.revoked(visitors)
+    finally:
+        connection.close_if_unusable_or_obsolete()

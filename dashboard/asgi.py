@@ -1,0 +1,121 @@
+"""The process: doors and the socket beside Django, and the engine in the lifespan. The only place that knows them all."""
+
+import asyncio
+import gc
+import logging
+import os
+import sys
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+
+from django.core.asgi import get_asgi_application
+
+_pages = get_asgi_application()
+
+from conversations.doors.imports import ImportDoor
+from django.conf import settings
+from servestatic import ServeStaticASGI
+
+from conversations.consumers import Socket
+from conversations.doors.bearers import Bearers
+from conversations.doors.health import HealthDoor
+from conversations.doors.http import Door, Receive, Scope, Send
+from conversations.doors.key import KeyDoor
+from conversations.doors.publish import PublishDoor
+from conversations.engine import Engine
+from conversations.epoch import HighWater
+from dashboard.demo import Demo
+
+logger = logging.getLogger(__name__)
+
+SWITCH_INTERVAL = 0.0005  # seconds: the loop gets its turn beside busy threads (design, section 6)
+HIGH_WATER_EVERY = 1.0  # seconds
+
+
+class Application:
+    """Routes by path; owns the engine's life."""
+
+    def __init__(self) -> None:
+        self.engine = Engine()
+        self.bearers = Bearers()
+        self.key = KeyDoor(settings.DATA_DIR, self.bearers)
+        self.demo = Demo(self.engine)
+        self.url = ""  # set by `serve`: where the door is
+        self.with_demo = False
+        health = HealthDoor(self.engine)
+        self._doors: dict[str, Door] = {
+            "/api/v1/publish": PublishDoor(self.engine, self.bearers),
+            "/api/v1/import": ImportDoor(self.bearers),
+            "/api/v1/door": self.key,
+            "/healthz": health,
+            "/readyz": health,
+        }
+        self._socket = Socket.as_asgi(engine=self.engine)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await (self._socket if scope["path"] == "/ws/" else _no_such_socket)(scope, receive, send)
+        else:
+            await self._doors.get(scope["path"], _pages)(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self._start()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self._stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _start(self) -> None:
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        await self.engine.start()
+        if self.url:
+            self.key.open(self.url)
+            self._tasks.append(asyncio.create_task(_keep_high_water(), name="high-water"))
+        if self.with_demo:
+            self._tasks.append(asyncio.create_task(self.demo.run(), name="demo"))
+        for task in self._tasks:
+            task.add_done_callback(_log_failure)
+        gc.collect()
+        gc.freeze()
+
+    async def _stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.engine.stop()
+        if self.url:
+            await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
+
+
+async def _keep_high_water() -> None:
+    water = HighWater(settings.DATA_DIR)
+    while True:
+        await asyncio.sleep(HIGH_WATER_EVERY)
+        await asyncio.to_thread(water.write)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("task %s ended", task.get_name(), exc_info=task.exception())
+
+
+async def _no_such_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    await send({"type": "websocket.close", "code": 1000})
+
+
+application = Application()
+
+
+def with_static(app: Door) -> Any:
+    """Serve collected static files in front, hashed names for a year."""
+    return ServeStaticASGI(app, root=settings.STATIC_ROOT, prefix="static", allow_all_origins=False)

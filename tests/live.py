@@ -1,0 +1,140 @@
+"""A real server process for tests: its own data directory, its own port, stopped by its own id."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+ROOT = Path(__file__).resolve().parent.parent
+T = TypeVar("T")
+
+
+def free_port() -> int:
+    """Answer a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -> T:
+    """Wait until `condition()` is true and answer it; fail at the deadline, saying what was waited for."""
+    deadline = time.monotonic() + within
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within} s: {what or condition}")
+        time.sleep(0.02)
+
+
+class Server:
+    """`manage.py serve` in its own process."""
+
+    def __init__(self, data_dir: Path | None = None, *arguments: str, **environment: str) -> None:
+        self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="switchboard-live-"))
+        self.port = free_port()
+        self.arguments = arguments or ("--no-demo",)
+        self.environment = environment
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def env(self) -> dict[str, str]:
+        """The environment of its commands: nothing of this test run's settings."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "DJANGO_"))}
+        return kept | {"SWITCHBOARD_DATA_DIR": str(self.data_dir), "PYTHONUNBUFFERED": "1"} | self.environment
+
+    def start(self) -> Server:
+        """Start it and wait until it is ready."""
+        self.log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("a+")
+        command = [sys.executable, "manage.py", "serve", "--port", str(self.port), *self.arguments]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=self.env(), stdout=self.log, stderr=subprocess.STDOUT, text=True
+        )
+        until(self._is_ready, within=30, what="the server to be ready")
+        return self
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise AssertionError(f"the server ended with {self.process.returncode}:\n{self.output()}")
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def output(self) -> str:
+        """What it printed so far."""
+        self.log.flush()
+        return Path(self.log.name).read_text()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def terminate(self) -> int:
+        """Ask it to stop; answer its exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+    def command(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run a command on its data directory; answer what it printed."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.env(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if done.returncode:
+            raise AssertionError(f"{arguments} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def token(self, name: str = "publisher", role: str = "admin") -> str:
+        """Make a bearer token."""
+        return self.command("token", name, "--role", role).strip().splitlines()[-1]
+
+    def publish(self, token: str, topic: str, payload: Any, bus_id: str | None = None) -> tuple[int, dict[str, Any]]:
+        """Publish one message; answer status and body."""
+        body = {"topic": topic, "payload": payload} | ({"id": bus_id} if bus_id else {})
+        return self.request("POST", "/api/v1/publish", json.dumps(body).encode(), token)
+
+    def request(self, method: str, path: str, body: bytes | None = None, token: str = "") -> tuple[int, dict[str, Any]]:
+        """Make one HTTP request; answer status and JSON body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, (json.loads(text) if text.startswith((b"{", b"[")) else {})
+        finally:
+            connection.close()
+
+    def database(self) -> sqlite3.Connection:
+        """Open its file for reading."""
+        return sqlite3.connect(f"file:{self.data_dir}/switchboard.sqlite3?mode=ro", uri=True)
