@@ -1,0 +1,6 @@
+/** What every page loads. Nothing imports this file. */
+import "./theme.js";
+import "./clock.js";
+import "./connection.js";
+import "./keys.js";
+import "./palette.js";

@@ -1,0 +1,73 @@
+/**
+ * Times of the page, drawn in the browser's zone by one timer. `<time datetime data-age>` says how long ago,
+ * `<time datetime data-clock>` the time of day; a click on either shows the other form everywhere. UTC is in the title.
+ */
+const TICK_MS = 10_000;
+const KEPT = "switchboard-times"; // "swapped" when ages are shown as clock times and the reverse
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+
+/**
+ * Say how long ago it was: "now", "40 s", "6 min", "2 h", then the date.
+ * @param {Date} then
+ * @param {Date} [now]
+ */
+export function age(then, now = new Date()) {
+  const seconds = (now - then) / 1000;
+  if (seconds < 10) return "now";
+  if (seconds < 60) return `${Math.floor(seconds / 10) * 10} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 24 * 3600) return `${Math.floor(seconds / 3600)} h`;
+  return (then.getFullYear() === now.getFullYear() ? day : year).format(then);
+}
+
+/**
+ * Say the time of day, with the date where it is not today.
+ * @param {Date} then
+ * @param {Date} [now]
+ */
+export function timeOfDay(then, now = new Date()) {
+  return then.toDateString() === now.toDateString() ? clock.format(then) : `${day.format(then)} ${clock.format(then)}`;
+}
+
+/**
+ * Draw the times under a node now; new nodes of the page are drawn by themselves.
+ * @param {ParentNode} [root]
+ */
+export function drawTimes(root = document) {
+  const now = new Date();
+  for (const element of root.querySelectorAll("time[data-age], time[data-clock]")) draw(element, now);
+}
+
+/** Show ages as clock times and the reverse, on this page and the next. */
+export function swapTimes() {
+  localStorage.setItem(KEPT, isSwapped() ? "" : "swapped");
+  drawTimes();
+}
+
+const isSwapped = () => localStorage.getItem(KEPT) === "swapped";
+
+function draw(element, now) {
+  const then = new Date(element.dateTime);
+  if (Number.isNaN(then.getTime())) return;
+  const words = "age" in element.dataset !== isSwapped() ? age(then, now) : timeOfDay(then, now);
+  if (element.textContent !== words) element.textContent = words;
+  element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
+}
+
+function drawNew(changes) {
+  for (const { addedNodes } of changes) {
+    for (const node of addedNodes) {
+      if (node.nodeType !== Node.ELEMENT_NODE) continue;
+      if (node.matches("time[data-age], time[data-clock]")) draw(node, new Date());
+      else if (node.firstElementChild) drawTimes(node);
+    }
+  }
+}
+
+addEventListener("click", (event) => event.target.closest?.("time[data-age], time[data-clock]") && swapTimes());
+addEventListener("storage", (event) => event.key === KEPT && drawTimes());
+setInterval(drawTimes, TICK_MS);
+new MutationObserver(drawNew).observe(document.documentElement, { childList: true, subtree: true });
+drawTimes();

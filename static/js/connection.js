@@ -1,0 +1,50 @@
+/** How the connection stands: the dot in the top bar, and the strips that say it ended for good. */
+import { socket } from "./socket.js";
+
+const WORDS = { live: "Live", connecting: "Connecting", down: "Reconnecting", "signed-out": "Signed out", forbidden: "Not live" };
+const BLINK_MS = 1_000; // a shorter loss is not worth a word
+
+/** `<live-state>`: the dot. Hidden on pages that follow nothing. */
+class LiveState extends HTMLElement {
+  #timer;
+
+  connectedCallback() {
+    socket.addEventListener("state", this);
+    this.handleEvent();
+  }
+
+  disconnectedCallback() {
+    socket.removeEventListener("state", this);
+    clearTimeout(this.#timer);
+  }
+
+  handleEvent() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#draw(), socket.state === "down" || socket.state === "connecting" ? BLINK_MS : 0);
+  }
+
+  #draw() {
+    this.hidden = !(socket.state in WORDS);
+    this.dataset.state = socket.state;
+    this.textContent = WORDS[socket.state] ?? "";
+  }
+}
+
+/** `<connection-strip>`: shows the strip whose `data-state` is the socket's. */
+class ConnectionStrip extends HTMLElement {
+  connectedCallback() {
+    socket.addEventListener("state", this);
+    this.handleEvent();
+  }
+
+  disconnectedCallback() {
+    socket.removeEventListener("state", this);
+  }
+
+  handleEvent() {
+    for (const strip of this.children) strip.hidden = strip.dataset.state !== socket.state;
+  }
+}
+
+customElements.define("live-state", LiveState);
+customElements.define("connection-strip", ConnectionStrip);

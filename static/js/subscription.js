@@ -1,0 +1,133 @@
+/** One topic of the socket: what was seen, what to ask for, what to drop (the client's rule of design 3.5). */
+
+const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask again
+
+/**
+ * @typedef {object} Handlers  What a page may do with frames; each is optional.
+ * @property {(frame: {topic: string, epoch: string, events: object[]}) => void} [events]  new ones only, in order
+ * @property {(frame: {seq: number}) => void} [caughtUp]
+ * @property {(frame: {from: number, to: number, reason: string}) => void} [gap]
+ * @property {(frame: {epoch: string}) => void} [reset]  history is another one: what is drawn may be wrong
+ * @property {(frame: {rows: object[], isSnapshot: boolean}) => void} [rows]  the latest version of each key
+ * @property {(frame: {people: object[]}) => void} [presence]
+ * @property {(frame: {code: string, message: string}) => void} [error]
+ * @property {() => void} [down]  the connection is lost
+ * @property {(back: {awayMs: number}) => void} [up]  it is back; events that were missed follow
+ */
+
+export class Subscription {
+  #send;
+  #render;
+  #last;
+  #epoch;
+  #isFirstPage; // the newest page may start anywhere
+  #isAsked = false;
+  #versions = new Map();
+  #check;
+
+  /**
+   * @param {string} topic
+   * @param {{after?: number, epoch?: string, render?: "html"}} from
+   * @param {Handlers} handlers
+   * @param {(frame: object) => void} send
+   */
+  constructor(topic, { after, epoch, render }, handlers, send) {
+    this.topic = topic;
+    this.handlers = handlers;
+    this.#send = send;
+    this.#render = render;
+    this.#last = after;
+    this.#epoch = epoch;
+  }
+
+  /** The seq of the last event handed on; undefined before the first. */
+  get last() {
+    return this.#last;
+  }
+
+  /** Ask for what is missing: on connecting, and where a frame shows a hole. */
+  ask() {
+    this.#isAsked = true;
+    this.#isFirstPage = this.#last === undefined;
+    this.#versions.clear();
+    this.#forget();
+    this.#send({ op: "subscribe", topic: this.topic, after: this.#last, epoch: this.#epoch, render: this.#render });
+  }
+
+  /** Stop waiting for anything: the connection is gone, or nobody listens. */
+  rest() {
+    this.#forget();
+    this.#isAsked = false;
+  }
+
+  /** @param {{t: string}} frame  one from the server, for this topic */
+  take(frame) {
+    switch (frame.t) {
+      case "events": return this.#events(frame);
+      case "caught_up": return this.#caughtUp(frame);
+      case "gap": return this.#gap(frame);
+      case "reset": return this.#reset(frame);
+      case "head": return this.#head(frame.seq);
+      case "rows": return this.#rows(frame);
+      case "presence": return this.handlers.presence?.(frame);
+      case "error": return this.handlers.error?.(frame);
+    }
+  }
+
+  #events(frame) {
+    this.#epoch = frame.epoch ?? this.#epoch;
+    const fresh = [];
+    for (const event of frame.events) {
+      if (this.#last !== undefined && event.seq <= this.#last) continue;
+      if (!this.#isFirstPage && event.seq > this.#last + 1) {
+        if (!this.#isAsked) this.ask();
+        break;
+      }
+      this.#last = event.seq;
+      fresh.push(event);
+    }
+    if (fresh.length) this.handlers.events?.({ ...frame, events: fresh });
+  }
+
+  #caughtUp(frame) {
+    this.#epoch = frame.epoch ?? this.#epoch;
+    this.#isAsked = this.#isFirstPage = false;
+    this.#last ??= frame.seq;
+    this.#head(frame.seq);
+    this.handlers.caughtUp?.(frame);
+  }
+
+  #gap(frame) {
+    this.#last = Math.max(this.#last ?? 0, frame.to);
+    this.handlers.gap?.(frame);
+  }
+
+  #reset(frame) {
+    this.#last = undefined;
+    this.#epoch = frame.epoch;
+    this.#isFirstPage = true;
+    this.#versions.clear();
+    this.handlers.reset?.(frame);
+  }
+
+  #head(seq) {
+    if (this.#last === undefined || seq <= this.#last || this.#check) return;
+    this.#check = setTimeout(() => {
+      this.#check = undefined;
+      if (this.#last < seq) this.ask();
+    }, PATIENCE_MS);
+  }
+
+  #rows(frame) {
+    const isSnapshot = this.#isAsked;
+    this.#isAsked = false;
+    const rows = frame.rows.filter((row) => row.version > (this.#versions.get(row.key) ?? -1));
+    for (const row of rows) this.#versions.set(row.key, row.version);
+    if (rows.length || isSnapshot) this.handlers.rows?.({ ...frame, rows, isSnapshot });
+  }
+
+  #forget() {
+    clearTimeout(this.#check);
+    this.#check = undefined;
+  }
+}
