@@ -1,0 +1,167 @@
+"""The list of conversations: what is newest, what matches, how a row looks. Called by the page, the API and the hub.
+
+Three queries at most: conversations by their partial index, participants of those, one person's read markers of those.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q
+from django.template.loader import get_template
+
+from conversations.errors import Invalid
+from conversations.models import Conversation, Participant, ReadMarker, User
+from conversations.models.conversation import ConversationQuerySet
+
+MOST_MARKS = 4  # of participants drawn in a row; the rest is a number
+MOST_WORDS = 8  # of a filter; more are ignored
+STATES = {"person": "Held by a person", "paused": "Paused", "open": "Open"}
+
+_COLUMNS = (
+    *("id", "key", "title", "state", "owner", "handler", "is_demo", "head_seq"),
+    *("last_at", "last_sender", "last_line", "messages", "tool_calls", "errors"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One conversation as the list shows it. `seen` is how many messages the reader has seen, None for everybody's row."""
+
+    id: int
+    key: str
+    title: str
+    state: str
+    owner: str
+    handler: str
+    is_demo: bool
+    head_seq: int
+    last_at: int  # µs UTC
+    last_sender: str
+    last_line: str
+    messages: int
+    tool_calls: int
+    errors: int
+    participants: tuple[tuple[str, str], ...] = ()  # name, kind
+    seen: int | None = None
+
+    @property
+    def shown_state(self) -> str:
+        """Owned goes before paused goes before open (design 3.6)."""
+        return "person" if self.owner else "paused" if self.state == "paused" else "open"
+
+    @property
+    def unread(self) -> int:
+        """Messages since the reader's last look; 0 in a row for everybody."""
+        return 0 if self.seen is None else max(0, self.messages - self.seen)
+
+    @property
+    def marked(self) -> tuple[tuple[str, str], ...]:
+        """The participants whose marks are drawn."""
+        return self.participants[:MOST_MARKS]
+
+    @property
+    def unmarked(self) -> int:
+        """How many participants have no mark."""
+        return len(self.participants) - len(self.marked)
+
+    @property
+    def cursor(self) -> str:
+        """Where the page after this row begins."""
+        return f"{self.last_at}.{self.id}"
+
+    @property
+    def moment(self) -> datetime:
+        """When the last event was committed."""
+        return datetime.fromtimestamp(self.last_at / 1_000_000, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows, newest first; `cursor` is where older ones begin, None at the end."""
+
+    rows: list[Row]
+    cursor: str | None
+
+
+def newest(*, q: str = "", participant: str = "", before: str = "", limit: int = 60, reader: User | None = None) -> Page:
+    """List conversations: every word of `q` in title, id or last line, and `participant` (a name) among those in it.
+
+    Raises `Invalid` for a cursor that is none of ours.
+    """
+    found = matching(q, participant)
+    if before:
+        found = _older_than(found, before)
+    rows = _rows(found.newest_first()[: limit + 1])
+    page = _with_participants(rows[:limit])
+    return Page(
+        rows=_with_seen(page, reader) if reader else page,
+        cursor=page[-1].cursor if len(rows) > limit else None,
+    )
+
+
+def matching(q: str = "", participant: str = "") -> ConversationQuerySet:
+    """Filter the visible conversations by the words of `q` and by a participant's name."""
+    found = Conversation.objects.visible()
+    for word in q.split()[:MOST_WORDS]:
+        found = found.filter(Q(title__icontains=word) | Q(key__icontains=word) | Q(last_line__icontains=word))
+    if participant:
+        names = {participant, f"agent:{participant}"}
+        found = found.filter(Exists(Participant.objects.filter(conversation=OuterRef("pk"), name__in=names)))
+    return found
+
+
+def rows(keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Draw these conversations for everybody, as the `fleet` topic sends them: key, version, messages, html."""
+    return _drawn(_rows(Conversation.objects.visible().filter(key__in=keys).newest_first()))
+
+
+def newest_rows(limit: int = 100) -> list[dict[str, Any]]:
+    """Draw the newest: the snapshot of the `fleet` topic (design 3.5)."""
+    return _drawn(_rows(Conversation.objects.visible().newest_first()[:limit]))
+
+
+def _drawn(found: list[Row]) -> list[dict[str, Any]]:
+    template = get_template("partials/conversation.html")
+    return [
+        {
+            "key": row.key,
+            "version": row.head_seq,
+            "messages": row.messages,
+            "cursor": row.cursor,
+            "html": template.render({"row": row, "states": STATES}).strip(),
+        }
+        for row in _with_participants(found)
+    ]
+
+
+def _rows(found: Iterable[Any]) -> list[Row]:
+    assert isinstance(found, ConversationQuerySet)
+    return [Row(*values) for values in found.values_list(*_COLUMNS)]
+
+
+def _older_than(found: ConversationQuerySet, cursor: str) -> ConversationQuerySet:
+    """Page by the index: a range on `last_at`, then the rows of that very moment that came before (ids go down)."""
+    at, mark, row_id = cursor.partition(".")
+    if not (mark and at.isdecimal() and row_id.isdecimal() and len(cursor) <= 38):
+        raise Invalid("expected a cursor from an earlier answer", field="before")
+    return found.filter(last_at__lte=int(at)).exclude(last_at=int(at), id__gte=int(row_id))
+
+
+def _with_participants(found: list[Row]) -> list[Row]:
+    """People first, then agents, each by name."""
+    query = Participant.objects.filter(conversation__in=[row.id for row in found])
+    named: dict[int, list[tuple[str, str]]] = {}
+    for conversation, name, kind in query.values_list("conversation_id", "name", "kind"):
+        named.setdefault(conversation, []).append((name, kind))
+    return [
+        replace(row, participants=tuple(sorted(named.get(row.id, ()), key=lambda one: (one[1] == "agent", one[0]))))
+        for row in found
+    ]
+
+
+def _with_seen(found: list[Row], reader: User) -> list[Row]:
+    markers = ReadMarker.objects.filter(user=reader, conversation__in=[row.id for row in found])
+    seen = dict(markers.values_list("conversation_id", "messages_seen"))
+    return [replace(row, seen=seen.get(row.id, 0)) for row in found]
