@@ -1,0 +1,9 @@
+/** Everything of the conversation page, in one entry. Nothing imports this file. */
+import "./tail-follow.js";
+import "./conversation-strip.js";
+import "./announcer.js";
+import "./read-marker.js";
+import "./conversation-panel.js";
+import "./live-transcript.js";
+import "./event-picker.js";
+import "./json-copy.js";

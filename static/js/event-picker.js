@@ -1,0 +1,132 @@
+/** One event of the transcript is picked: by its number, by j and k, by the address. What is collapsed around it opens. */
+import { copy } from "./clipboard.js";
+import { isForKeys } from "./letters.js";
+
+const LEVELS = ["chat", "steps", "all"]; // what each radio shows, and all before it
+
+/**
+ * Around the head, the strip and the transcript of one conversation. Tells, bubbling: `event:picked` {row},
+ * `said` {words}. `data-event` is the seq to start with.
+ */
+class EventPicker extends HTMLElement {
+  #scroller;
+  #onKey = (event) => isForKeys(event) && this.#key(event);
+
+  connectedCallback() {
+    this.#scroller = this.querySelector(".transcript");
+    this.addEventListener("click", (event) => this.#click(event));
+    this.addEventListener("change", (event) => event.target.name === "detail" && this.#keepLevel());
+    document.addEventListener("keydown", this.#onKey);
+    this.#level = localStorage.getItem("switchboard-detail") ?? "all";
+    const start = this.dataset.event || location.hash.slice(2);
+    if (start) this.#open(this.#row(start));
+  }
+
+  disconnectedCallback() {
+    document.removeEventListener("keydown", this.#onKey);
+  }
+
+  get #picked() {
+    return this.#scroller.querySelector('[aria-current="true"]');
+  }
+
+  get #level() {
+    return this.querySelector('[name="detail"]:checked').value;
+  }
+
+  set #level(level) {
+    const radio = this.querySelector(`[name="detail"][value="${CSS.escape(level)}"]`);
+    if (radio) radio.checked = true;
+  }
+
+  #row(seq) {
+    return this.#scroller.querySelector(`[data-seq="${CSS.escape(seq)}"]`);
+  }
+
+  /** Show a row as an address meant it: visible, open, in the middle. */
+  #open(row) {
+    if (!row) return;
+    if (LEVELS.indexOf(row.dataset.level) > LEVELS.indexOf(this.#level)) this.#level = row.dataset.level;
+    for (let at = row.querySelector("details") ?? row; at; at = at.parentElement?.closest("details")) at.open = true;
+    this.#pick(row, "center");
+  }
+
+  #pick(row, block = "nearest") {
+    this.#picked?.removeAttribute("aria-current");
+    row.setAttribute("aria-current", "true");
+    row.scrollIntoView({ block });
+    this.dispatchEvent(new CustomEvent("event:picked", { bubbles: true, detail: { row } }));
+  }
+
+  #click(event) {
+    const link = event.target.closest("a.seq, .strip a[href^='#e']");
+    const row = event.target.closest("[data-seq]");
+    if (link) return this.#follow(event, link);
+    if (row && !event.target.closest("a, button, summary, input") && getSelection().isCollapsed) this.#pick(row);
+    return undefined;
+  }
+
+  #follow(event, link) {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+    const row = this.#row(link.hash.slice(2));
+    if (!row) return;
+    event.preventDefault();
+    this.#open(row);
+    if (link.matches(".seq")) this.#link(row);
+  }
+
+  async #link(row) {
+    const address = new URL(location.href);
+    address.searchParams.set("event", row.dataset.seq);
+    address.hash = `e${row.dataset.seq}`;
+    history.replaceState(history.state, "", address);
+    const isCopied = await copy(address.href);
+    const words = isCopied ? `Link to event ${row.dataset.seq} copied` : `The address bar links to event ${row.dataset.seq}`;
+    this.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+  }
+
+  #key(event) {
+    const acts = {
+      j: () => this.#step(1),
+      k: () => this.#step(-1),
+      o: () => this.#toggle(),
+      c: () => this.#picked && this.#link(this.#picked),
+      "-": () => this.#detail(-1),
+      "+": () => this.#detail(1),
+      End: () => this.#scroller.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true })),
+    };
+    if (!Object.hasOwn(acts, event.key)) return;
+    event.preventDefault();
+    acts[event.key]();
+  }
+
+  #step(step) {
+    const rows = [...this.#scroller.querySelectorAll("[data-seq]")].filter((row) => row.checkVisibility());
+    const here = this.#picked ? rows.indexOf(this.#picked) : this.#inView(rows) - step;
+    const next = rows[Math.max(0, Math.min(rows.length - 1, here + step))];
+    if (next) this.#pick(next);
+  }
+
+  /** The last row that is wholly in view. */
+  #inView(rows) {
+    const bottom = this.#scroller.getBoundingClientRect().bottom;
+    return rows.findLastIndex((row) => row.getBoundingClientRect().bottom <= bottom);
+  }
+
+  #toggle() {
+    const details = this.#picked?.querySelector("details");
+    if (details) details.open = !details.open;
+  }
+
+  #detail(step) {
+    const level = LEVELS[LEVELS.indexOf(this.#level) + step];
+    if (!level) return;
+    this.#level = level;
+    this.#keepLevel();
+  }
+
+  #keepLevel() {
+    localStorage.setItem("switchboard-detail", this.#level);
+  }
+}
+customElements.define("event-picker", EventPicker);

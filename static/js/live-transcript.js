@@ -1,0 +1,145 @@
+/** The transcript of one conversation, live: frames in, rows and text out. The pages around it are `transcript-pages`'. */
+import { FrameQueue } from "./frame-queue.js";
+import { LiveText } from "./live-text.js";
+import { News } from "./news.js";
+import { socket } from "./socket.js";
+import { TranscriptPages } from "./transcript-pages.js";
+import { TranscriptRows } from "./transcript-rows.js";
+import { newTurn } from "./turn-block.js";
+import { gapNote } from "./gap-note.js";
+import { Restored } from "./restored.js";
+
+const TOO_MANY = 2000; // rows below a reader who looks at something else; from there on the tail is left to pages
+
+/**
+ * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-has-newer` when the page is not the newest one.
+ * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, `connection:down` {seq},
+ * `connection:restored` {count, first, last, isWhole}, `connection:gap` {from, to, reason}, `connection:reset`.
+ */
+class LiveTranscript extends HTMLElement {
+  #rows;
+  #text = new LiveText();
+  #news = new News();
+  #restored = new Restored();
+  #queue;
+  #tail;
+  #pages;
+  #unsubscribe = null;
+
+  connectedCallback() {
+    this.#tail = this.querySelector("tail-follow");
+    this.#rows = new TranscriptRows(this.querySelector(".transcript"));
+    this.#queue = new FrameQueue((take) => this.#flush(take));
+    this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
+    this.addEventListener("tail:latest", () => this.latest());
+    this.addEventListener("page:newest", (event) => this.#start(event.detail));
+    if (!this.hasAttribute("data-has-newer")) this.#subscribe();
+  }
+
+  disconnectedCallback() {
+    this.#leave();
+    this.#queue.close();
+    this.#pages.close();
+  }
+
+  get isLive() {
+    return this.#unsubscribe !== null;
+  }
+
+  /** Draw the newest page and follow it, wherever the reader was. */
+  async latest() {
+    if (this.isLive) return this.#tail.follow();
+    if (await this.#pages.newest()) this.#tail.follow();
+    return undefined;
+  }
+
+  #start({ head, epoch }) {
+    this.dataset.head = head;
+    this.dataset.epoch = epoch;
+    this.#text.clear();
+    this.#leave();
+    this.#subscribe();
+  }
+
+  #subscribe() {
+    const { topic, head, epoch } = this.dataset;
+    this.#unsubscribe = socket.subscribe(topic, { after: Number(head), epoch, render: "html" }, {
+      events: (frame) => this.#queue.push(frame.events),
+      gap: (frame) => this.#queue.push([{ ...frame, kind: "gap", seq: frame.to }]),
+      caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
+      reset: () => this.#reset(),
+      down: () => this.#down(),
+      up: () => this.#restored.begin(Number(this.dataset.head)),
+      error: (frame) => this.#tell("connection:error", { code: frame.code, message: frame.message }),
+    });
+    this.#tell("transcript:live", { isLive: true });
+  }
+
+  #leave() {
+    this.#unsubscribe?.();
+    this.#unsubscribe = null;
+    this.#queue.clear();
+  }
+
+  #down() {
+    this.#restored.end();
+    this.#tell("connection:down", { seq: Number(this.dataset.head) });
+  }
+
+  async #reset() {
+    this.#leave();
+    if (await this.#pages.newest()) this.#tell("connection:reset", {});
+  }
+
+  #flush(take) {
+    this.#tail.hold();
+    for (let event = take(); event; event = take()) this.#apply(event);
+    this.#text.flush((group) => this.#rows.find(group));
+    if (this.#tail.isFollowing && this.#rows.unload()) this.#pages.olderAppeared();
+    const news = this.#news.take();
+    this.#tail.settle(news);
+    this.#tell("transcript:drawn", { ...news, seq: Number(this.dataset.head) });
+    if (!this.#tail.isFollowing && this.#rows.count > TOO_MANY) this.#leaveTail();
+  }
+
+  #apply(event) {
+    if (event.kind === "caught_up") return this.#caughtUp(event.seq);
+    if (event.kind === "gap") this.#gap(event);
+    else if (event.html !== undefined) this.#drawn(event);
+    else if (event.text !== undefined) this.#written(event);
+    this.dataset.head = event.seq;
+    this.#restored.count(event);
+    return undefined;
+  }
+
+  #drawn({ html, group }) {
+    if (group) this.#text.end(group);
+    this.#news.add(this.#rows.put(html));
+  }
+
+  #written(event) {
+    if (!this.#rows.find(event.group)) this.#news.add(this.#rows.append(newTurn(event)));
+    this.#text.add(event.group, event.text);
+  }
+
+  #gap({ from, to, reason }) {
+    this.#rows.append(gapNote({ from, to, reason }));
+    this.#tell("connection:gap", { from, to, reason });
+  }
+
+  #caughtUp(seq) {
+    const restored = this.#restored.finish(seq);
+    if (restored) this.#tell("connection:restored", restored);
+  }
+
+  #leaveTail() {
+    this.#leave();
+    this.#pages.newerAppeared();
+    this.#tell("transcript:live", { isLive: false });
+  }
+
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
+  }
+}
+customElements.define("live-transcript", LiveTranscript);

@@ -1,0 +1,144 @@
+/** Follow the tail; any upward scroll pauses; the pill counts what arrived meanwhile and goes back down. */
+import { News } from "./news.js";
+
+const AT_TAIL = 24; // px from the end, scrolling down, that count as having arrived
+
+/** Tells, bubbling: `tail:following` {isFollowing} and `tail:latest` (the newest page is asked for). */
+class TailFollow extends HTMLElement {
+  #scroller;
+  #pill;
+  #news = new News();
+  #isFollowing = true;
+  #top = 0;
+  #anchor = null;
+  #edge = 0; // px, where the scroller's upper edge is on the screen
+  #size = new ResizeObserver(() => this.#resized());
+
+  connectedCallback() {
+    this.#scroller = this.querySelector(".transcript");
+    this.#pill = this.querySelector(".pill");
+    this.#scroller.addEventListener("scroll", () => this.#look(), { passive: true });
+    this.#scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: true });
+    this.#scroller.addEventListener("toggle", () => this.#opened(), { capture: true });
+    this.#pill.addEventListener("click", () => this.#ask());
+    document.addEventListener("visibilitychange", this.#seen);
+    this.#edge = this.#scroller.getBoundingClientRect().top;
+    this.#size.observe(this.#scroller);
+    this.hasAttribute("data-paused") ? this.#pause() : this.#down();
+  }
+
+  disconnectedCallback() {
+    this.#size.disconnect();
+    document.removeEventListener("visibilitychange", this.#seen);
+  }
+
+  get isFollowing() {
+    return this.#isFollowing;
+  }
+
+  /** Whether the newest page is drawn; if not, the pill leads there. */
+  set hasNewer(value) {
+    this.toggleAttribute("data-has-newer", value);
+    this.#drawPill();
+  }
+
+  /** Go to the end of what is drawn and stay there. */
+  follow() {
+    this.#set(true);
+    this.#news.take();
+    this.#drawPill();
+    this.#down();
+  }
+
+  /** Before rows change: remember what the reader looks at. Reads layout. */
+  hold() {
+    const row = this.#isFollowing ? null : this.#topRow();
+    this.#anchor = row && { row, y: row.getBoundingClientRect().top };
+  }
+
+  /** After rows changed: stay at the tail, or keep what the reader looks at where it was. Writes once. */
+  settle(news = { count: 0, names: [] }) {
+    if (this.#isFollowing) return this.#down();
+    if (this.#anchor?.row.isConnected) this.#keep(this.#anchor);
+    if (news.count) this.#news.merge(news);
+    return this.#drawPill();
+  }
+
+  #seen = () => !document.hidden && this.#isFollowing && this.#down();
+
+  #look() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    const left = scrollHeight - scrollTop - clientHeight;
+    const wasAt = this.#top;
+    this.#top = scrollTop;
+    if (scrollTop < wasAt && left > 1) this.#pause();
+    else if (scrollTop > wasAt && left < AT_TAIL && !this.hasAttribute("data-has-newer")) this.follow();
+  }
+
+  #wheel(event) {
+    if (event.deltaY < 0 && this.#scroller.scrollTop > 0) this.#pause();
+  }
+
+  /** What stands over the transcript came or went: the reader's rows stay where they are on the screen. */
+  #resized() {
+    const edge = this.#scroller.getBoundingClientRect().top;
+    if (this.#isFollowing) this.#down();
+    else this.#scrollBy(edge - this.#edge);
+    this.#edge = edge;
+  }
+
+  /** A reader who opens something reads it: it does not run away. */
+  #opened() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    if (scrollHeight - scrollTop - clientHeight > AT_TAIL) this.#pause();
+  }
+
+  #ask() {
+    this.#scroller.focus({ preventScroll: true });
+    this.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true }));
+  }
+
+  #pause() {
+    this.#set(false);
+    this.#drawPill();
+  }
+
+  #set(isFollowing) {
+    if (this.#isFollowing === isFollowing) return;
+    this.#isFollowing = isFollowing;
+    this.toggleAttribute("data-paused", !isFollowing);
+    this.dispatchEvent(new CustomEvent("tail:following", { bubbles: true, detail: { isFollowing } }));
+  }
+
+  #drawPill() {
+    const hasNewer = this.hasAttribute("data-has-newer");
+    const words = hasNewer ? "Go to latest" : this.#news.words();
+    const label = this.#pill.querySelector("span");
+    if (label.textContent !== words) label.textContent = words;
+    this.#pill.hidden = !hasNewer && (this.#isFollowing || !this.#news.count);
+  }
+
+  #down() {
+    if (document.hidden) return;
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    this.#top = this.#scroller.scrollTop;
+  }
+
+  #keep({ row, y }) {
+    const moved = row.getBoundingClientRect().top - y;
+    if (Math.abs(moved) >= 0.5) this.#scrollBy(moved);
+  }
+
+  #scrollBy(px) {
+    this.#scroller.scrollTop += px;
+    this.#top = this.#scroller.scrollTop;
+  }
+
+  #topRow() {
+    const top = this.#scroller.getBoundingClientRect().top;
+    const isBelow = (element) => element.getBoundingClientRect().bottom > top + 1;
+    const stretch = [...this.#scroller.querySelectorAll(":scope > .rows")].find(isBelow);
+    return stretch ? [...stretch.querySelectorAll(":scope > [data-seq]")].find(isBelow) : null;
+  }
+}
+customElements.define("tail-follow", TailFollow);

@@ -1,0 +1,128 @@
+/** Older and newer pages of a transcript, loaded as the reader comes near. Used by `live-transcript`. */
+import { json } from "./fetch.js";
+
+const NEAR = "900px 0px"; // how far outside of the view a page is loaded already
+
+export class TranscriptPages {
+  #host;
+  #rows;
+  #tail;
+  #links;
+  #loading = false;
+  #watch;
+
+  /**
+   * @param {HTMLElement} host `data-entries` is the address of pages; `data-first`, `data-last` what is drawn
+   * @param {import("./transcript-rows.js").TranscriptRows} rows
+   * @param {HTMLElement} tail the `tail-follow` around the rows
+   */
+  constructor(host, rows, tail) {
+    [this.#host, this.#rows, this.#tail] = [host, rows, tail];
+    this.#links = { older: host.querySelector("[data-older]"), newer: host.querySelector("[data-newer]") };
+    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root: host.querySelector(".transcript"), rootMargin: NEAR });
+    for (const [name, link] of Object.entries(this.#links)) {
+      link.addEventListener("click", (event) => this.#pressed(event, name));
+      this.#watch.observe(link);
+    }
+  }
+
+  close() {
+    this.#watch.disconnect();
+  }
+
+  /** The oldest rows were taken out: they can be loaded again. */
+  olderAppeared() {
+    this.#host.dataset.first = this.#rows.firstSeq;
+    this.#show("older", true);
+  }
+
+  /** The tail is no longer drawn live: it can be loaded again. */
+  newerAppeared() {
+    this.#host.dataset.last = this.#host.dataset.head;
+    this.#show("newer", true);
+  }
+
+  /** Draw the newest page in place of everything. Answers whether it came. */
+  newest() {
+    return this.#load("newer", "", (page) => {
+      this.#rows.reset(page.html);
+      this.#host.dataset.first = page.first;
+      this.#show("older", page.has_older);
+      this.#atTail(page);
+    });
+  }
+
+  #older() {
+    return this.#load("older", `?before=${this.#host.dataset.first}`, (page) => {
+      this.#tail.hold();
+      this.#rows.prepend(page.html);
+      this.#tail.settle();
+      this.#host.dataset.first = page.first;
+      this.#show("older", page.has_older);
+    });
+  }
+
+  #newer() {
+    return this.#load("newer", `?after=${this.#host.dataset.last}`, (page) => {
+      this.#tail.hold();
+      this.#rows.extend(page.html);
+      this.#tail.settle();
+      this.#host.dataset.last = page.last;
+      if (!page.has_newer) this.#atTail(page);
+    });
+  }
+
+  #atTail({ head, epoch }) {
+    this.#show("newer", false);
+    this.#host.dispatchEvent(new CustomEvent("page:newest", { detail: { head, epoch } }));
+  }
+
+  async #load(name, query, draw) {
+    if (this.#loading) return false;
+    this.#loading = true;
+    const isLoaded = await this.#fetch(name, query, draw);
+    this.#loading = false;
+    if (isLoaded) this.#look();
+    return isLoaded;
+  }
+
+  async #fetch(name, query, draw) {
+    const link = this.#links[name];
+    try {
+      draw(await json(this.#host.dataset.entries + query));
+      link.textContent = link.dataset.words;
+      return true;
+    } catch (error) {
+      if (error.name !== "RequestError") throw error;
+      link.textContent = `${error.message} Try again`;
+      return false;
+    }
+  }
+
+  #pressed(event, name) {
+    event.preventDefault();
+    this.#turn(name);
+  }
+
+  #near(seen) {
+    for (const { isIntersecting, target } of seen)
+      if (isIntersecting && !target.hidden) this.#turn(target === this.#links.older ? "older" : "newer");
+  }
+
+  #turn(name) {
+    return name === "older" ? this.#older() : this.#newer();
+  }
+
+  #show(name, isThere) {
+    this.#links[name].hidden = !isThere;
+    if (name === "newer") this.#tail.hasNewer = isThere;
+  }
+
+  /** Ask the observer anew: a link that is still near after a page came is told of again. */
+  #look() {
+    for (const link of Object.values(this.#links)) {
+      this.#watch.unobserve(link);
+      this.#watch.observe(link);
+    }
+  }
+}

@@ -1,0 +1,145 @@
+/** The drawn rows of a transcript, in stretches of 200 that the browser may skip. Used by `live-transcript`. */
+import { render } from "./html.js";
+import { joinRows } from "./row-joints.js";
+import { morph } from "./morph.js";
+
+const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
+const KEEP = 600; // rows, while the tail is followed
+
+export class TranscriptRows {
+  #root;
+  /** @type {Map<string, Element>} */
+  #groups = new Map();
+
+  /** @param {Element} root holds `.rows` elements only, between the two links to further pages */
+  constructor(root) {
+    this.#root = root;
+    this.#register(root);
+    joinRows(this.all);
+  }
+
+  /** All rows, oldest first. */
+  get all() {
+    return [...this.#root.querySelectorAll(":scope > .rows > [data-seq]")];
+  }
+
+  get count() {
+    return this.#stretches.reduce((sum, stretch) => sum + stretch.childElementCount, 0);
+  }
+
+  get first() {
+    return this.#root.querySelector(":scope > .rows > [data-seq]");
+  }
+
+  get last() {
+    return this.#stretches.at(-1)?.lastElementChild ?? null;
+  }
+
+  /** The oldest seq that is drawn; 0 when nothing is. */
+  get firstSeq() {
+    return Number(this.first?.dataset.seq ?? 0);
+  }
+
+  /** The block of a group. @returns {Element | undefined} */
+  find(group) {
+    return this.#groups.get(group);
+  }
+
+  /** Draw one event: in place of its group's block, else at the end. Answers the row when it is a new one. */
+  put(html) {
+    const fresh = render(html).firstElementChild;
+    if (!fresh) return null;
+    const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
+    if (old) return this.#replace(old, fresh);
+    if (Number(fresh.dataset.seq) < this.firstSeq) return null; // its place is in an older page, drawn when that is loaded
+    return this.append(fresh);
+  }
+
+  /** Add a row at the end. */
+  append(row) {
+    const previous = this.last;
+    this.#tail().append(row);
+    this.#remember(row);
+    joinRows([row], previous);
+    return row;
+  }
+
+  /** Draw an older page before everything. */
+  prepend(html) {
+    const page = this.#page(html);
+    const next = this.first;
+    this.#root.querySelector(":scope > .rows").before(page);
+    joinRows([...page.querySelectorAll(":scope > [data-seq]"), ...(next ? [next] : [])]);
+  }
+
+  /** Draw a newer page: rows that are there already take their newer drawing. */
+  extend(html) {
+    for (const fresh of [...render(html).children]) {
+      const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
+      old ? this.#replace(old, fresh) : this.append(fresh);
+    }
+  }
+
+  /** Draw this page and nothing else. */
+  reset(html) {
+    this.#stretches.slice(1).forEach((stretch) => stretch.remove());
+    this.#groups.clear();
+    this.#stretches[0].replaceChildren(render(html));
+    this.#register(this.#root);
+    joinRows(this.all);
+  }
+
+  /** Take the oldest stretches out while more than 600 rows stay. Answers whether any went. */
+  unload() {
+    let went = false;
+    while (this.#stretches.length > 1 && this.count - this.#stretches[0].childElementCount >= KEEP) {
+      this.#forget(this.#stretches[0]);
+      went = true;
+    }
+    return went;
+  }
+
+  get #stretches() {
+    return [...this.#root.querySelectorAll(":scope > .rows")];
+  }
+
+  #tail() {
+    const last = this.#stretches.at(-1);
+    if (last.childElementCount < STRETCH) return last;
+    const stretch = Object.assign(document.createElement("div"), { className: "rows" });
+    last.after(stretch);
+    return stretch;
+  }
+
+  #page(html) {
+    const page = Object.assign(document.createElement("div"), { className: "rows" });
+    page.append(render(html));
+    for (const row of [...page.children]) if (this.find(row.dataset.group)) row.remove();
+    this.#register(page);
+    return page;
+  }
+
+  #same(fresh) {
+    return fresh.id ? document.getElementById(fresh.id) : null;
+  }
+
+  #replace(old, fresh) {
+    const group = old.dataset.group;
+    morph(old, fresh);
+    if (group !== old.dataset.group) this.#remember(old);
+    return null;
+  }
+
+  #remember(row) {
+    if (row.dataset.group) this.#groups.set(row.dataset.group, row);
+  }
+
+  #register(root) {
+    for (const row of root.querySelectorAll("[data-group]")) this.#remember(row);
+  }
+
+  #forget(stretch) {
+    for (const row of stretch.querySelectorAll("[data-group]")) this.#groups.delete(row.dataset.group);
+    stretch.remove();
+  }
+}
