@@ -1,4 +1,4 @@
-"""Stores an import: staged in chunks, so that live writers go on in between; visible whole at its end, or not at all."""
+"""Stores an import: in staged chunks, so that live writers go on in between; visible whole at its end, or never."""
 
 from conversations import envelopes, log
 from conversations.errors import Conflict, Invalid
@@ -31,10 +31,10 @@ class Intake:
                 raise Invalid("expected nothing after the end")
             if line.conversation is not None:
                 self._begin(line.conversation)
-            elif line.payload is not None:
-                self._add(line)
+            elif line.end is not None:
+                self._end(line.end)
             else:
-                self._end(line.end or 0)
+                self._add(line)
 
     def finish(self) -> list[Imported]:
         """Make everything visible at once. Raises `Invalid` without an end, `Conflict` when a key came to exist."""
@@ -65,7 +65,7 @@ class Intake:
     def _add(self, line: Line) -> None:
         if not self._keys:
             raise Invalid("expected a conversation line before the first event")
-        body = bytes(line.payload or b"")
+        body = bytes(line.payload)
         said = envelopes.read(body)
         if said.conversation_id != self._keys[-1]:
             raise Invalid(f"expected events of {self._keys[-1]!r}", field="payload.conversation_id")

@@ -17,12 +17,14 @@ from conversations.errors import Invalid, TooLarge
 from conversations.recordings.recording import Recording, addressed, encoded, with_opening
 from conversations.recordings.trouble import Trouble
 
+NOTHING = msgspec.Raw()  # msgspec reads no `Raw | None`
+
 
 class Line(msgspec.Struct, omit_defaults=True):
     """One line of an import."""
 
     conversation: str | None = None
-    payload: msgspec.Raw | None = None
+    payload: msgspec.Raw = NOTHING
     id: str | None = None
     end: int | None = None
 
@@ -80,6 +82,6 @@ def line_of(text: bytes) -> Line:
         line = msgspec.json.decode(text, type=Line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"expected a line of an import: {error}") from None
-    if sum(value is not None for value in (line.conversation, line.payload, line.end)) != 1:
+    if (line.conversation is not None) + bool(len(memoryview(line.payload))) + (line.end is not None) != 1:
         raise Invalid("expected a line with one of conversation, payload, end")
     return line
