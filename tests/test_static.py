@@ -1,7 +1,9 @@
 """Static files and templates: nothing missing, nothing from elsewhere, nothing inline, one door for markup."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -11,7 +13,7 @@ STATIC, TEMPLATES = ROOT / "static", ROOT / "templates"
 SCRIPTS = sorted((STATIC / "js").glob("*.js"))
 SHEETS = sorted((STATIC / "css").rglob("*.css"))
 PAGES = sorted(TEMPLATES.rglob("*.html"))
-LONGEST_ELEMENT = 140  # lines of a file that defines a custom element, its comments included
+LONGEST_ELEMENT = 150  # lines of a file that defines a custom element, its comments included
 
 
 def name(path: Path) -> str:
@@ -19,12 +21,14 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_everything_that_a_static_file_names_exists(tmp_path: Path, settings: object) -> None:
-    settings.STATIC_ROOT = tmp_path  # type: ignore[attr-defined]
+def test_everything_that_a_static_file_names_exists(tmp_path: Path, settings: Any) -> None:
+    settings.STATIC_ROOT = tmp_path
+    settings.STORAGES = settings.STORAGES | {"staticfiles": {"BACKEND": "dashboard.static_files.Storage"}}
 
     call_command("collectstatic", interactive=False, verbosity=0)
 
-    assert (tmp_path / "staticfiles.json").exists()
+    names = json.loads((tmp_path / "staticfiles.json").read_text())["paths"]
+    assert f'"./{Path(names["js/subscription.js"]).name}"' in (tmp_path / names["js/socket.js"]).read_text()
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=name)
