@@ -32,7 +32,12 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
     """Subscribes and unsubscribes; everything else is the hub's."""
 
     channel_layer_alias = "none"  # no channel: the doorbell is the hub's
-    engine: Engine
+
+    def __init__(self, *, engine: Engine) -> None:
+        super().__init__()
+        self.engine = engine
+        self.topics: dict[str, Subscription | FleetSubscription] = {}
+        self.is_dismissed = False
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Call the handler without Channels' thread hop for database connections: nothing here uses one."""
@@ -40,8 +45,6 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
 
     async def connect(self) -> None:
         """Let in whom the session or the token names; say why not by a close code."""
-        self.topics: dict[str, Subscription | FleetSubscription] = {}
-        self.is_dismissed = False
         headers = origins.headers_of(self.scope)
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
         if not bearer and not origins.is_ours(self.scope, settings.ALLOWED_HOSTS, settings.CONFIG.allowed_origins):
@@ -53,7 +56,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
         await self.accept()
-        if visitor is None or not rights.may(visitor.roles, "view"):
+        if visitor is None or not rights.allows(visitor.roles, "view"):
             self.dismiss(SIGNED_OUT if visitor is None else NOT_ALLOWED)
             return
         self.visitor = visitor

@@ -38,4 +38,6 @@ class Artist:
             item["html"] = fragment.html
         elif fragment.text:
             item["text"] = fragment.text
+        if fragment.opens is not None:
+            item["opens"] = fragment.opens
         return json.dumps(item, separators=(",", ":"), ensure_ascii=False)

@@ -67,9 +67,40 @@ class Row:
         return len(self.participants) - len(self.marked)
 
     @property
+    def held_by(self) -> str:
+        """The person who holds it; empty for nobody."""
+        return bare(self.owner)
+
+    @property
+    def handled_by(self) -> str:
+        """The agent who handles it; empty for nobody."""
+        return bare(self.handler)
+
+    @property
+    def said_by(self) -> str:
+        """Who said the last line."""
+        return bare(self.last_sender)
+
+    @property
+    def caption(self) -> str:
+        """What the row is called: the title, else the id."""
+        return self.title or self.key
+
+    @property
+    def counts(self) -> tuple[tuple[str, str, int, str], ...]:
+        """The counters as they are drawn: tone, words, number, and the number in at most five characters."""
+        numbers = (("", "messages", self.messages), ("", "tool calls", self.tool_calls), ("failed", "errors", self.errors))
+        return tuple((*one, compact(one[2])) for one in numbers)
+
+    @property
     def cursor(self) -> str:
         """Where the page after this row begins."""
         return f"{self.last_at}.{self.id}"
+
+    @property
+    def unread_words(self) -> str:
+        """The unread count as it is drawn."""
+        return compact(self.unread)
 
     @property
     def moment(self) -> datetime:
@@ -122,6 +153,24 @@ def newest_rows(limit: int = 100) -> list[dict[str, Any]]:
     return _drawn(_rows(Conversation.objects.visible().newest_first()[:limit]))
 
 
+def versions(limit: int = 100) -> dict[str, int]:
+    """Answer the head seq of the newest conversations by key: what the `fleet` topic heals by."""
+    return dict(Conversation.objects.visible().newest_first().values_list("key", "head_seq")[:limit])
+
+
+def bare(name: str) -> str:
+    """Say a name on the wire, or a principal's text, without what it is: `agent:Triage` is Triage."""
+    prefix, mark, suffix = name.partition(":")
+    return suffix if mark and prefix in ("agent", "user") and suffix else name
+
+
+def compact(number: int) -> str:
+    """Say a count in at most five characters: – (none), 9,999, 12k, 3.4M."""
+    if number < 10_000:
+        return f"{number:,}" if number else "–"
+    return f"{number // 1000}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
+
+
 def _drawn(found: list[Row]) -> list[dict[str, Any]]:
     template = get_template("partials/conversation.html")
     return [
@@ -154,7 +203,7 @@ def _with_participants(found: list[Row]) -> list[Row]:
     query = Participant.objects.filter(conversation__in=[row.id for row in found])
     named: dict[int, list[tuple[str, str]]] = {}
     for conversation, name, kind in query.values_list("conversation_id", "name", "kind"):
-        named.setdefault(conversation, []).append((name, kind))
+        named.setdefault(conversation, []).append((bare(name), kind))
     return [
         replace(row, participants=tuple(sorted(named.get(row.id, ()), key=lambda one: (one[1] == "agent", one[0]))))
         for row in found

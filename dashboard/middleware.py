@@ -1,1 +1,132 @@
-"""Headers on every answer."""
+"""What happens to every page request: headers, refusal of foreign senders, the gate. Plain functions.
+
+All of the chain is synchronous, Django's parts too, so that a request makes one hop into a thread and one back;
+a chain that mixes kinds hops at every border.
+"""
+
+import ipaddress
+import uuid
+from collections.abc import Callable
+
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from conversations import audit, refusals, rights
+from conversations.actions import tokens
+from conversations.errors import NotAllowed, NotSignedIn, SwitchboardError
+from dashboard.pages import errors
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+FOREIGN = ("cross-site", "same-site")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'{socket}; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types switchboard"
+)
+FIXED = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+
+
+def headers(get_response: Handler) -> Handler:
+    """Number the request, refuse hosts that are not ours, and put the security headers on every answer."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        request.id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]  # Django's requests are open
+        with audit.during(request=request.id, address=address_of(request)):
+            response = get_response(request)
+        response["X-Request-Id"] = request.id
+        response["Content-Security-Policy"] = POLICY.format(socket=_socket_origin(request))
+        for name, value in FIXED.items():
+            response[name] = value
+        if not request.path.startswith("/static/"):
+            response.setdefault("Cache-Control", "no-store")
+        return response
+
+    return middleware
+
+
+def fetch_metadata(get_response: Handler) -> Handler:
+    """Refuse hosts that are not ours (400), and changes that another site's page asked the browser for (403)."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        request.get_host()  # raises DisallowedHost: a name rebound to this address
+        if request.method not in SAFE and request.headers.get("Sec-Fetch-Site") in FOREIGN:
+            refusals.count(address_of(request), "cross_site", "pages", reason="asked for by another site's page")
+            return errors.answer(request, NotAllowed("This was asked for by another site's page, so nothing was done."))
+        return get_response(request)
+
+    return middleware
+
+
+def signed_in(get_response: Handler) -> Handler:
+    """Let in who has a session, or a token (design 3.6); views marked `login_not_required` are open to all."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        kind, _, words = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            return get_response(request)
+        try:
+            _take_token(request, words.strip())
+        except SwitchboardError as error:
+            return errors.answer(request, error)
+        return get_response(request)
+
+    middleware.process_view = _gate  # type: ignore[attr-defined]  # Django looks for it on whatever the factory makes
+    middleware.process_exception = errors.answer_exception  # type: ignore[attr-defined]
+    return middleware
+
+
+def address_of(request: HttpRequest) -> str:
+    """Answer the client's address as the server saw it. Forwarded headers are not trusted."""
+    try:
+        return str(ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")))
+    except ValueError:
+        return "unknown"
+
+
+def _take_token(request: HttpRequest, words: str) -> None:
+    token = tokens.token_of(words)
+    if token is None:
+        refusals.count(address_of(request), "use_token", "pages", reason="no such token, or revoked")
+        raise NotSignedIn("This token is not known here, or was revoked.")
+    if request.method not in SAFE and not request.path.startswith("/api/"):
+        raise NotAllowed("A token may read pages; changes go through /api/v1/.")
+    request.user = token  # type: ignore[assignment]  # whoever asks, asks `rights`
+    request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]  # no cookie was used, so none can be abused
+
+
+def _gate(request: HttpRequest, view: Callable[..., object], args: object, kwargs: object) -> HttpResponse | None:
+    if not getattr(view, "login_required", True):
+        return None
+    who = request.user
+    if isinstance(who, AnonymousUser) or not who.is_authenticated:
+        return _to_sign_in(request)
+    if getattr(view, "open_without_role", False) or request.path.startswith("/api/") or rights.may(who, "view"):
+        return None
+    return errors.no_role(request)
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponse:
+    if request.path.startswith("/api/") or request.method not in SAFE:
+        return errors.answer(request, NotSignedIn("Sign in, or send a token."))
+    path = request.get_full_path()
+    query = f"?{urlencode({'next': path})}" if path != "/" else ""
+    return HttpResponseRedirect(reverse("sign-in") + query)
+
+
+def _socket_origin(request: HttpRequest) -> str:
+    try:
+        host = request.get_host()
+    except DisallowedHost:
+        return ""
+    return f" {'wss' if request.is_secure() else 'ws'}://{host}"

@@ -31,10 +31,12 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "dashboard.middleware.headers",
-    "django.middleware.security.SecurityMiddleware",
+    "dashboard.middleware.fetch_metadata",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "dashboard.middleware.signed_in",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "dashboard.urls"
@@ -90,9 +92,14 @@ AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the time told to the person stays true
 AXES_ENABLE_ACCESS_FAILURE_LOG = False
+AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
+AXES_HANDLER = "dashboard.throttle.Handler"
+AXES_LOCKOUT_CALLABLE = "dashboard.pages.sign_in.locked_out"
 AXES_VERBOSE = False
 
+SESSION_ENGINE = "dashboard.sessions"
 SESSION_COOKIE_AGE = 14 * 24 * 3600  # seconds
 SESSION_COOKIE_NAME = "switchboard_session"
 SESSION_COOKIE_HTTPONLY = True
@@ -100,10 +107,7 @@ SESSION_COOKIE_SAMESITE = "Strict"
 CSRF_COOKIE_NAME = "switchboard_csrf"
 CSRF_COOKIE_HTTPONLY = False  # `static/js/fetch.js` reads it
 CSRF_COOKIE_SAMESITE = "Strict"
-
-SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "same-origin"
-SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+CSRF_FAILURE_VIEW = "dashboard.pages.errors.csrf_failure"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"

@@ -1,5 +1,32 @@
 """Which page answers which address (design 3.6)."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path, register_converter
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from conversations.addresses import ConversationId
+from dashboard.api.conversations import conversations as api_conversations
+from dashboard.api.read_markers import read_markers
+from dashboard.pages import account, people, sign_in
+from dashboard.pages.conversations import conversations
+
+register_converter(ConversationId, "cid")
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", conversations, name="conversations"),
+    path("account/", account.account, name="account"),
+    path("people/", people.people, name="people"),
+    path("people/<name>/activity/", people.activity, name="person-activity"),
+    path("people/<name>/link/", people.link, name="person-link"),
+    path("people/<name>/roles/", people.roles, name="person-roles"),
+    path("people/<name>/sign-outs/", people.sign_outs, name="person-sign-outs"),
+    path("sign-in/", sign_in.sign_in, name="sign-in"),
+    path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
+    path("sign-out/", sign_in.sign_out, name="sign-out"),
+    path("sign-out-everywhere/", sign_in.sign_out_everywhere, name="sign-out-everywhere"),
+    path("api/v1/conversations", api_conversations, name="api-conversations"),
+    path("api/v1/read-markers", read_markers, name="api-read-markers"),
+]
+
+handler400 = "dashboard.pages.errors.bad_request"
+handler403 = "dashboard.pages.errors.forbidden"
+handler404 = "dashboard.pages.errors.not_found"
+handler500 = "dashboard.pages.errors.server_error"

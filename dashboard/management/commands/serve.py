@@ -1,7 +1,6 @@
 """`serve`: one process with everything in it; holds the data directory while it lives (design 3.8, 9)."""
 
 import hashlib
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations import datadir
 from conversations.errors import Unavailable
+from dashboard.server import config
 
 
 class Command(BaseCommand):
@@ -41,7 +41,6 @@ class Command(BaseCommand):
         from conversations import log
         from conversations.epoch import HighWater
         from dashboard.asgi import application, with_static
-        from dashboard.protocol import FrameProtocol
 
         log.discard_staged()
         if HighWater(settings.DATA_DIR).check():
@@ -50,25 +49,7 @@ class Command(BaseCommand):
         application.url = f"http://{shown}:{port}"
         application.with_demo = with_demo
         self._greet(application.url)
-        config = uvicorn.Config(
-            with_static(application),
-            host=host,
-            port=port,
-            loop="uvloop" if sys.platform != "win32" else "asyncio",
-            http="httptools",
-            ws=FrameProtocol,
-            lifespan="on",
-            log_level="warning",
-            access_log=False,
-            backlog=4096,
-            ws_max_size=64 * 1024,
-            ws_ping_interval=20,
-            ws_ping_timeout=40,
-            ws_per_message_deflate=False,
-            timeout_graceful_shutdown=5,
-            server_header=False,
-        )
-        uvicorn.Server(config).run()
+        uvicorn.Server(config(with_static(application), host, port)).run()
 
     def _greet(self, url: str) -> None:
         from conversations.actions.people import first_owner

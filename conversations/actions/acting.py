@@ -1,0 +1,33 @@
+"""The frame of every action: rights and change in one transaction, a refusal recorded after the rollback (law E)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
+
+from conversations import audit, doorbell, rights
+from conversations.errors import Conflict, NotAllowed
+from conversations.log.writing import writing
+from conversations.principals import Principal
+from conversations.rights import Who
+
+
+@contextmanager
+def acting(by: Who, verb: str, target: str, *, right: str = "") -> Iterator[Principal]:
+    """Hold the action's transaction and answer who acts. `right` is required inside; empty when the body decides.
+
+    A `NotAllowed` or `Conflict` from inside leaves one refused entry and goes on to the caller.
+    """
+    try:
+        with writing():
+            if right:
+                rights.require(by, right)
+            yield rights.principal_of(by)
+    except (NotAllowed, Conflict) as error:
+        audit.refuse(rights.principal_of(by), verb, target, reason=error.message)
+        raise
+
+
+def revoked() -> None:
+    """Have open sockets check their rights as soon as this transaction has committed (law H)."""
+    transaction.on_commit(doorbell.revoked)

@@ -1,0 +1,141 @@
+"""People and their roles. Called by `/people/`, `manage.py user` and the first start."""
+
+import re
+import unicodedata
+from collections.abc import Collection
+
+from django.db import IntegrityError, transaction
+
+from conversations import audit
+from conversations.actions.acting import acting, revoked
+from conversations.actions.sessions import end_sessions, fit_password
+from conversations.actions.sign_in_links import new_link
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.log.writing import writing
+from conversations.models import Role, User
+from conversations.models.people import ROLES
+from conversations.principals import SYSTEM
+from conversations.rights import Who
+
+_NAME = re.compile(r"\w[\w.@+-]{0,149}")
+OWNER = "owner"
+
+
+def create_person(by: Who, name: str, roles: Collection[str], *, password: str = "") -> User:
+    """Make a person who may sign in; without a password only by a link. Raises `Invalid`, `Conflict` when taken."""
+    name, held = _fit_name(name), _known(roles)
+    user = User(username=name)
+    user.set_password(fit_password(user, password)) if password else user.set_unusable_password()
+    with acting(by, "create_person", _target(name), right="people") as principal:
+        if User.objects.filter(username__iexact=name).exists():
+            raise Conflict(f"{name} is taken", field="name")
+        _insert(user)
+        Role.objects.bulk_create(Role(user=user, name=role) for role in held)
+        audit.enter(principal, "create_person", _target(name), after=audit.digest(held), correlation={"roles": held})
+    return user
+
+
+def set_roles(by: Who, name: str, roles: Collection[str], *, expected: Collection[str] | None = None) -> User:
+    """Give a person exactly these roles.
+
+    `expected` is what the form showed: raises `Conflict` when somebody changed them since, and when the last active
+    admin would lose the role.
+    """
+    held = _known(roles)
+    with acting(by, "set_roles", _target(name), right="people") as principal:
+        user = _locked(name)
+        before = sorted(user.roles.values_list("name", flat=True))
+        if expected is not None and before != sorted(expected):
+            raise _beaten("set_roles", name, f"the roles of {name} are now {', '.join(before) or 'none'}")
+        if "admin" in before and "admin" not in held:
+            _keep_an_admin(user)
+        if before == held:
+            return user
+        user.roles.exclude(name__in=held).delete()
+        Role.objects.bulk_create((Role(user=user, name=role) for role in held), ignore_conflicts=True)
+        change = {"roles_before": before, "roles": held}
+        digests = {"before": audit.digest(before), "after": audit.digest(held)}
+        audit.enter(principal, "set_roles", _target(name), correlation=change, **digests)
+        revoked()
+    return user
+
+
+def deactivate(by: Who, name: str) -> None:
+    """Shut a person out at once: sessions end, links die. Raises `Conflict` for the last admin, or when already."""
+    with acting(by, "deactivate", _target(name), right="people") as principal:
+        user = _locked(name)
+        _keep_an_admin(user)
+        if not User.objects.filter(pk=user.pk, is_active=True).update(is_active=False):
+            raise _beaten("deactivate", name, f"{name} is deactivated already")
+        end_sessions(user)
+        audit.enter(principal, "deactivate", _target(name))
+        revoked()
+
+
+def activate(by: Who, name: str) -> None:
+    """Let a deactivated person sign in again. Raises `Conflict` when done before."""
+    with acting(by, "activate", _target(name), right="people") as principal:
+        user = _locked(name)
+        if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
+            raise _beaten("activate", name, f"{name} is active already")
+        audit.enter(principal, "activate", _target(name))
+
+
+def first_owner() -> str | None:
+    """Answer the secret of a new sign-in link while nobody has ever signed in, else None.
+
+    An empty database gets the person `owner` with every role; otherwise the link is the oldest active admin's.
+    """
+    with writing():
+        if User.objects.filter(last_login__isnull=False).exists():
+            return None
+        if not User.objects.exists():
+            create_person(SYSTEM, OWNER, ROLES)
+        admin = User.objects.filter(is_active=True, roles__name="admin").order_by("pk").first()
+        return new_link(SYSTEM, admin) if admin else None
+
+
+def _fit_name(name: str) -> str:
+    name = unicodedata.normalize("NFKC", name).strip()
+    if not _NAME.fullmatch(name):
+        raise Invalid(
+            "a name has 1 to 150 letters, digits or . _ @ + -, and begins with a letter or digit", field="name"
+        )
+    return name
+
+
+def _known(roles: Collection[str]) -> list[str]:
+    if unknown := sorted(set(roles) - set(ROLES)):
+        raise Invalid(f"no such role: {', '.join(unknown)}; there are {', '.join(ROLES)}", field="roles")
+    return sorted(set(roles))
+
+
+def _insert(user: User) -> None:
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict(f"{user.username} is taken", field="name") from error
+
+
+def _locked(name: str) -> User:
+    user = User.objects.select_for_update().filter(username=name).first()
+    if user is None:
+        raise NotFound(f"nobody is called {name}")
+    return user
+
+
+def _keep_an_admin(user: User) -> None:
+    """Raise `Conflict` for the last active admin. The admins' rows are locked, so that two cannot both go."""
+    admins = Role.objects.select_for_update().filter(name="admin", user__is_active=True)
+    if set(admins.values_list("user_id", flat=True)) == {user.pk}:
+        raise Conflict(f"{user.username} is the last active admin; make another one first", code="last_admin")
+
+
+def _beaten(verb: str, name: str, fact: str) -> Conflict:
+    entry = audit.last(verb, _target(name))
+    return Conflict(f"{entry.principal} was first: {fact}" if entry else fact)
+
+
+def _target(name: str) -> str:
+    return f"user:{name}"

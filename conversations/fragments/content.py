@@ -1,0 +1,102 @@
+"""What an event says, ready to draw: rich text, fields or a tree, folded when it is long. Used by faces."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from conversations.fragments import jsontree, richtext
+
+LONG_ROWS = 28  # rows on screen; a longer text starts folded
+_ROW = 90  # characters of one row, about
+
+ENVELOPE = frozenset(
+    "id event type conversation_id sender recipient content text role agent name metadata created_at imported"
+    " run_id turn final usage index demo".split()
+)
+STEP = ENVELOPE | frozenset(
+    "args args_raw result_summary output output_bytes status error duration_ms tool_call_id tool_call parent_call"
+    " namespace qualified_name lookup_key origin mcp_server schema effect replay_of".split()
+)
+
+
+class Content(NamedTuple):
+    """Drawn words. `rows` is 0 for a short text; `raw` the JSON behind fields."""
+
+    html: Markup
+    rows: int = 0
+    raw: Markup | None = None
+    is_fields: bool = False
+
+
+def words(text: str) -> Content:
+    """Draw what was said: a JSON object as fields or a tree, everything else as rich text."""
+    if text[:1] == "{" or text[:1].isspace():
+        structured = _structured(text.strip())
+        if structured is not None:
+            return structured
+    return Content(richtext.render(text), _long(text))
+
+
+def more(body: Mapping[str, Any], known: frozenset[str]) -> Markup | None:
+    """Draw the fields that this kind does not show otherwise; None when there are none."""
+    extra = {name: value for name, value in body.items() if name not in known and value not in (None, {}, [], "")}
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict):
+        metadata = {name: value for name, value in metadata.items() if name not in ("output_id", "hop", "reason")}
+    if metadata:
+        extra["metadata"] = metadata
+    return tree(extra) if extra else None
+
+
+def tree(value: Any) -> Markup:
+    """Draw a decoded value as JSON."""
+    return jsontree.draw(msgspec.json.encode(value).decode())
+
+
+def result(text: str) -> Markup:
+    """Draw what a tool answered: fields, a tree or its text. `text` is JSON; a string's JSON is looked into once more."""
+    if len(text) <= jsontree.MAX_TEXT:
+        try:
+            value = jsontree.parse(text)
+        except ValueError:
+            return jsontree.draw_text(text)
+        if type(value) is str:
+            return _printed(value)
+        return jsontree.draw_fields(value) or jsontree.draw(text)
+    try:
+        value = msgspec.json.decode(text.encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        value = None
+    return jsontree.draw_text(value if isinstance(value, str) else text)
+
+
+def _printed(text: str) -> Markup:
+    """Draw a tool's words: an object as fields or a tree, else as they stand."""
+    if text.strip()[:1] in ("{", "[") and len(text) <= jsontree.MAX_TEXT:
+        try:
+            value = jsontree.parse(text)
+        except ValueError:
+            return jsontree.draw_text(text)
+        return jsontree.draw_fields(value) or jsontree.draw(text)
+    return jsontree.draw_text(text)
+
+
+def _structured(text: str) -> Content | None:
+    if not (text.startswith("{") and text.endswith("}")) or len(text) > jsontree.MAX_TEXT:
+        return None
+    try:
+        value = jsontree.parse(text)
+    except ValueError:
+        return None
+    fields = jsontree.draw_fields(value)
+    if fields is not None:
+        return Content(fields, raw=jsontree.draw(text), is_fields=True)
+    return Content(jsontree.draw(text), is_fields=True)
+
+
+def _long(text: str) -> int:
+    """Estimate the rows on screen; 0 when they are few enough to show at once."""
+    rows = text.count("\n") + len(text) // _ROW + 1
+    return rows if rows > LONG_ROWS else 0

@@ -1,0 +1,107 @@
+"""Event → HTML, no query (design 4). A `Pen` draws one conversation's events in seq order, for a page or a live feed."""
+
+from functools import partial
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.fragments import calls, faces, hidden
+from conversations.fragments.cache import DrawnCache
+from conversations.fragments.faces import Repeat
+from conversations.log.events import Call, Stored
+
+_cache = DrawnCache()
+
+
+class Fragment(NamedTuple):
+    """A drawn event. `html` replaces the block of `group` or is appended; `text` is added to that block's text.
+
+    A token that is the first of its group for this pen also carries `opens`: the empty block, for a client that has
+    none under this group yet.
+    """
+
+    group: str | None = None
+    html: Markup | None = None
+    text: str | None = None
+    opens: Markup | None = None
+
+
+class Pen:
+    """Draws events of one conversation, given in seq order, and knows the groups they belong to (design 3.5).
+
+    `preview_after` is the seq of the last output without a run before the first event drawn; `previous` the event right
+    before it, where known: what repeats an output depends on it.
+    """
+
+    def __init__(self, conversation: str, preview_after: int = 0, previous: Stored | None = None) -> None:
+        self.conversation = conversation
+        self._preview_after = preview_after
+        self._previous = previous
+        self._opened: set[str] = set()
+
+    def draw(self, event: Stored, call: Call | None = None) -> Fragment:
+        """Draw the next event; a tool step needs its `call` to be one block with its other step."""
+        if event.kind == "token":
+            fragment = self._token(event)
+        elif event.kind == "tool_step":
+            fragment = self._call(event, call)
+        else:
+            fragment = self._event(event)
+        self._previous = event
+        return fragment
+
+    def group(self, event: Stored) -> str:
+        """Name the block of a token, or of an output to come."""
+        if event.run is not None:
+            return f"turn:{event.run}:{event.turn or 0}"
+        return f"stream:{self.conversation}:{self._preview_after}"
+
+    def open_block(self, group: str, text: str, event: Stored) -> Markup:
+        """Draw the block of a turn that is still being written: `text` so far, `event` its first token."""
+        return faces.open_turn(event, group, text)
+
+    def _token(self, event: Stored) -> Fragment:
+        group = self.group(event)
+        opens = None if group in self._opened else self.open_block(group, "", event)
+        self._opened.add(group)
+        return Fragment(group, text=hidden.spell(faces.read(event).said.text or ""), opens=opens)
+
+    def _call(self, event: Stored, call: Call | None) -> Fragment:
+        group = f"call:{call.id}" if call else None
+        call = call or calls.lone(event)
+        seqs = (call.called.seq,) if call.finished is None else (call.called.seq, call.finished.seq)
+        key = (self.conversation, seqs, call.called.at, call.id, call.status)
+        return Fragment(group, _cache.get(key, self.conversation, seqs, partial(calls.draw, call, group)))
+
+    def _event(self, event: Stored) -> Fragment:
+        group = self._turn(event) if event.kind == "output" else None
+        repeat = repeats(event, self._previous) if event.kind == "message" else ""
+        key = (self.conversation, event.seq, event.at, group, repeat)
+        make = partial(faces.draw, event, group, repeat)
+        return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
+
+    def _turn(self, output: Stored) -> str | None:
+        """Name the block this output ends. One from before `preview_after` has no block left to replace."""
+        if output.run is None and output.seq <= self._preview_after:
+            return None
+        group = self.group(output)
+        self._opened.discard(group)
+        if output.run is None:
+            self._preview_after = output.seq
+        return group
+
+
+def repeats(event: Stored, previous: Stored | None) -> Repeat:
+    """Tell whether an envelope says an output once more: `same` as the event right before it, or just `named` by it."""
+    said = faces.read(event).said
+    if previous is not None and previous.kind == "output" and previous.seq == event.seq - 1:
+        output = faces.read(previous).said
+        if said.speaker and said.speaker == output.speaker and said.words == output.words:
+            return "same"
+    return "named" if said.metadata is not None and said.metadata.output_id else ""
+
+
+def forget(conversation: str, seq: int) -> None:
+    """Drop what was drawn from an event: it was redacted."""
+    _cache.forget(conversation, seq)
+

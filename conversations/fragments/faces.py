@@ -1,0 +1,230 @@
+"""One event of each kind → one row of HTML. Called by drawing; the markup is templates/events/<kind>.html."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, cast
+
+import msgspec
+from markupsafe import Markup
+
+from conversations import envelopes
+from conversations.envelopes import Said
+from conversations.errors import SwitchboardError
+from conversations.fragments import content, hidden, jsontree, richtext, times
+from conversations.fragments.environment import macro
+from conversations.fragments.markup import safe
+from conversations.fragments.times import Times
+from conversations.fragments.who import Who, behind, who
+from conversations.log.events import Stored
+
+Body = Mapping[str, Any]  # a decoded payload: any JSON
+Repeat = Literal["", "named", "same"]  # whether an envelope says an output once more, and how we know
+
+
+class Row(NamedTuple):
+    """What every row shows, whatever its kind."""
+
+    seq: int
+    kind: str
+    level: str  # chat, steps or all: the least detail at which it is seen
+    state: str
+    group: str | None
+    voice: "Voice"
+    times: Times
+
+
+class Voice(NamedTuple):
+    """Who speaks to whom, and what stands behind it: drawn once, since a conversation has few of them."""
+
+    key: str  # of the sender, fit for an attribute
+    hue: int | None
+    by: str
+    mark: Markup
+    name: Markup
+    to: Markup
+    principal: Markup
+
+
+class Read(NamedTuple):
+    """An event's body, read."""
+
+    event: Stored
+    said: Said
+    body: Body
+
+
+def read(event: Stored) -> Read:
+    """Read a stored body; one that cannot be read (it cannot have come through a door) is all unknown."""
+    try:
+        said = envelopes.read(event.body.encode("utf-8", "replace"))
+        body = msgspec.json.decode(event.body.encode("utf-8", "replace"))
+    except (SwitchboardError, msgspec.DecodeError, RecursionError):
+        said, body = Said(), {}
+    return Read(event, said, body)
+
+
+def row(read: Read, level: str, *, state: str = "", group: str | None = None, sender: str | None = None) -> Row:
+    """Gather what every row shows."""
+    event, said, body = read
+    name = said.speaker if sender is None else sender
+    metadata = body.get("metadata")
+    is_demo = body.get("demo") is True or (isinstance(metadata, dict) and metadata.get("demo") is True)
+    return Row(
+        seq=event.seq,
+        kind=hidden.spell(event.kind),
+        level=level,
+        state=state,
+        group=group,
+        voice=voice(name, said.recipient or "", event.principal, is_demo),
+        times=times.of_event(event.at, event.principal, body),
+    )
+
+
+@lru_cache(maxsize=4096)
+def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
+    """Draw a pair of voices and their principal."""
+    face, beyond = who(sender, principal), behind(principal, sender)
+    return Voice(
+        key=face.key,
+        hue=face.hue,
+        by=beyond.by,
+        mark=_macro("macros/mark.html", "mark", face),
+        name=named(face),
+        to=_macro("macros/mark.html", "to", who(recipient)) if recipient else safe(""),
+        principal=_macro("macros/principal.html", "principal", beyond, is_demo),
+    )
+
+
+def named(face: Who) -> Markup:
+    """Draw a name in its hue."""
+    return _macro("macros/mark.html", "name", face)
+
+
+def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
+    """Draw any event but a token and a tool step."""
+    face = _FACES.get(event.kind, _unknown)
+    return face(read(event), group, repeat)
+
+
+def open_turn(event: Stored, group: str, text: str) -> Markup:
+    """Draw a turn that is still being written; `text` so far, as it stands."""
+    return render("token", row(read(event), "chat", state="running", group=group), hidden.spell(text))
+
+
+def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    said = read.said
+    if repeat:  # a name alone proves nothing: such a line stays in sight, its words behind it
+        return render("repeat", row(read, "all" if repeat == "same" else "chat"), richtext.plain(said.words), _first_line(said.words))
+    extra = content.more(read.body, content.ENVELOPE)
+    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read))
+
+
+def _user_message(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    sender = read.said.speaker or "user"
+    extra = content.more(read.body, content.ENVELOPE)
+    return render("user_message", row(read, "chat", sender=sender), content.words(read.said.words), extra)
+
+
+def _output(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    extra = content.more(read.body, content.ENVELOPE)
+    face = row(read, "chat", group=group)
+    return render("output", face, content.words(read.said.words), extra, _usage(read.body.get("usage")))
+
+
+def _control(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    extra = content.more(read.body, content.ENVELOPE)
+    return render("control", row(read, "steps"), content.words(read.said.words), extra)
+
+
+def _signal(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    topic = read.body.get("topic")
+    is_sent = read.event.kind == "signal_send"
+    extra = content.more(read.body, content.ENVELOPE | {"topic"})
+    return render("signal", row(read, "steps"), is_sent, richtext.inline(_text(topic)), extra)
+
+
+def _log(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    level = _text(read.body.get("level")).lower()
+    component = richtext.inline(_text(read.body.get("component")))
+    line = read.body.get("message")
+    words = richtext.plain(line if isinstance(line, str) else read.said.words)
+    extra = content.more(read.body, content.ENVELOPE | {"level", "component", "message"})
+    is_bad = level in ("error", "critical", "fatal")
+    return render("log", row(read, "all", state="failed" if is_bad else ""), richtext.inline(level), component, words, extra)
+
+
+def _opened(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    title = richtext.inline(read.said.title or "")
+    handler = named(who(_agent(read.said.handler))) if read.said.handler else None
+    extra = content.more(read.body, content.ENVELOPE | {"title", "handler"})
+    return render("conversation_opened", row(read, "steps"), title, handler, extra)
+
+
+def _handoff(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    giver, taker = _text(read.body.get("from_agent")), _text(read.body.get("to_agent"))
+    reason = richtext.inline(_text(read.body.get("reason")))
+    face = row(read, "steps", sender=_agent(giver or read.said.agent))
+    extra = content.more(read.body, content.ENVELOPE | {"from_agent", "to_agent", "reason"})
+    return render("agent_handoff", face, named(who(_agent(taker))), reason, extra)
+
+
+def _gap(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    first, last = (richtext.inline(_text(read.body.get(name))) for name in ("from", "to"))
+    return render("record_gap", row(read, "chat"), first, last, richtext.inline(_text(read.body.get("reason"))))
+
+
+def _unknown(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    return render("unknown", row(read, "all"), richtext.inline(read.event.kind), jsontree.draw(read.event.body))
+
+
+_FACES: dict[str, Callable[[Read, str | None, Repeat], Markup]] = {
+    "message": _message,
+    "control": _control,
+    "output": _output,
+    "user_message": _user_message,
+    "signal_send": _signal,
+    "signal_recv": _signal,
+    "log": _log,
+    "conversation.opened": _opened,
+    "agent.handoff": _handoff,
+    "record.gap": _gap,
+}
+
+
+def render(template: str, *values: object) -> Markup:
+    """Call the `draw` macro of an event's template."""
+    return _macro(f"events/{template}.html", "draw", *values)
+
+
+def _macro(template: str, name: str, *values: object) -> Markup:
+    return cast(Markup, macro(template, name)(*values))
+
+
+def _agent(name: str | None) -> str:
+    return f"agent:{name}" if name else ""
+
+
+def _text(value: object) -> str:
+    """Answer what can stand in a line: texts and numbers of the body, clipped; anything else is empty."""
+    return str(value)[:2000] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def _first_line(text: str) -> Markup:
+    return richtext.inline(text.strip().split("\n", 1)[0][:160])
+
+
+def _reason(read: Read) -> Markup | None:
+    """Answer the reason a person gave for speaking, told by us."""
+    metadata = read.body.get("metadata")
+    reason = metadata.get("reason") if isinstance(metadata, dict) else None
+    return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
+
+
+def _usage(usage: object) -> str:
+    if not isinstance(usage, dict):
+        return ""
+    spent, made = (usage.get(f"{side}_tokens") for side in ("input", "output"))
+    if type(spent) is int and type(made) is int:
+        return f"{spent:,} tokens in, {made:,} out"
+    total = usage.get("total_tokens")
+    return f"{total:,} tokens" if type(total) is int else ""

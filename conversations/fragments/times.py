@@ -1,0 +1,73 @@
+"""When it happened, as a drawn row tells it: the commit time, and the sender's own where it differs (design 3.6)."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+DIFFERS_US = 5_000_000  # a sender's time closer than this to the commit is not worth a word
+
+Body = Mapping[str, Any]  # a decoded payload: any JSON
+
+
+class When(NamedTuple):
+    """One moment: for `datetime`, for reading, and in full."""
+
+    iso: str
+    clock: str
+    title: str
+
+
+class Times(NamedTuple):
+    """The time in the row's last column, and the sender's where it is told beside the name."""
+
+    shown: When
+    said: When | None
+
+
+def of_event(at: int, principal: str, body: Body) -> Times:
+    """Choose the times of an event. An imported one is shown at the time it first happened, its import in the title."""
+    created = _read(body.get("created_at"))
+    if principal.startswith("import:"):
+        imported = body.get("imported")
+        first = _read(imported.get("at")) if isinstance(imported, dict) else None
+        shown = first if first is not None else created
+        if shown is not None:
+            return Times(_when(shown, also=f"stored {_when(at).title}"), None)
+    elif created is not None and abs(created - at) > DIFFERS_US:
+        said = _when(created)
+        other_day = said.iso[:10] != _when(at).iso[:10]
+        return Times(_when(at), said._replace(clock=f"{said.iso[:10]} {said.clock}") if other_day else said)
+    return Times(_when(at), None)
+
+
+def duration(ms: float | None) -> str:
+    """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known."""
+    if ms is None:
+        return ""
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    if ms < 3_600_000:
+        return f"{ms // 60_000:.0f} min {ms % 60_000 // 1000:02.0f} s"
+    return f"{ms / 3_600_000:,.1f} h"
+
+
+def _when(at: int, also: str = "") -> When:
+    moment = datetime.fromtimestamp(at // 1_000_000, UTC)
+    iso, micro = moment.strftime("%Y-%m-%dT%H:%M:%S"), at % 1_000_000
+    title = f"{moment.day} {moment:%b %Y, %H:%M:%S}.{micro // 1000:03d} UTC"
+    return When(f"{iso}.{micro:06d}Z", iso[11:], f"{title}; {also}" if also else title)
+
+
+def _read(value: object) -> int | None:
+    """Read µs UTC or ISO 8601 (without a zone: UTC); None for anything else, or outside the years 1970 to 9999."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+            value = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+        except (ValueError, OverflowError):
+            return None
+    if type(value) is not int:
+        return None
+    return value if 0 <= value < 253_402_300_800_000_000 else None

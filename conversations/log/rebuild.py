@@ -1,0 +1,48 @@
+"""Fold the projections of the whole record again (law I). On a whole record it changes nothing."""
+
+from collections.abc import Iterator
+
+from django.db import connection
+
+from conversations import envelopes, projections
+from conversations.log import rows
+from conversations.log.writing import writing
+from conversations.models import Conversation, Participant, ToolCall
+from conversations.projections import Facts, Fold, Head
+
+PAGE = 5000  # events of one read
+
+
+def rebuild() -> Iterator[tuple[str, int]]:
+    """Rebuild one conversation after the other, each in its own transaction; answer its key and number of events."""
+    for key in Conversation.objects.visible().order_by("id").values_list("key", flat=True).iterator():
+        yield key, rebuild_conversation(key)
+
+
+def rebuild_conversation(key: str) -> int:
+    """Empty and refold one conversation's rows; answer how many events were folded."""
+    with writing(), connection.cursor() as cursor:
+        old = rows.lock_heads(cursor, [key], {})[key]
+        ToolCall.objects.filter(conversation_id=old.id).delete()
+        Participant.objects.filter(conversation_id=old.id).delete()
+        head, changes = Head(id=old.id, key=key, head_hash=old.head_hash), Fold()
+        while _fold_page(head, changes):
+            pass
+        rows.advance(cursor, [head])
+        rows.write_changes(cursor, changes)
+    return head.head_seq
+
+
+def _fold_page(head: Head, changes: Fold) -> bool:
+    """Fold the events after the head; answer whether there were any."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT seq,kind,at,principal,run,body FROM conversations_event"
+            " WHERE conversation_id=%s AND seq>%s ORDER BY seq LIMIT %s",
+            [head.id, head.head_seq, PAGE],
+        )
+        page = cursor.fetchall()
+    for seq, kind, at, principal, run, body in page:
+        head.head_seq = seq
+        projections.fold(changes, head, kind, Facts(envelopes.read(body.encode()), at, principal, run))
+    return bool(page)

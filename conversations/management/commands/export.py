@@ -1,0 +1,54 @@
+"""`export ID`: one conversation as lines of JSON, for another record or an auditor (design 5)."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from conversations.errors import SwitchboardError
+from conversations.recordings.exporting import export
+from conversations.recordings.progress import Progress
+
+
+class Command(BaseCommand):
+    """Write a conversation to a file or to standard output."""
+
+    help = "Export one conversation as JSONL, hashes and all; `import` brings it into another record."
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the conversation, and where to write."""
+        parser.add_argument("conversation", metavar="ID")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="write here (default: standard output)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Export; a file appears whole or not at all."""
+        progress = Progress(self.stderr, "Exporting: {} of {} events")
+        try:
+            if options["output"] is None:
+                _write(options["conversation"], sys.stdout.buffer, progress)
+            else:
+                _write_file(options["conversation"], options["output"], progress)
+        except (SwitchboardError, OSError) as error:
+            raise CommandError(f"{options['conversation']} was not exported: {error}") from None
+        finally:
+            progress.end()
+
+
+def _write(key: str, file: IO[bytes], progress: Progress) -> None:
+    for line in export(key, progress=progress.tell):
+        file.write(line)
+    file.flush()
+
+
+def _write_file(key: str, path: Path, progress: Progress) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("xb") as file:
+            _write(key, file, progress)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,32 @@
+"""`manage.py token NAME --role R`: make a bearer token for a program or an agent, or revoke it."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from conversations.actions.tokens import TOKEN_ROLES, make_token, revoke_token
+from conversations.errors import SwitchboardError
+from conversations.principals import SYSTEM
+
+
+class Command(BaseCommand):
+    """Works beside a running server; a revoked token's sockets close within a second."""
+
+    help = "Make a bearer token; it stands alone on the last line of standard output and is not kept."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("name")
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--role", choices=TOKEN_ROLES)
+        what.add_argument("--revoke", action="store_true")
+        parser.add_argument("--agent", default="", help="with --role agent: the agent it speaks for, when not NAME")
+
+    def handle(self, *args: Any, name: str, role: str | None, agent: str, **options: Any) -> None:
+        """Make or revoke it."""
+        try:
+            words = make_token(SYSTEM, name, role, agent=agent) if role else revoke_token(SYSTEM, name)
+        except SwitchboardError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(words or f"token {name} is revoked")

@@ -1,0 +1,52 @@
+"""`manage.py user NAME --role R`: make a person, or change their roles."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from conversations.actions import people, sessions
+from conversations.errors import SwitchboardError
+from conversations.models import User
+from conversations.models.people import ROLES
+from conversations.principals import SYSTEM
+
+
+class Command(BaseCommand):
+    """Works beside a running server; open sockets notice within a second."""
+
+    help = "Make a person with these roles, or give an existing one exactly these roles."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("name")
+        parser.add_argument("--role", action="append", default=[], choices=ROLES, help="may be given several times")
+        parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
+        switch = parser.add_mutually_exclusive_group()
+        switch.add_argument("--deactivate", action="store_true", help="shut the person out")
+        switch.add_argument("--activate", action="store_true", help="let the person in again")
+
+    def handle(self, *args: Any, name: str, role: list[str], password_stdin: bool, **options: Any) -> None:
+        """Do it and say what holds now."""
+        password = sys.stdin.readline().rstrip("\r\n") if password_stdin else ""
+        try:
+            self._apply(name, role, password, options)
+        except SwitchboardError as error:
+            raise CommandError(error.message) from error
+        person = User.objects.get(username=name)
+        state = "" if person.is_active else " (deactivated)"
+        self.stdout.write(f"{name}: {', '.join(sorted(person.role_names)) or 'no role'}{state}")
+
+    def _apply(self, name: str, role: list[str], password: str, options: dict[str, Any]) -> None:
+        if not User.objects.filter(username=name).exists():
+            people.create_person(SYSTEM, name, role, password=password)
+            return
+        if role:
+            people.set_roles(SYSTEM, name, role)
+        if password:
+            sessions.set_password(SYSTEM, name, password)
+        if options["deactivate"]:
+            people.deactivate(SYSTEM, name)
+        if options["activate"]:
+            people.activate(SYSTEM, name)

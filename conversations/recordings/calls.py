@@ -1,0 +1,88 @@
+"""Tool calls of a recording: a start, and the result that belongs to it. Call ids may repeat (design 5)."""
+
+from collections import defaultdict, deque
+from typing import Any, NamedTuple
+
+from conversations.errors import Invalid
+from conversations.recordings.recording import SUMMARY, Moment, Step, decoded, encoded, stream
+
+
+class Open(NamedTuple):
+    """A call whose result has not been seen."""
+
+    call_id: str | None
+    name: str
+    caller: str
+    offset: float | None
+
+
+class Calls:
+    """The open calls of one conversation. The same id used again is another call; results join in order."""
+
+    def __init__(self) -> None:
+        self._open: defaultdict[str | None, deque[Open]] = defaultdict(deque)
+
+    def start(self, call: Open, arguments: object, *, moment: Moment, place: str) -> Step:
+        """Make the start of a call. Arguments are an object, or the text that was sent."""
+        self._open[call.call_id].append(call)
+        text = arguments if isinstance(arguments, str) else _text_of(arguments)
+        return stream(
+            "tool_step",
+            moment,
+            place,
+            **_caller(call),
+            name=call.name,
+            args=_object_of(arguments),
+            args_raw=text,
+            status="start",
+            tool_call_id=call.call_id,
+        )
+
+    def finish(self, call_id: str | None, result: object, *, failed: bool, moment: Moment, place: str) -> Step:
+        """Make the end of a call, with its result as it came. Raises `Invalid` when no such call is open."""
+        waiting = self._open.get(call_id)
+        if not waiting:
+            raise Invalid(f"expected the result of a call made before; no open call has the id {call_id!r}")
+        call = waiting.popleft()
+        text = result if isinstance(result, str) else _text_of(result)
+        is_timed = moment.offset is not None and call.offset is not None
+        return stream(
+            "tool_step",
+            moment,
+            place,
+            **_caller(call),
+            name=call.name,
+            args={},
+            result_summary=text if len(text) <= SUMMARY else f"{text[:SUMMARY]}…",
+            output=_value_of(result),
+            output_bytes=len(text.encode(errors="replace")),
+            status="error" if failed else "success",
+            error=text if failed else None,
+            duration_ms=round((moment.offset - call.offset) * 1000, 3) if is_timed else None,
+            tool_call_id=call_id,
+        )
+
+
+def _caller(call: Open) -> dict[str, str]:
+    """Say who calls: agents by their bare name, everybody else as a sender."""
+    prefix, mark, name = call.caller.partition(":")
+    return {"agent": name} if mark and prefix == "agent" else {"sender": call.caller}
+
+
+def _object_of(arguments: object) -> dict[str, Any]:
+    value = _value_of(arguments)
+    return value if isinstance(value, dict) else {}
+
+
+def _value_of(value: object) -> object:
+    """Read a text that holds a JSON object or list; leave every other text as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return decoded(value.encode())
+    except (Invalid, UnicodeEncodeError):
+        return value
+
+
+def _text_of(value: object) -> str:
+    return "" if value is None else encoded(value).decode()

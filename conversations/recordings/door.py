@@ -1,0 +1,150 @@
+"""The way into a running server: its one-use token lies in the data directory, for whoever may read that (mode 0600).
+
+The server writes a new token there after each use, and gives a bearer for `import:NAME` that is good while it lives.
+"""
+
+import contextlib
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from conversations import datadir
+from conversations.errors import Busy, Conflict, Invalid, SwitchboardError, TooLarge, Unavailable
+from conversations.recordings.recording import encoded
+from conversations.recordings.wire import Imported, Taker
+
+KNOCKS = 50  # tries to get in, 0.1 s apart: a server that starts writes the file a moment after it takes the lock
+RETRIES = 8  # when the server is busy: 0.1 s, then twice as long each time
+TIMEOUT = 600.0  # seconds for one answer; the end of a large import publishes it all
+
+_ERRORS: dict[int, type[SwitchboardError]] = {400: Invalid, 409: Conflict, 413: TooLarge, 429: Busy, 503: Unavailable}
+
+
+class Door:
+    """One connection to the server, with a token that is `import:NAME` there."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._address, self._token = address, token
+        self._connection = _connect(address)
+
+    @classmethod
+    @contextmanager
+    def open(cls, data_dir: Path, name: str) -> Iterator["Door"]:
+        """Get in. Raises `Unavailable` when the server does not answer."""
+        door = _knock(data_dir, name)
+        try:
+            yield door
+        finally:
+            door._connection.close()
+
+    def intake(self) -> Taker:
+        """Begin an import, on a connection of its own."""
+        return _Upload(self._address, self._token)
+
+    def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
+        """Publish one message; wait and send it again while the server is busy (its bus id makes that harmless)."""
+        body = encoded({"topic": topic, "payload": payload, "id": bus_id})
+        for attempt in range(RETRIES):
+            try:
+                self._post("/api/v1/publish", body)
+                return
+            except Busy:
+                time.sleep(0.1 * 2**attempt)
+        self._post("/api/v1/publish", body)
+
+    def _post(self, path: str, body: bytes) -> Any:
+        try:
+            self._connection.request("POST", path, body, _headers(self._token, "application/json"))
+            return _answer(self._connection.getresponse())
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(f"the server at {self._address} went away: {error or type(error).__name__}") from None
+
+
+class _Upload:
+    """One import through the door: a chunked request that grows as the file is read."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._address = address
+        self._connection = _connect(address)
+        self._connection.putrequest("POST", "/api/v1/import")
+        for name, value in _headers(token, "application/x-ndjson").items():
+            self._connection.putheader(name, value)
+        self._connection.putheader("Transfer-Encoding", "chunked")
+        self._connection.endheaders()
+
+    def take(self, lines: list[bytes]) -> None:
+        """Send these lines; waits while the server stores what came before."""
+        text = b"".join(line + b"\n" for line in lines)
+        self._send(b"%x\r\n%s\r\n" % (len(text), text))
+
+    def finish(self) -> list[Imported]:
+        """End the request and answer what the server says. Raises what it refuses with."""
+        self._send(b"0\r\n\r\n")
+        try:
+            answer = _answer(self._connection.getresponse())
+        except (OSError, http.client.HTTPException) as error:
+            raise self._gone(error) from None
+        finally:
+            self._connection.close()
+        return [msgspec.convert(item, Imported) for item in answer["items"]]
+
+    def discard(self) -> None:
+        """Break off: the server discards what has no end."""
+        self._connection.close()
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._connection.send(data)
+        except OSError as error:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                _answer(self._connection.getresponse())  # it may have said why before it hung up
+            raise self._gone(error) from None
+
+    def _gone(self, error: Exception) -> Unavailable:
+        return Unavailable(f"the server at {self._address} went away, nothing was imported: {error}")
+
+
+def _knock(data_dir: Path, name: str) -> Door:
+    problem: Exception | None = None
+    for attempt in range(KNOCKS):
+        if attempt:
+            time.sleep(0.1)
+        try:
+            door = Door(*datadir.read_door(data_dir))
+            door._token = door._post("/api/v1/door", encoded({"name": name}))["token"]
+        except SwitchboardError as error:
+            problem = error  # somebody else used the token, or the file is from a server before
+        else:
+            return door
+    raise Unavailable(f"a server holds {data_dir}, but its door does not open: {problem}")
+
+
+def _connect(address: str) -> http.client.HTTPConnection:
+    url = urlsplit(address)
+    if url.scheme != "http" or not url.hostname:
+        raise Invalid(f"expected an address like http://127.0.0.1:8000, got {address!r}")
+    return http.client.HTTPConnection(url.hostname, url.port, timeout=TIMEOUT)
+
+
+def _headers(token: str, kind: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "Content-Type": kind}
+
+
+def _answer(response: http.client.HTTPResponse) -> Any:  # JSON
+    text = response.read()
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = {}
+    if 200 <= response.status < 300:
+        return answer
+    error = answer.get("error", {}) if isinstance(answer, dict) else {}
+    kind = _ERRORS.get(response.status, Unavailable)
+    raise kind(error.get("message", f"the server answered {response.status}"), code=error.get("code"))

@@ -1,0 +1,60 @@
+"""Export a conversation as the lines of design 5: a fixed head, then page after page, never one long read."""
+
+from collections.abc import Callable, Iterator
+
+from conversations.errors import NotFound
+from conversations.models import Conversation, Event, Meta
+from conversations.recordings.own import FORMAT, Header, Row
+from conversations.recordings.recording import encoded
+
+PAGE = 500  # events a query
+
+
+def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: None) -> Iterator[bytes]:
+    """Write one line after another, each with its line break. Events that come meanwhile are not in it.
+
+    Raises `NotFound` for a conversation that is not there (or still being imported).
+    """
+    conversation = Conversation.objects.visible().filter(key=key).select_related("parent").first()
+    if conversation is None:
+        raise NotFound(f"there is no conversation {key!r}")
+    yield encoded(_header(conversation)) + b"\n"
+    seq = 0
+    while seq < conversation.head_seq:
+        page = list(
+            Event.objects.filter(conversation_id=conversation.pk, seq__gt=seq, seq__lte=conversation.head_seq).order_by(
+                "seq"
+            )[:PAGE]
+        )
+        if not page:
+            raise NotFound(f"the events of {key!r} after {seq} are gone: it was removed meanwhile")
+        for event in page:
+            yield encoded(_row(event)) + b"\n"
+        seq = page[-1].seq
+        progress(seq, conversation.head_seq)
+
+
+def _header(conversation: Conversation) -> dict[str, object]:
+    epoch = Meta.objects.filter(name="epoch").values_list("value", flat=True).first() or ""
+    parent = conversation.parent
+    header = Header(FORMAT, conversation.key, epoch, conversation.head_seq, conversation.head_hash)
+    forked = {"conversation_id": parent.key, "seq": conversation.forked_at} if parent else None
+    told = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "forked_from"}
+    return told | ({"forked_from": forked} if forked else {})
+
+
+def _row(event: Event) -> Row:
+    return Row(
+        seq=event.seq,
+        kind=event.kind,
+        at=event.at,
+        principal=event.principal,
+        event_id=event.event_id,
+        run=event.run,
+        turn=event.turn,
+        body=event.body,
+        salt=bytes(event.salt).hex() if event.salt is not None else None,
+        digest=event.digest,
+        hash=event.hash,
+        erased_by=event.erased_by,
+    )

@@ -1,0 +1,66 @@
+"""Which format a file is of, told by its content."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from conversations.errors import Invalid
+from conversations.recordings import openai_chat, own, tau2, tau_display, who_when
+from conversations.recordings.recording import Recording, decoded
+from conversations.recordings.source import LOOK, Document, Source, parts
+from conversations.recordings.trouble import Trouble
+
+
+class Format(Protocol):
+    """What a format's module offers."""
+
+    NAME: str
+
+    def fits(self, sample: object, /) -> bool:
+        """Tell whether a document, or one of the first lines, is of this format."""
+
+    def read(self, source: Source, trouble: Trouble, /) -> Iterator[Recording]:
+        """Read one recording after another."""
+
+
+OF_DOCUMENTS: tuple[Format, ...] = (tau2, who_when, openai_chat)
+OF_LINES: tuple[Format, ...] = (own, tau_display, openai_chat)
+
+
+def recordings(path: Path, trouble: Trouble) -> Iterator[Recording]:
+    """Read a file of any known format. Raises `Invalid` when it is none of them, `OSError` when it cannot be read."""
+    source = Source(path)
+    return format_of(source).read(source, trouble)
+
+
+def format_of(source: Source) -> Format:
+    """Answer the format of a file, or raise `Invalid` naming those it could be."""
+    is_document = source.is_document()
+    samples = [_outline(source.document())] if is_document else _first_lines(source)
+    for found in OF_DOCUMENTS if is_document else OF_LINES:
+        if any(found.fits(sample) for sample in samples):
+            return found
+    if not is_document and not samples:
+        raise Invalid(f"expected JSON or lines of JSON in the first {LOOK} lines of {source.path.name}")
+    names = ", ".join(dict.fromkeys(f.NAME for f in (*OF_DOCUMENTS, *OF_LINES)))
+    raise Invalid(f"{source.path.name} is JSON of no known format: expected {names}")
+
+
+def _first_lines(source: Source) -> list[object]:
+    quiet = Trouble(lambda _: None)
+    return [value for _, value in quiet.objects(source, limit=LOOK, quiet=True)]
+
+
+def _outline(document: Document) -> object:
+    """Read the first items of a list, and of an object only what its parts are: they may be large."""
+    if isinstance(document, list):
+        return [decoded(raw) for raw in document[:LOOK]]
+    return {name: _shape(raw) for name, raw in document.items()}
+
+
+def _shape(raw: msgspec.Raw) -> object:
+    if bytes(memoryview(raw)[:1]) == b"[":
+        return parts(raw)[:1]
+    return decoded(raw) if len(memoryview(raw)) < 1000 else None

@@ -1,0 +1,213 @@
+"""OpenAI chat messages: a JSON list, `{"messages": […]}`, lines of either, and tau-bench results (`traj`).
+
+| in the file | here |
+|---|---|
+| one list, or all lines of single messages | one conversation, named after the file |
+| each item or line with `messages` or `traj` | one conversation, named after the file and its place (from 1) |
+| role `user` (`name`) | message from `user` (its name) to `agent:assistant` |
+| role `assistant` (`name`), content or `refusal` | message from `agent:assistant` (`agent:` and its name) to `user` |
+| role `system`, `developer` | control from `system` to `agent:assistant` |
+| `tool_calls[]`, the older `function_call` | tool_step start: `id`, `function.name`, `function.arguments` as sent |
+| role `tool`, `function` | tool_step success, or error when it begins with `Error:`; output is the content |
+| content of parts | the texts joined by line breaks, others as `[type]`; all are kept in `metadata.parts` |
+| `created_at`, `timestamp` | `created_at` and the pace |
+| `finish_reason`, logprobs and the like | left out |
+
+Counters: messages = user and assistant messages, except those that only call tools; tool_calls = calls made;
+errors = results that begin with `Error:` (tau-bench writes a failed call that way).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from conversations.errors import Invalid
+from conversations.recordings.calls import Calls, Open
+from conversations.recordings.recording import Recording, Step, Times, caption, control, decoded, said
+from conversations.recordings.source import LOOK, Source
+from conversations.recordings.trouble import Trouble
+
+NAME = "OpenAI chat messages"
+LISTS = ("messages", "traj")
+
+Message = tuple[str, dict[str, Any]]  # its place, and itself
+
+
+def fits(sample: object) -> bool:
+    """Tell whether a document, or a line, is of this format."""
+    if isinstance(sample, list):
+        return any(fits(item) or _is_message(item) for item in sample[:LOOK])
+    return _is_message(sample) or (isinstance(sample, dict) and _list_of(sample) is not None)
+
+
+def read(source: Source, trouble: Trouble) -> Iterator[Recording]:
+    """Read one recording after another."""
+    if not source.is_document():
+        yield from _of_lines(source, trouble)
+        return
+    document = source.document()
+    if isinstance(document, dict):
+        lists = {name: decoded(document[name]) for name in LISTS if name in document}
+        yield _recording(source.stem, lists, "", trouble)
+    elif any(_is_message(decoded(raw)) for raw in document[:LOOK]):
+        messages = ((f"[{n}]", decoded(raw)) for n, raw in enumerate(document))
+        title = _title_of(decoded(raw) for raw in document[:LOOK])
+        yield Recording(source.stem, title, steps_of(messages, trouble))
+    else:
+        for number, raw in enumerate(document):
+            if is_good(decoded(raw), f"[{number}]", trouble):
+                yield _recording(f"{source.stem}-{number + 1}", decoded(raw), f"[{number}].", trouble)
+
+
+def _of_lines(source: Source, trouble: Trouble) -> Iterator[Recording]:
+    first = next((value for _, value in trouble.objects(source, limit=LOOK, quiet=True) if fits(value)), {})
+    if _is_message(first):
+        yield Recording(source.stem, "", steps_of(trouble.objects(source), trouble))
+        return
+    for place, value in trouble.objects(source):
+        if is_good(value, place, trouble):
+            number = place.removeprefix("line ")
+            yield _recording(f"{source.stem}-{number}", value, f"{place}, ", trouble)
+
+
+def is_good(value: object, place: str, trouble: Trouble) -> bool:
+    """Tell whether this item holds a list of messages; report it when not."""
+    if isinstance(value, dict) and _list_of(value) is not None:
+        return True
+    trouble.found(place, "expected an object with a list of messages")
+    return False
+
+
+def _recording(name: str, item: dict[str, Any], prefix: str, trouble: Trouble) -> Recording:
+    field = _list_of(item) or LISTS[0]
+    messages = item.get(field)
+    if not isinstance(messages, list):
+        trouble.found(f"{prefix}{field}", "expected a list of messages")
+        messages = []
+    placed = ((f"{prefix}{field}[{n}]", message) for n, message in enumerate(messages))
+    return Recording(name, _title_of(messages), steps_of(placed, trouble))
+
+
+def steps_of(messages: Iterable[tuple[str, Any]], trouble: Trouble) -> Iterator[Step]:
+    """Read the messages of one conversation; a bad one is reported and left out."""
+    chat = _Chat()
+    for place, message in messages:
+        try:
+            yield from chat.steps(place, message)
+        except Invalid as error:
+            trouble.found(place, error.message)
+
+
+class _Chat:
+    """One conversation while it is read."""
+
+    def __init__(self) -> None:
+        self._calls, self._times = Calls(), Times()
+
+    def steps(self, place: str, message: object) -> list[Step]:
+        if not _is_message(message):
+            raise Invalid("expected a message with a role")
+        role = message["role"]
+        if role in ("tool", "function"):
+            return [self._result(place, message)]
+        if role in ("user", "assistant", "system", "developer"):
+            return self._words(place, message) + self._started(place, message)
+        raise Invalid(f"expected the role user, assistant, system, developer or tool; got {str(role)[:40]!r}")
+
+    def _words(self, place: str, message: dict[str, Any]) -> list[Step]:
+        text, parts = text_of(message.get("content"))
+        refusal = message.get("refusal")
+        if not text and isinstance(refusal, str):
+            text = refusal
+        if not text.strip() and _calls_in(message):
+            return []
+        moment = self._times.of(message.get("created_at", message.get("timestamp")))
+        sender, recipient = _ends(message)
+        make = control if message["role"] in ("system", "developer") else said
+        return [make(sender, recipient, text, moment=moment, place=place, parts=parts, refusal=bool(refusal) or None)]
+
+    def _started(self, place: str, message: dict[str, Any]) -> list[Step]:
+        moment = self._times.of(message.get("created_at", message.get("timestamp")))
+        caller = _ends(message)[0]
+        asked = [(call, _function_of(call)) for call in _calls_in(message)]
+        return [
+            self._calls.start(
+                Open(_id_of(call.get("id")), function["name"], caller, moment.offset),
+                function.get("arguments", function.get("input", "")),
+                moment=moment,
+                place=place,
+            )
+            for call, function in asked
+        ]
+
+    def _result(self, place: str, message: dict[str, Any]) -> Step:
+        moment = self._times.of(message.get("created_at", message.get("timestamp")))
+        text, parts = text_of(message.get("content"))
+        return self._calls.finish(
+            _id_of(message.get("tool_call_id")), parts or text, failed=is_error(text), moment=moment, place=place
+        )
+
+
+def is_error(text: str) -> bool:
+    """Tell whether a result says that the call failed; the format has no flag for it."""
+    return text.lstrip().startswith("Error:")
+
+
+def text_of(content: object) -> tuple[str, list[Any] | None]:
+    """Answer the text of a message's content, and its parts when it is made of parts that are not all text."""
+    if content is None or isinstance(content, str):
+        return content or "", None
+    if not isinstance(content, list):
+        raise Invalid(f"expected content that is a text, a list of parts or null; got {type(content).__name__}")
+    texts = [_part(part) for part in content]
+    plain = all(isinstance(part, dict) and part.get("type") == "text" for part in content)
+    return "\n".join(texts), None if plain else content
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        raise Invalid(f"expected a part of a message, got {type(part).__name__}")
+    text = part.get("text", part.get("refusal"))
+    return text if isinstance(text, str) else f"[{str(part.get('type', 'part'))[:40]}]"
+
+
+def _ends(message: dict[str, Any]) -> tuple[str, str]:
+    name = message.get("name") if isinstance(message.get("name"), str) else None
+    if message["role"] == "assistant":
+        return f"agent:{name or 'assistant'}", "user"
+    return (name or "user") if message["role"] == "user" else "system", "agent:assistant"
+
+
+def _calls_in(message: dict[str, Any]) -> list[Any]:
+    calls = message.get("tool_calls") or []
+    older = message.get("function_call")
+    if not isinstance(calls, list):
+        raise Invalid("expected tool_calls to be a list")
+    return [*calls, {"function": older}] if isinstance(older, dict) else calls
+
+
+def _function_of(call: object) -> dict[str, Any]:
+    function = call.get("function", call.get("custom")) if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise Invalid("expected a tool call with function.name")
+    return function
+
+
+def _id_of(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str)
+
+
+def _list_of(item: dict[str, Any]) -> str | None:
+    return next((name for name in LISTS if isinstance(item.get(name), list)), None)
+
+
+def _title_of(messages: Iterable[object]) -> str:
+    for message in messages:
+        if isinstance(message, dict) and message.get("role") == "user" and isinstance(message.get("content"), str):
+            return caption(message["content"])
+    return ""

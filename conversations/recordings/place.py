@@ -1,0 +1,55 @@
+"""Where a recording goes: through the door of the server that holds the data directory, else into the log itself."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.core.management import call_command
+
+from conversations import datadir, envelopes, log, principals
+from conversations.errors import Unavailable
+from conversations.recordings.door import Door
+from conversations.recordings.intake import Intake
+from conversations.recordings.recording import encoded
+from conversations.recordings.wire import Taker
+
+
+class Place(Protocol):
+    """What `import` and `play` write to."""
+
+    def intake(self) -> Taker:
+        """Begin an import."""
+
+    def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
+        """Publish one message; answer when it is stored."""
+
+
+class Here:
+    """The log of this process, which holds the data directory alone. Makes the tables when there are none yet."""
+
+    def __init__(self, name: str) -> None:
+        self._principal = principals.of_import(name)
+        call_command("migrate", verbosity=0, interactive=False)
+        log.discard_staged()  # nobody else can be importing
+
+    def intake(self) -> Taker:
+        """Begin an import."""
+        return Intake(self._principal)
+
+    def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
+        """Store one message. Raises `Invalid` or `TooLarge` for one that the log refuses."""
+        body = encoded(payload)
+        log.append([log.of_payload(topic, bus_id, body.decode(), envelopes.read(body), self._principal)])
+
+
+@contextmanager
+def place(name: str) -> Iterator[Place]:
+    """Answer where to write as `import:name`. Raises `Unavailable` when neither the lock nor the door is to be had."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(datadir.hold(settings.DATA_DIR))
+        except Unavailable:
+            yield stack.enter_context(Door.open(settings.DATA_DIR, name))
+        else:
+            yield Here(name)

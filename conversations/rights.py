@@ -1,0 +1,119 @@
+"""Who may do what: the table of design 3.7. Pages, the API, the socket and every action ask here."""
+
+from django.contrib.auth.models import AnonymousUser
+
+from conversations import principals
+from conversations.errors import NotAllowed
+from conversations.log.writing import is_writing
+from conversations.models import Role, Token, User
+from conversations.models.people import ROLES
+from conversations.principals import SYSTEM, Principal
+
+Who = User | Token | Principal | AnonymousUser
+
+EVERYONE = frozenset(ROLES)
+OPERATING = frozenset({"operator", "admin"})
+DECIDING = frozenset({"approver", "admin"})
+AUDITING = frozenset({"auditor", "admin"})
+ADMIN = frozenset({"admin"})
+
+# verb → roles. An agent's token is not in it: what it may depends on the target (`_own`).
+# Speaking as another and replaying unsafe calls are the admin's until grants exist.
+TABLE = {
+    "view": EVERYONE,
+    "publish": ADMIN,
+    "send": OPERATING,
+    "control": OPERATING,
+    "replay": OPERATING,
+    "speak": ADMIN,
+    "replay_unsafe": ADMIN,
+    "decide": DECIDING,
+    "audit": AUDITING,
+    "export": AUDITING,
+    "reveal": AUDITING,
+    "people": ADMIN,
+    "tokens": ADMIN,
+    "policies": ADMIN,
+    "quarantine": ADMIN,
+    "metrics": ADMIN,
+}
+VERBS = tuple(TABLE)
+
+
+def may(who: Who, verb: str, target: str = "") -> bool:
+    """Tell whether `who` may do `verb`. Inside `writing()` roles are read afresh (law H).
+
+    `target` matters for an agent's token only: `agent:NAME` to publish, `topic:TOPIC` to view.
+    """
+    allowed = TABLE[verb]
+    held = roles_of(who)
+    return not allowed.isdisjoint(held) or ("agent" in held and _own(who, verb, target))
+
+
+def allows(roles: frozenset[str], verb: str) -> bool:
+    """Tell whether any of these roles may do `verb`, without asking the database: for the socket and the doors."""
+    return not TABLE[verb].isdisjoint(roles)
+
+
+def require(who: Who, verb: str, target: str = "") -> None:
+    """Raise `NotAllowed` unless `who` may do `verb`. Records nothing: `actions.acting` and the edges do."""
+    if not may(who, verb, target):
+        roles = ", ".join(sorted(TABLE[verb]))
+        raise NotAllowed(f"{principal_of(who)} may not {verb.replace('_', ' ')}: that takes one of {roles}")
+
+
+def is_active(user: User) -> bool:
+    """Tell it as the database says now."""
+    return User.objects.filter(pk=user.pk, is_active=True).exists()
+
+
+def roles_of(who: Who) -> frozenset[str]:
+    """Answer the roles `who` holds now; `system` (a command on this machine) holds the admin's."""
+    match who:
+        case User():
+            if is_writing():
+                return _roles_of_user(who.username)
+            return who.role_names if who.is_active else frozenset()
+        case Token():
+            if is_writing():
+                return _roles_of_token(who.name)
+            return frozenset() if who.revoked_at else frozenset({who.role})
+        case Principal(kind="user"):
+            return _roles_of_user(who.name)
+        case Principal(kind="token"):
+            return _roles_of_token(who.name)
+    return ADMIN if who == SYSTEM else frozenset()
+
+
+def principal_of(who: Who) -> Principal:
+    """Answer who that is, as the record names it. Nobody is `system`, with the address in the entry."""
+    match who:
+        case Principal():
+            return who
+        case User():
+            return principals.of_user(who.username)
+        case Token():
+            return principals.of_token(who.name)
+    return SYSTEM
+
+
+def _roles_of_user(name: str) -> frozenset[str]:
+    held = Role.objects.filter(user__username=name, user__is_active=True)
+    return frozenset(held.values_list("name", flat=True))
+
+
+def _roles_of_token(name: str) -> frozenset[str]:
+    return frozenset(Token.objects.filter(name=name, revoked_at=None).values_list("role", flat=True))
+
+
+def _own(who: Who, verb: str, target: str) -> bool:
+    """Tell whether an agent's token stays with its own agent. Conversations that name it come with agents' tokens."""
+    agent = _agent_of(who)
+    own = {"publish": {f"agent:{agent}"}, "view": {f"topic:chat:{agent}", f"topic:control:{agent}"}}
+    return bool(agent) and target in own.get(verb, ())
+
+
+def _agent_of(who: Who) -> str:
+    if isinstance(who, Principal):
+        return Token.objects.filter(name=who.name).values_list("agent", flat=True).first() or ""
+    return who.agent if isinstance(who, Token) else ""

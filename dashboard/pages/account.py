@@ -1,0 +1,57 @@
+"""One's own account: password, where one is signed in, sign out everywhere."""
+
+from django.contrib.auth import authenticate, update_session_auth_hash
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from conversations.actions import sessions
+from conversations.errors import Invalid, NotAllowed
+from conversations.models import User
+from dashboard.pages.frame import page
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    """Show the account; a POST sets the password, keeps this session and ends the others."""
+    user = request.user
+    if not isinstance(user, User):
+        raise NotAllowed("An account belongs to a person, not to a token.")
+    if request.method != "POST":
+        return _draw(request, user)
+    try:
+        _change_password(request, user)
+    except Invalid as error:
+        return _draw(request, user, error)
+    return HttpResponseRedirect(reverse("account") + "?saved=password")
+
+
+account.open_without_role = True  # type: ignore[attr-defined]  # the gate reads it
+
+
+def _change_password(request: HttpRequest, user: User) -> None:
+    if _needs_old(request, user) and not authenticate(
+        request, username=user.username, password=request.POST.get("old", "")
+    ):
+        raise Invalid("This is not your present password.", field="old")
+    changed = sessions.set_password(user, user.username, request.POST.get("new", ""))
+    update_session_auth_hash(request, changed)
+    request.session["how"] = "password"
+
+
+def _needs_old(request: HttpRequest, user: User) -> bool:
+    """Tell whether the present password is asked for: not after a link, which is how a forgotten one is replaced."""
+    return user.has_usable_password() and request.session.get("how") != "link"
+
+
+def _draw(request: HttpRequest, user: User, error: Invalid | None = None) -> HttpResponse:
+    return page(
+        request,
+        "account.html",
+        status=422 if error else 200,
+        fault={error.field: error.message} if error else {},
+        needs_old=_needs_old(request, user),
+        saved=request.GET.get("saved", ""),
+        seats=sorted(sessions.seats(user), key=lambda seat: seat.since or user.created_at, reverse=True),
+        here=request.session.session_key,
+    )

@@ -1,0 +1,118 @@
+"""People and their roles, for the admin."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations import audit, rights
+from conversations.actions import people as actions
+from conversations.actions import sessions
+from conversations.actions.sign_in_links import make_link
+from conversations.errors import NotAllowed, SwitchboardError
+from conversations.models import User
+from conversations.models.people import ROLES
+from dashboard.pages.frame import page
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+def _admins_only(view: View[P]) -> View[P]:
+    @wraps(view)
+    def checked(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        try:
+            rights.require(request.user, "people")
+        except NotAllowed as error:
+            audit.refuse(rights.principal_of(request.user), "people", request.path, reason=error.message)
+            raise
+        try:
+            return view(request, *args, **kwargs)
+        except SwitchboardError as error:
+            if error.status in (401, 403):
+                raise
+            return _draw(request, status=error.status, error=error)
+
+    return checked
+
+
+@_admins_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def people(request: HttpRequest) -> HttpResponse:
+    """List people; a POST adds one and shows their sign-in link, once."""
+    if request.method != "POST":
+        return _draw(request)
+    person = actions.create_person(request.user, request.POST.get("name", ""), _roles(request))
+    return _with_link(request, person.username)
+
+
+@_admins_only
+@require_POST
+def roles(request: HttpRequest, name: str) -> HttpResponse:
+    """Give a person exactly the roles ticked, unless somebody changed them since the page was drawn."""
+    actions.set_roles(request.user, name, _roles(request), expected=request.POST.get("expected", "").split())
+    return _back(name)
+
+
+@_admins_only
+@require_POST
+def activity(request: HttpRequest, name: str) -> HttpResponse:
+    """Deactivate or activate a person."""
+    act = actions.activate if request.POST.get("active") == "yes" else actions.deactivate
+    act(request.user, name)
+    return _back(name)
+
+
+@_admins_only
+@require_POST
+def link(request: HttpRequest, name: str) -> HttpResponse:
+    """Make a sign-in link and show it, once."""
+    return _with_link(request, name)
+
+
+@_admins_only
+@require_POST
+def sign_outs(request: HttpRequest, name: str) -> HttpResponse:
+    """End every session of a person."""
+    sessions.sign_out_everywhere(request.user, name)
+    return _back(name)
+
+
+def _roles(request: HttpRequest) -> list[str]:
+    return request.POST.getlist("role")
+
+
+def _with_link(request: HttpRequest, name: str) -> HttpResponse:
+    path = f"{reverse('sign-in-link')}?t={make_link(request.user, name)}"
+    return _draw(request, link=request.build_absolute_uri(path), link_for=name)
+
+
+def _back(name: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('people')}#{name}")
+
+
+def _draw(
+    request: HttpRequest,
+    *,
+    status: int = 200,
+    error: SwitchboardError | None = None,
+    link: str = "",
+    link_for: str = "",
+) -> HttpResponse:
+    everybody = User.objects.prefetch_related("roles").order_by("username")
+    rows = [(person, sorted(role.name for role in person.roles.all())) for person in everybody]
+    entered = {"name": request.POST.get("name", ""), "roles": _roles(request)} if error else {"name": "", "roles": []}
+    return page(
+        request,
+        "people.html",
+        status=status,
+        rows=rows,
+        roles=ROLES,
+        error=error.message if error else "",
+        entered=entered,
+        link=link,
+        link_for=link_for,
+    )

@@ -1,0 +1,26 @@
+"""Sessions in the database, written under the process's turn like everything else (design, section 6)."""
+
+from typing import Any
+
+from django.contrib.sessions.backends import db
+
+from conversations.log.writing import writing
+
+
+class SessionStore(db.SessionStore):
+    """Django's session rows; SQLite's own busy handler would starve them beside a hot writer."""
+
+    def save(self, must_create: bool = False) -> None:
+        """Write the row."""
+        with writing():
+            super().save(must_create=must_create)
+
+    def delete(self, session_key: str | None = None) -> None:
+        """Remove the row."""
+        with writing():
+            super().delete(session_key)
+
+    @classmethod
+    def get_model_class(cls) -> Any:  # Any: Django's own type is a runtime class
+        """Answer Django's session table."""
+        return db.SessionStore.get_model_class()

@@ -1,0 +1,112 @@
+/**
+ * `<conversation-list>`: the rows, live by the `fleet` topic. A row changes where it stands; it moves to the top only
+ * while nobody points at the list, has the focus in it or has scrolled down. Till then a pill counts what would move.
+ */
+import "./list-filter.js";
+import { RequestError, markup } from "./fetch.js";
+import { render } from "./html.js";
+import { FleetRows } from "./fleet-rows.js";
+import { socket } from "./socket.js";
+
+const PAUSE_MS = 500; // between a change that may concern the filter and asking again
+const SCROLLED = 120; // px
+const CALM_MS = 2_000;
+
+class ConversationList extends HTMLElement {
+  #stop;
+  #leave;
+  #rows;
+  #isPointedAt = false;
+  #asking;
+  #pause;
+
+  connectedCallback() {
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    this.#rows = new FleetRows(this.#list);
+    const listen = (target, type, act) => target.addEventListener(type, act, { signal });
+    listen(this, "filter", () => this.#refetch());
+    listen(this.#list, "pointerenter", (event) => (this.#isPointedAt = event.pointerType === "mouse"));
+    listen(this.#list, "pointerleave", () => ((this.#isPointedAt = false), this.#settle()));
+    listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
+    listen(window, "scroll", () => this.#settle());
+    listen(window, "pageshow", (event) => event.persisted && this.#rows.learnSeen());
+    listen(this.#pill, "click", () => this.#goUp());
+    const calm = setInterval(() => this.#rows.calm(), CALM_MS);
+    signal.addEventListener("abort", () => clearInterval(calm));
+    this.#leave = socket.subscribe("fleet", { render: "html" }, {
+      rows: (frame) => this.#take(frame),
+      down: () => this.#lose(true),
+      up: () => this.#lose(false),
+      reset: () => location.reload(),
+    });
+  }
+
+  disconnectedCallback() {
+    this.#leave();
+    this.#stop.abort();
+    this.#asking?.abort();
+    clearTimeout(this.#pause);
+  }
+
+  get #list() { return this.querySelector("[data-list]"); }
+  get #pill() { return this.querySelector("[data-changed]"); }
+  get #hasFilter() { return this.#has("q") || this.#has("participant"); }
+  get #isHeld() {
+    return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED;
+  }
+
+  #take({ rows, isSnapshot }) {
+    const takesNew = !this.#hasFilter && !this.#has("before");
+    const isMissing = this.#rows.take(rows, { takesNew, isLive: !isSnapshot });
+    if (isMissing && this.#hasFilter && !isSnapshot) this.#refetchSoon();
+    this.#settle();
+  }
+
+  #has(name) {
+    return Boolean(new URLSearchParams(location.search).get(name));
+  }
+
+  #settle() {
+    const moves = this.#isHeld ? this.#rows.waiting : 0;
+    if (!this.#isHeld) this.#rows.settle();
+    this.#pill.hidden = moves === 0;
+    this.#pill.textContent = `${moves} changed`;
+  }
+
+  #goUp() {
+    this.#isPointedAt = false;
+    document.activeElement?.blur();
+    scrollTo({ top: 0 });
+    this.#rows.settle();
+    this.#pill.hidden = true;
+  }
+
+  #refetchSoon() {
+    this.#pause ??= setTimeout(() => {
+      this.#pause = undefined;
+      if (this.#isHeld) this.#refetchSoon();
+      else this.#refetch();
+    }, PAUSE_MS);
+  }
+
+  async #refetch() {
+    clearTimeout(this.#pause);
+    this.#pause = undefined;
+    this.#asking?.abort();
+    this.#asking = new AbortController();
+    const address = new URL(location.href);
+    address.searchParams.set("part", "list");
+    try {
+      this.#rows.replace(render(await markup(address, { signal: this.#asking.signal })));
+    } catch (error) {
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+    }
+  }
+
+  #lose(isLost) {
+    this.querySelector("[data-lost]").hidden = !isLost;
+  }
+}
+
+customElements.define("conversation-list", ConversationList);

@@ -1,0 +1,26 @@
+/** `<copy-field>`: a read-only input with a copy button; without a clipboard the text is selected instead. */
+class CopyField extends HTMLElement {
+  #copy = async () => {
+    const input = this.querySelector("input");
+    const words = this.querySelector("[role=status]");
+    input.select();
+    try {
+      await navigator.clipboard.writeText(input.value);
+      words.textContent = "Copied";
+    } catch {
+      words.textContent = "Selected: press Ctrl C";
+    }
+  };
+
+  connectedCallback() {
+    const button = this.querySelector("button");
+    button.hidden = false;
+    button.addEventListener("click", this.#copy);
+  }
+
+  disconnectedCallback() {
+    this.querySelector("button").removeEventListener("click", this.#copy);
+  }
+}
+
+customElements.define("copy-field", CopyField);

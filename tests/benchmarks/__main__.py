@@ -1,0 +1,21 @@
+"""Run benchmarks by name, each in a process of its own."""
+
+import subprocess
+import sys
+
+NAMES = ("append", "history", "list", "growth", "fanout", "latency", "resume", "render", "start")
+
+
+def main() -> int:
+    """Run the named benchmarks, or all; answer how many missed or broke."""
+    wanted = sys.argv[1:] or NAMES
+    if unknown := [name for name in wanted if name not in NAMES]:
+        sys.exit(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    return sum(
+        subprocess.run([sys.executable, "-m", f"tests.benchmarks.{name}"], check=False).returncode != 0
+        for name in wanted
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

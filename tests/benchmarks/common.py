@@ -1,0 +1,80 @@
+"""What benchmarks share: a fresh database, the machine, a JSON line, percentiles, a busy thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HOME = Path(tempfile.mkdtemp(prefix="switchboard-bench-"))
+
+
+def set_up() -> None:
+    """Start Django on a fresh database file of this process."""
+    os.environ["SWITCHBOARD_DATA_DIR"] = str(HOME)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "dashboard.settings"
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    sys.setswitchinterval(0.0005)
+    call_command("migrate", verbosity=0)
+
+
+def tear_down() -> None:
+    """Remove what this process stored."""
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+def machine() -> str:
+    """Say where this was measured."""
+    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+
+
+def report(name: str, *, ratio: float, target: str, met: bool, **figures: Any) -> None:
+    """Print one JSON line, and fail the run when the target is missed."""
+    line = {"benchmark": name, "ratio": round(ratio, 3), "target": target, "met": met, **figures, "machine": machine()}
+    print(json.dumps(line), flush=True)
+
+
+def percentile(values: Sequence[float], q: float) -> float:
+    """Answer the q-quantile (0 to 1) of some values."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * q))]
+
+
+median = statistics.median
+
+
+@contextmanager
+def busy_thread() -> Iterator[None]:
+    """Keep one Python thread busy with small calls, the worst neighbour there is."""
+    done = threading.Event()
+
+    def burn() -> None:
+        while not done.is_set():
+            sum(i * i for i in range(20_000))
+
+    thread = threading.Thread(target=burn, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def cpu_of(pid: int) -> float:
+    """Answer the CPU seconds a process has used, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

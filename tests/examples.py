@@ -1,0 +1,35 @@
+"""One example of every kind this version emits or imports, as payloads. A kind without one fails `test_projections`."""
+
+from typing import Any
+
+RUN = {"run_id": "run-1", "turn": 1, "agent": "Dialogue"}
+
+EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "message": [
+        {"type": "message", "id": "m1", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "Hello"},
+        {"type": "message", "id": "m2", "sender": "agent:Dialogue", "recipient": "Rosa", "content": "**Hi**, Rosa"},
+    ],
+    "control": [{"type": "control", "sender": "system", "recipient": "agent:Dialogue", "content": "be brief"}],
+    "user_message": [{"event": "user_message", "sender": "Rosa", "text": "typed"}],
+    "token": [{"event": "token", "text": "He", "index": 0}, {"event": "token", "text": "llo", "index": 1, **RUN}],
+    "output": [
+        {"event": "output", "text": "Hello", "final": True, **RUN},
+        {"event": "output", "text": '{"category": "parks"}', "agent": "Formatter", "id": "o1"},
+    ],
+    "tool_step": [
+        {"event": "tool_step", "name": "find", "args": {"q": 1}, "status": "start", "tool_call_id": "c1"},
+        {"event": "tool_step", "name": "find", "status": "success", "result_summary": "[]", "tool_call_id": "c1"},
+        {"event": "tool_step", "name": "old", "args": {}},
+        {"event": "tool_step", "name": "old", "args": {}, "result_summary": "ok"},
+        {"event": "tool_step", "name": "lost", "status": "error", "error": "gone", "duration_ms": 3},
+        {"event": "tool_step", "name": "ours", "args": {}, "status": "start", "tool_call": "call-1", **RUN},
+        {"event": "tool_step", "name": "ours", "status": "success", "output": 0, "tool_call": "call-1", **RUN},
+    ],
+    "signal_send": [{"event": "signal_send", "name": "go"}],
+    "signal_recv": [{"event": "signal_recv", "name": "go"}],
+    "log": [{"event": "log", "text": "a line"}],
+    "conversation.opened": [{"event": "conversation.opened", "title": "A title", "handler": "agent:Dialogue"}],
+    "agent.handoff": [{"event": "agent.handoff", "from_agent": "Triage", "to_agent": "Dialogue", "reason": "it fits"}],
+    "record.gap": [{"event": "record.gap", "from": 4, "to": 6, "reason": "the stream was trimmed"}],
+    "unknown": [{"what": "nobody knows"}],
+}

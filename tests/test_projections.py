@@ -1,0 +1,67 @@
+"""State rows are a fold of events: rebuild changes nothing, for every kind."""
+
+import itertools
+import json
+import random
+
+import pytest
+
+from conversations import envelopes, kinds, log, principals
+from conversations.log.rebuild import rebuild
+from conversations.models import Conversation, Participant, ToolCall
+from tests.examples import EXAMPLES
+
+pytestmark = pytest.mark.django_db
+WHO = [principals.SYSTEM, principals.of_token("robot"), principals.of_import("file"), principals.of_user("maria")]
+
+
+def rows():
+    """Everything the fold owns."""
+    return [
+        list(model.objects.order_by(*order).values())
+        for model, order in [
+            (Conversation, ["id"]),
+            (Participant, ["conversation_id", "name"]),
+            (ToolCall, ["id"]),
+        ]
+    ]
+
+
+def event(key, payload, principal):
+    body = json.dumps({**payload, "conversation_id": key})
+    return log.of_payload(f"stream:{key}", None, body, envelopes.read(body.encode()), principal)
+
+
+def test_every_kind_of_the_union_has_an_example():
+    assert set(kinds.names()) <= set(EXAMPLES)
+
+
+@pytest.mark.parametrize("principal", WHO, ids=str)
+@pytest.mark.parametrize("kind", sorted(EXAMPLES))
+def test_rebuild_changes_nothing_for(kind, principal):
+    log.append([event("a", payload, principal) for payload in EXAMPLES[kind]])
+    before = rows()
+
+    list(rebuild())
+
+    assert rows() == before
+    assert Conversation.objects.get().head_seq == len(EXAMPLES[kind])
+
+
+def test_rebuild_changes_nothing_for_a_shuffle_of_everything():
+    everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
+    for seed in range(20):
+        dice = random.Random(seed)
+        chosen = [
+            event(
+                f"c{dice.randrange(3)}", {k: v for k, v in p.items() if k not in ("id", "tool_call")}, dice.choice(WHO)
+            )
+            for p in dice.choices(everything, k=60)
+        ]
+        for some in (chosen[:1], chosen[1:10], chosen[10:]):
+            log.append(some)
+    before = rows()
+
+    list(rebuild())
+
+    assert rows() == before
