@@ -113,7 +113,7 @@ STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [PACKAGE_DATA / "static"]
 STORAGES = {
-    "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "dashboard.static_files.Storage"},
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
 }
 
