@@ -54,7 +54,7 @@ class ConversationPanel extends HTMLElement {
   }
 
   #toggle() {
-    const isOpen = this.toggleAttribute("data-open");
+    const isOpen = this.parentElement.toggleAttribute("data-open");
     this.#more.setAttribute("aria-expanded", isOpen);
     this.#plan();
   }

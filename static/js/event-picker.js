@@ -15,7 +15,7 @@ class EventPicker extends HTMLElement {
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
     this.addEventListener("click", (event) => this.#click(event));
-    this.addEventListener("change", (event) => event.target.name === "detail" && this.#keepLevel());
+    this.addEventListener("change", (event) => event.target.name === "detail" && this.#keep(event.target.value));
     document.addEventListener("keydown", this.#onKey);
     this.#level = localStorage.getItem("switchboard-detail") ?? "all";
     const start = this.dataset.event || location.hash.slice(2);
@@ -37,6 +37,7 @@ class EventPicker extends HTMLElement {
   set #level(level) {
     const radio = this.querySelector(`[name="detail"][value="${CSS.escape(level)}"]`);
     if (radio) radio.checked = true;
+    this.#scroller.dataset.detail = this.#level;
   }
 
   #row(seq) {
@@ -120,13 +121,12 @@ class EventPicker extends HTMLElement {
 
   #detail(step) {
     const level = LEVELS[LEVELS.indexOf(this.#level) + step];
-    if (!level) return;
-    this.#level = level;
-    this.#keepLevel();
+    if (level) this.#keep(level);
   }
 
-  #keepLevel() {
-    localStorage.setItem("switchboard-detail", this.#level);
+  #keep(level) {
+    this.#level = level;
+    localStorage.setItem("switchboard-detail", level);
   }
 }
 customElements.define("event-picker", EventPicker);

@@ -1,4 +1,5 @@
 /** The drawn rows of a transcript, in stretches of 200 that the browser may skip. Used by `live-transcript`. */
+import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { joinRows } from "./row-joints.js";
 import { morph } from "./morph.js";
@@ -47,7 +48,7 @@ export class TranscriptRows {
 
   /** Draw one event: in place of its group's block, else at the end. Answers the row when it is a new one. */
   put(html) {
-    const fresh = render(html).firstElementChild;
+    const fresh = draw(html).firstElementChild;
     if (!fresh) return null;
     const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
     if (old) return this.#replace(old, fresh);
@@ -74,7 +75,7 @@ export class TranscriptRows {
 
   /** Draw a newer page: rows that are there already take their newer drawing. */
   extend(html) {
-    for (const fresh of [...render(html).children]) {
+    for (const fresh of [...draw(html).children]) {
       const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
       old ? this.#replace(old, fresh) : this.append(fresh);
     }
@@ -84,7 +85,7 @@ export class TranscriptRows {
   reset(html) {
     this.#stretches.slice(1).forEach((stretch) => stretch.remove());
     this.#groups.clear();
-    this.#stretches[0].replaceChildren(render(html));
+    this.#stretches[0].replaceChildren(draw(html));
     this.#register(this.#root);
     joinRows(this.all);
   }
@@ -113,7 +114,7 @@ export class TranscriptRows {
 
   #page(html) {
     const page = Object.assign(document.createElement("div"), { className: "rows" });
-    page.append(render(html));
+    page.append(draw(html));
     for (const row of [...page.children]) if (this.find(row.dataset.group)) row.remove();
     this.#register(page);
     return page;
@@ -143,3 +144,10 @@ export class TranscriptRows {
     stretch.remove();
   }
 }
+
+/** Times in the reader's zone before the rows go in: written later they would cost a second layout. */
+const draw = (html) => {
+  const drawn = render(html);
+  drawTimes(drawn);
+  return drawn;
+};
