@@ -1,34 +1,22 @@
 """One conversation: its page, further pages of entries, and the panel beside it. GET and HEAD only."""
 
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from conversations import epoch, log
 from conversations.errors import NotFound
-from conversations.log import Page
+from conversations.fragments import faces
+from conversations.fragments.times import of_event
+from conversations.fragments.who import who
 from conversations.models import Conversation, Event, Participant
-from dashboard.pages.entries import blank_turn, entries_of
+from dashboard.pages.entries import entries_of
+from dashboard.pages.frame import page as draw
 
-MAX_SEQ = (1 << 63) - 1
 VOICES = 60  # of a conversation, in the panel
-
-
-class Voice(NamedTuple):
-    """Somebody who spoke or was spoken to. `kind`: agent, person or system."""
-
-    name: str
-    kind: str
-
-    @property
-    def short(self) -> str:
-        """The name without `agent:` or `user:`."""
-        prefix, mark, rest = self.name.partition(":")
-        return rest if mark and prefix in ("agent", "user", "system") and rest else self.name
 
 
 @require_safe
@@ -37,49 +25,60 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     found = _find(cid)
     event = min(_number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
-    context = {"conversation": found, "event": event, "page": page, "entries": entries_of(page), "turn": blank_turn()}
-    return render(request, "conversation.html", context | _panel(found) | {"epoch": epoch.current()})
+    facts = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
+    return draw(request, "conversation.html", **facts, **_sections(found))
 
 
 @require_safe
 def entries(request: HttpRequest, cid: str) -> JsonResponse:
-    """Answer the entries before or after a seq, without either the newest: `{html, first, last, has_older, has_newer}`,
-    `head` and `epoch` to follow on from."""
+    """Answer the entries before or after a seq; without either the newest.
+
+    `{html, first, last, has_older, has_newer}`, and `{head, epoch}` to follow from when there is nothing newer.
+    """
     _find(cid)
     before, after = _number(request, "before"), _number(request, "after")
     page = log.page_after(cid, after) if after is not None else log.page_before(cid, before)
     html = render_to_string("partials/entries.html", {"entries": entries_of(page)})
-    return JsonResponse({"html": html, "first": page.first_seq, "epoch": epoch.current()} | _bounds(page))
+    bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
+    return JsonResponse({"html": html, **bounds, "head": page.head, "epoch": epoch.current()})
 
 
 @require_safe
 def panel(request: HttpRequest, cid: str) -> HttpResponse:
-    """Answer the sections of the panel as they are now."""
-    return render(request, "partials/panel.html", _panel(_find(cid)))
+    """Answer the sections of the panel as they are now; with `?event=N` the facts of that event. Parts of a page."""
+    found = _find(cid)
+    seq = _number(request, "event")
+    if seq is None:
+        return draw(request, "partials/panel.html", **_sections(found))
+    return draw(request, "partials/picked.html", **_facts(found, seq))
 
 
 def _find(key: str) -> Conversation:
-    try:
-        return Conversation.objects.visible().get(key=key)
-    except Conversation.DoesNotExist:
-        raise Http404(f"no conversation {key!r}") from None
+    found = Conversation.objects.visible().filter(key=key).first()
+    if found is None:
+        raise NotFound("No conversation has this id. It may be mistyped, or history went back.")
+    return found
 
 
 def _number(request: HttpRequest, name: str) -> int | None:
-    """Read a seq of the query; what is no seq counts as absent, so that a mangled link still opens the page."""
+    """Read a seq of the query. What is no seq counts as absent: a mangled link still opens the page."""
     text = request.GET.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
-def _bounds(page: Page) -> dict[str, Any]:
-    return {"last": page.last_seq, "head": page.head, "has_older": page.has_older, "has_newer": page.has_newer}
-
-
-def _panel(found: Conversation) -> dict[str, Any]:
-    names = Participant.objects.filter(conversation=found).order_by("name").values_list("name", "kind")
+def _sections(found: Conversation) -> dict[str, Any]:
+    names = Participant.objects.filter(conversation=found).order_by("name").values_list("name", flat=True)
+    voices = [who(name) for name in names[: VOICES + 1]]
     opened = Event.objects.filter(conversation=found, seq=1).values_list("at", flat=True).first()
-    return {
-        "conversation": found,
-        "voices": [Voice(*row) for row in names[:VOICES]],
-        "opened_at": datetime.fromtimestamp(opened / 1e6, UTC) if opened else None,
-    }
+    opened_at = datetime.fromtimestamp(opened / 1e6, UTC) if opened else None
+    return {"conversation": found, "voices": voices, "most_voices": VOICES, "opened_at": opened_at}
+
+
+def _facts(found: Conversation, seq: int) -> dict[str, Any]:
+    event = next(iter(log.read_after(found.key, seq - 1, 1)), None)
+    link = Event.objects.filter(conversation=found, seq=seq).values_list("hash", flat=True).first()
+    if event is None or link is None:
+        raise NotFound(f"Event {seq} is not in this conversation.")
+    said, body = faces.read(event)[1:]
+    times = of_event(event.at, event.principal, body)
+    return {"event": event, "hash": link, "times": times, "sender": said.speaker, "recipient": said.recipient or ""}

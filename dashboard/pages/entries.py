@@ -1,4 +1,4 @@
-"""The drawn entries of a page of history, with the turns that are still being written. Called by the conversation page."""
+"""Draw the entries of a page of history, with the turns that are still being written. For the conversation page."""
 
 from heapq import merge
 from operator import attrgetter

@@ -2,10 +2,12 @@
 import { News } from "./news.js";
 
 const PAUSE = 2000; // ms between two announcements
+const SHOWN = 2500; // ms that a deed's answer is on the screen
 
 class NewsAnnouncer extends HTMLElement {
   #news = new News();
   #timer = 0;
+  #hide = 0;
 
   connectedCallback() {
     this.parentElement.addEventListener("transcript:drawn", this);
@@ -14,12 +16,20 @@ class NewsAnnouncer extends HTMLElement {
 
   disconnectedCallback() {
     clearTimeout(this.#timer);
+    clearTimeout(this.#hide);
   }
 
   /** `transcript:drawn` is collected; `said` {words} of a deed ("Link copied") is told at once. */
   handleEvent({ type, detail }) {
-    if (type === "said") this.textContent = detail.words;
+    if (type === "said") this.#answer(detail.words);
     else if (detail.count) this.#collect(detail);
+  }
+
+  #answer(words) {
+    this.textContent = words;
+    this.toggleAttribute("data-shown", true);
+    clearTimeout(this.#hide);
+    this.#hide = setTimeout(() => this.removeAttribute("data-shown"), SHOWN);
   }
 
   #collect(news) {
@@ -29,8 +39,10 @@ class NewsAnnouncer extends HTMLElement {
 
   #tell() {
     this.#timer = 0;
+    if (this.hasAttribute("data-shown")) return this.#collect({ count: 0, names: [] }); // a deed's answer is read first
     this.textContent = this.#news.words(this.#news.count === 1 ? "new event" : "new events");
     this.#news.take();
+    return undefined;
   }
 }
 customElements.define("news-announcer", NewsAnnouncer);

@@ -4,25 +4,30 @@ import { render } from "./html.js";
 import { morph } from "./morph.js";
 
 const PAUSE = 2000; // ms between two looks
+const SETTLED = 150; // ms that a picked event stays picked before its facts are asked for
 
-/** `data-address` answers the sections. Hears `transcript:drawn` and `event:picked` of the page. */
+/**
+ * `data-address` answers the sections, with `?event=N` the facts of one event. Hears `transcript:drawn` and
+ * `event:picked`. Tells, bubbling: `panel:fresh` when the counters changed.
+ */
 class ConversationPanel extends HTMLElement {
   #seq = 0;
   #timer = 0;
+  #picked = 0;
 
   connectedCallback() {
     for (const name of ["transcript:drawn", "event:picked", "visibilitychange"]) document.addEventListener(name, this);
-    this.#seq = Number(this.querySelector("[data-head]").dataset.head);
     this.#more?.addEventListener("click", () => this.#toggle());
   }
 
   disconnectedCallback() {
     for (const name of ["transcript:drawn", "event:picked", "visibilitychange"]) document.removeEventListener(name, this);
     clearTimeout(this.#timer);
+    clearTimeout(this.#picked);
   }
 
   handleEvent({ type, detail }) {
-    if (type === "event:picked") return this.#pick(detail.row);
+    if (type === "event:picked") return this.#pick(detail.row.dataset.seq);
     if (type === "transcript:drawn") this.#seq = Math.max(this.#seq, detail.seq);
     return this.#plan();
   }
@@ -31,53 +36,45 @@ class ConversationPanel extends HTMLElement {
     return document.querySelector(`[aria-controls="${this.id}"]`);
   }
 
-  get #isStale() {
-    return this.#seq > Number(this.querySelector("[data-head]").dataset.head);
+  get #sections() {
+    return this.querySelector("[data-sections]");
   }
 
   #plan() {
-    if (this.#isStale && !document.hidden && this.checkVisibility()) this.#timer ||= setTimeout(() => this.#fresh(), PAUSE);
+    if (this.#seq > Number(this.#sections.dataset.head) && !document.hidden) this.#timer ||= setTimeout(() => this.#look(), PAUSE);
   }
 
-  async #fresh() {
-    try {
-      const fresh = render(await markup(this.dataset.address));
-      const sections = this.querySelector("[data-sections]");
-      morph(sections, fresh.querySelector("[data-sections]"));
-    } catch (error) {
-      if (error.name !== "RequestError") throw error; // as it was: the next event looks again
-      return;
-    } finally {
-      this.#timer = 0;
-    }
+  async #look() {
+    const fresh = await this.#ask("");
+    this.#timer = 0;
+    if (!fresh) return; // as it was: the next event looks again
+    morph(this.#sections, fresh.querySelector("[data-sections]"));
+    this.dispatchEvent(new CustomEvent("panel:fresh", { bubbles: true }));
     this.#plan();
+  }
+
+  #pick(seq) {
+    clearTimeout(this.#picked);
+    this.#picked = setTimeout(() => this.#facts(seq), SETTLED);
+  }
+
+  async #facts(seq) {
+    const fresh = await this.#ask(`?event=${seq}`);
+    if (fresh) this.querySelector("[data-picked]").replaceChildren(fresh);
+  }
+
+  async #ask(query) {
+    try {
+      return render(await markup(this.dataset.address + query));
+    } catch (error) {
+      if (error.name !== "RequestError") throw error;
+      return null;
+    }
   }
 
   #toggle() {
     const isOpen = this.parentElement.toggleAttribute("data-open");
     this.#more.setAttribute("aria-expanded", isOpen);
-    this.#plan();
-  }
-
-  #pick(row) {
-    const section = this.querySelector("[data-picked]");
-    section.hidden = false;
-    for (const slot of section.querySelectorAll("[data-fact]")) {
-      const fact = factOf(row, slot.dataset.fact);
-      slot.textContent = fact;
-      if (slot.localName === "dd") slot.hidden = slot.previousElementSibling.hidden = !fact;
-    }
   }
 }
-
-const factOf = (row, name) => {
-  const at = row.querySelector(":scope > time")?.dateTime;
-  if (name === "at" && at) return local(at);
-  if (name === "sent") return row.dataset.sent ? local(row.dataset.sent) : "";
-  return row.dataset[name] ?? "";
-};
-
-const local = (at) =>
-  new Date(at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
-
 customElements.define("conversation-panel", ConversationPanel);

@@ -1,6 +1,6 @@
 /** One event of the transcript is picked: by its number, by j and k, by the address. What is collapsed around it opens. */
 import { copy } from "./clipboard.js";
-import { isForKeys } from "./letters.js";
+import { onKey } from "./keys.js";
 
 const LEVELS = ["chat", "steps", "all"]; // what each radio shows, and all before it
 
@@ -10,20 +10,20 @@ const LEVELS = ["chat", "steps", "all"]; // what each radio shows, and all befor
  */
 class EventPicker extends HTMLElement {
   #scroller;
-  #onKey = (event) => isForKeys(event) && this.#key(event);
+  #stops = [];
 
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
     this.addEventListener("click", (event) => this.#click(event));
     this.addEventListener("change", (event) => event.target.name === "detail" && this.#keep(event.target.value));
-    document.addEventListener("keydown", this.#onKey);
+    this.#stops = Object.entries(this.#keys).map(([key, act]) => onKey(key, act));
     this.#level = localStorage.getItem("switchboard-detail") ?? "all";
     const start = this.dataset.event || location.hash.slice(2);
-    if (start) this.#open(this.#row(start));
+    if (start) this.#open(this.#row(start) ?? this.#before(Number(start)));
   }
 
   disconnectedCallback() {
-    document.removeEventListener("keydown", this.#onKey);
+    this.#stops.forEach((stop) => stop());
   }
 
   get #picked() {
@@ -41,7 +41,12 @@ class EventPicker extends HTMLElement {
   }
 
   #row(seq) {
-    return this.#scroller.querySelector(`[data-seq="${CSS.escape(seq)}"]`);
+    return document.getElementById(`e${seq}`)?.closest("[data-seq]") ?? null;
+  }
+
+  /** The row in which an event without a row of its own is drawn: a token in its turn's. */
+  #before(seq) {
+    return [...this.#scroller.querySelectorAll("[data-seq]")].findLast((row) => Number(row.dataset.seq) <= seq);
   }
 
   /** Show a row as an address meant it: visible, open, in the middle. */
@@ -60,6 +65,7 @@ class EventPicker extends HTMLElement {
   }
 
   #click(event) {
+    if (event.target.name === "detail" && event.detail) this.#scroller.focus({ preventScroll: true }); // letters act again
     const link = event.target.closest("a.seq, .strip a[href^='#e']");
     const row = event.target.closest("[data-seq]");
     if (link) return this.#follow(event, link);
@@ -86,8 +92,8 @@ class EventPicker extends HTMLElement {
     this.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
   }
 
-  #key(event) {
-    const acts = {
+  get #keys() {
+    return {
       j: () => this.#step(1),
       k: () => this.#step(-1),
       o: () => this.#toggle(),
@@ -96,9 +102,6 @@ class EventPicker extends HTMLElement {
       "+": () => this.#detail(1),
       End: () => this.#scroller.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true })),
     };
-    if (!Object.hasOwn(acts, event.key)) return;
-    event.preventDefault();
-    acts[event.key]();
   }
 
   #step(step) {

@@ -5,7 +5,6 @@ import { News } from "./news.js";
 import { socket } from "./socket.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
-import { newTurn } from "./turn-block.js";
 import { gapNote } from "./gap-note.js";
 import { Restored } from "./restored.js";
 
@@ -25,6 +24,7 @@ class LiveTranscript extends HTMLElement {
   #tail;
   #pages;
   #unsubscribe = null;
+  #received = 0; // the seq of the last event that came; `data-head` is what was drawn of them
 
   connectedCallback() {
     this.#tail = this.querySelector("tail-follow");
@@ -63,16 +63,22 @@ class LiveTranscript extends HTMLElement {
 
   #subscribe() {
     const { topic, head, epoch } = this.dataset;
+    this.#received = Number(head);
     this.#unsubscribe = socket.subscribe(topic, { after: Number(head), epoch, render: "html" }, {
-      events: (frame) => this.#queue.push(frame.events),
+      events: (frame) => this.#receive(frame.events),
       gap: (frame) => this.#queue.push([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
       reset: () => this.#reset(),
       down: () => this.#down(),
-      up: () => this.#restored.begin(Number(this.dataset.head)),
+      up: () => this.#restored.begin(this.#received),
       error: (frame) => this.#tell("connection:error", { code: frame.code, message: frame.message }),
     });
     this.#tell("transcript:live", { isLive: true });
+  }
+
+  #receive(events) {
+    this.#received = events.at(-1).seq;
+    this.#queue.push(events);
   }
 
   #leave() {
@@ -117,9 +123,10 @@ class LiveTranscript extends HTMLElement {
     this.#news.add(this.#rows.put(html));
   }
 
-  #written(event) {
-    if (!this.#rows.find(event.group)) this.#news.add(this.#rows.append(newTurn(event)));
-    this.#text.add(event.group, event.text);
+  /** Text without a block belongs to one that was unloaded: its page draws it. `opens` is the block of a new turn. */
+  #written({ group, text, opens }) {
+    if (opens && !this.#rows.find(group)) this.#news.add(this.#rows.put(opens));
+    if (this.#rows.find(group)) this.#text.add(group, text);
   }
 
   #gap({ from, to, reason }) {

@@ -8,7 +8,8 @@ export class News {
   add(row) {
     if (!row) return;
     this.#count += 1;
-    if (row.dataset.voice) this.#names.add(row.dataset.voice);
+    const name = row.querySelector(".name")?.textContent;
+    if (name) this.#names.add(name);
   }
 
   /** Merge what another one took. */

@@ -21,7 +21,7 @@ export class Restored {
 
   /** One event was applied; a gap counts nothing, so the rest can no longer be whole. */
   count({ seq, kind }) {
-    if (!this.#isOpen || kind === "gap") return;
+    if (!this.#isOpen || kind === "gap" || seq <= this.#from) return;
     this.#count += 1;
     this.#first ||= seq;
     this.#last = seq;

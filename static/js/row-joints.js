@@ -24,8 +24,10 @@ const joinOne = (row, before) => {
   else if (!line) row.before(dayLine(date));
 };
 
-const isSameVoice = (row, before) =>
-  Boolean(before && row.dataset.voice && row.dataset.voice === before.dataset.voice);
+/** The same sender, to the same recipient, in two rows that have heads. */
+const isSameVoice = (row, before) => Boolean(before) && row.dataset.sender === before.dataset.sender && headOf(row) !== "" && headOf(row) === headOf(before);
+
+const headOf = (row) => row.querySelector(":scope > .body > .head")?.textContent.trim() ?? "";
 
 const dateOf = (row) => {
   const at = row.querySelector(":scope > time")?.dateTime;
