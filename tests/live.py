@@ -91,6 +91,7 @@ class Server:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+            self.log.close()
 
     def terminate(self) -> int:
         """Ask it to stop; answer its exit code."""

@@ -14,7 +14,13 @@ Kind = Literal["person", "agent", "operator", "system"]
 
 HUES = 10  # the palette's agents (static/css/tokens.css)
 _PREFIXES: dict[str, Kind] = {"agent": "agent", "user": "person", "person": "person", "human": "person"}
-_BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "environment": "system", "": "system"}
+_BARE: dict[str, Kind] = {
+    "assistant": "agent",
+    "system": "system",
+    "tool": "system",
+    "environment": "system",
+    "": "system",
+}
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -46,7 +52,9 @@ def who(sender: str, principal: str = "") -> Who:
     if principal.startswith("user:") and principal == sender:
         kind = "operator"
     shown = name or "unknown"
-    return Who(kind, richtext.inline(shown), hidden.spell(shown), letters(shown, kind), _hue(kind, name), hidden.spell(sender))
+    return Who(
+        kind, richtext.inline(shown), hidden.spell(shown), letters(shown, kind), _hue(kind, name), hidden.spell(sender)
+    )
 
 
 @lru_cache(maxsize=4096)
