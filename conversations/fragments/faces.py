@@ -88,7 +88,7 @@ def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
         key=face.key,
         hue=face.hue,
         by=beyond.by,
-        mark=_macro("macros/mark.html", "mark", face),
+        mark=_macro("macros/mark.html", "symbol", face),
         name=named(face),
         to=_macro("macros/mark.html", "to", who(recipient)) if recipient else safe(""),
         principal=_macro("macros/principal.html", "principal", beyond, is_demo),

@@ -111,7 +111,7 @@ def _row(key: str, value: Any, path: str, comma: str, depth: int) -> str:
         inner = _container(key, value, path, after, depth)
     else:
         inner = f"{key}{_scalar(value)}{after}"
-    return f'\n{margin}<div class="row" data-path="{escape(path)}">{inner}{_COPIES}</div>'
+    return f'\n{margin}<div class="node" data-path="{escape(path)}">{inner}{_COPIES}</div>'
 
 
 def _container(key: str, value: list[Any], path: str, after: str, depth: int) -> str:
