@@ -63,6 +63,15 @@ def test_format_is_told_by_content(tmp_path, name, expected):
     assert len(read(plain)[0]) == len(read(packed)[0]) == len(read(OWN / name)[0])
 
 
+@pytest.mark.parametrize("name", [path.name for path in sorted(OWN.iterdir()) if path.suffix == ".jsonl"])
+def test_single_line_is_told_as_well(tmp_path, name):
+    first = (OWN / name).read_text().splitlines()[0]
+
+    ((_, _, steps),), _ = read(lines(tmp_path, first))
+
+    assert steps
+
+
 def test_openai_call_keeps_the_text_that_was_sent():
     starts = [p for p in payloads(OWN / "chat.json") if p.get("status") == "start"]
 

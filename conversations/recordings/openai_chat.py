@@ -41,11 +41,10 @@ def fits(sample: object) -> bool:
 
 def read(source: Source, trouble: Trouble) -> Iterator[Recording]:
     """Read one recording after another."""
-    if not source.is_document():
+    document = source.document() if source.is_document() else {}
+    if isinstance(document, dict) and not document.keys() & set(LISTS):
         yield from _of_lines(source, trouble)
-        return
-    document = source.document()
-    if isinstance(document, dict):
+    elif isinstance(document, dict):
         lists = {name: decoded(document[name]) for name in LISTS if name in document}
         yield _recording(source.stem, lists, "", trouble)
     elif any(_is_message(decoded(raw)) for raw in document[:LOOK]):
