@@ -225,15 +225,12 @@ def test_lone_surrogates_and_a_byte_order_mark_are_read(tmp_path):
     assert payloads(path)[0]["content"] == "half \ud83d"
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
+anything = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.text(max_size=2), max_size=2)
 message = st.fixed_dictionaries(
     {"role": st.sampled_from(["user", "assistant", "tool", "system"]) | anything},
     optional={
         "content": anything,
-        "tool_calls": st.lists(st.fixed_dictionaries({"id": anything, "function": anything})) | anything,
+        "tool_calls": st.lists(st.fixed_dictionaries({"id": anything, "function": anything}), max_size=2) | anything,
         "tool_call_id": anything,
         "name": anything,
         "timestamp": anything,
@@ -242,7 +239,7 @@ message = st.fixed_dictionaries(
 
 
 @settings(max_examples=50)
-@given(st.lists(message | anything))
+@given(st.lists(message | anything, max_size=6))
 def test_no_message_breaks_the_readers(messages):
     told = Told()
 

@@ -1,0 +1,175 @@
+"""`import` and `play` while a server holds the data directory: through its door, as `import:NAME`."""
+
+import http.client
+import json
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from tests.live import ROOT, Server, until
+from tests.recorded import OWN, counts_of
+
+COUNTERS = "SELECT messages,tool_calls,errors FROM conversations_conversation WHERE NOT is_staged AND key=?"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("door")).start()
+    yield server
+    server.terminate()
+
+
+def refused(server, *arguments):
+    """Run a command that must fail; answer what it says."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=server.env(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    return done.stderr
+
+
+def query(server, sql, *values):
+    database = server.database()
+    try:
+        return database.execute(sql, values).fetchall()
+    finally:
+        database.close()
+
+
+def one_use_token(server):
+    return json.loads((server.data_dir / "door.json").read_text())["token"]
+
+
+def bearer(server, name="test"):
+    status, body = server.request("POST", "/api/v1/door", json.dumps({"name": name}).encode(), one_use_token(server))
+    assert status == 200
+    return body["token"]
+
+
+def test_import_goes_through_the_door(server):
+    said = server.command("import", str(OWN / "simulations.json"), "--conversation", "sim", "--name", "ferry")
+
+    assert said.splitlines()[0].startswith("sim: 10 events, 4 messages, 3 tool calls, 1 errors")
+    assert query(server, COUNTERS, "sim") == [counts_of(OWN / "simulations.json")[0][:3]]
+    assert query(server, "SELECT DISTINCT principal FROM conversations_event") == [("import:ferry",)]
+
+
+def test_existing_conversation_is_refused_through_the_door(server):
+    server.command("import", str(OWN / "chat.json"), "--conversation", "twice-2")
+
+    message = refused(server, "import", str(OWN / "simulations.json"), "--conversation", "twice")
+
+    assert "conversation 'twice-2' exists already" in message
+    assert query(server, COUNTERS, "twice") == []
+    assert query(server, "SELECT COUNT(*) FROM conversations_conversation WHERE is_staged") == [(0,)]
+
+
+def test_strict_refusal_breaks_the_upload_off_and_leaves_nothing(server, tmp_path):
+    path = tmp_path / "bad.jsonl"
+    good = json.dumps({"role": "user", "content": "x" * 1000}) + "\n"
+    path.write_text(good * 3000 + "{broken\n")
+
+    message = refused(server, "import", str(path), "--strict")
+
+    assert "line 3001: expected JSON" in message
+    until(
+        lambda: query(server, "SELECT COUNT(*) FROM conversations_conversation WHERE key LIKE 'staged:%'") == [(0,)],
+        what="the server to discard",
+    )
+    assert query(server, COUNTERS, "bad") == []
+
+
+def test_play_goes_through_the_door_with_tokens(server):
+    said = server.command("play", str(OWN / "simulations.json"), "--conversation", "play", "--tokens", "--speed", "100")
+
+    assert "Played" in said
+    assert query(server, COUNTERS, "play") == [counts_of(OWN / "simulations.json")[0][:3]]
+    assert query(server, COUNTERS, "play-2") == [counts_of(OWN / "simulations.json")[1][:3]]
+
+
+def test_play_chooses_how_many_and_new_ids_each_time(server):
+    said = server.command("play", str(OWN / "chats.jsonl"), "--limit", "1", "--speed", "1000")
+
+    first, last = said.strip().splitlines()
+    assert first.startswith("chats-1-20")
+    assert last == "Played 3 events in 1 conversations."
+
+
+def test_door_file_is_its_owners_alone(server):
+    assert stat.S_IMODE((server.data_dir / "door.json").stat().st_mode) == 0o600
+
+
+def test_one_use_token_opens_once(server):
+    spent = one_use_token(server)
+    first, _ = server.request("POST", "/api/v1/door", b'{"name": "x"}', spent)
+
+    again, _ = server.request("POST", "/api/v1/door", b'{"name": "x"}', spent)
+
+    assert (first, again) == (200, 401)
+
+
+def test_import_needs_a_bearer(server):
+    status, body = server.request("POST", "/api/v1/import", b'{"end": 0}')
+
+    assert (status, body["error"]["code"]) == (401, "not_signed_in")
+
+
+def test_import_without_an_end_is_refused(server):
+    lines = b'{"conversation": "cut"}\n{"payload": {"type": "message", "conversation_id": "cut"}}\n'
+
+    status, body = server.request("POST", "/api/v1/import", lines, bearer(server))
+
+    assert (status, body["error"]["message"]) == (400, "expected an end line: the import was cut off")
+    assert query(server, COUNTERS, "cut") == []
+
+
+def test_lost_connection_discards_what_came(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.putrequest("POST", "/api/v1/import")
+    connection.putheader("Authorization", f"Bearer {bearer(server)}")
+    connection.putheader("Transfer-Encoding", "chunked")
+    connection.endheaders()
+    event = b'{"payload": {"type": "message", "conversation_id": "lost"}}\n'
+    text = b'{"conversation": "lost"}\n' + event * 600
+    connection.send(b"%x\r\n%s\r\n" % (len(text), text))
+    staged = "SELECT COUNT(*) FROM conversations_conversation WHERE is_staged"
+    until(lambda: query(server, staged) == [(1,)], what="the first chunk to be staged")
+
+    connection.close()
+
+    until(lambda: query(server, staged) == [(0,)], what="it to be discarded")
+    assert query(server, COUNTERS, "lost") == []
+
+
+def test_publishing_goes_on_while_a_file_comes_in(server, tmp_path):
+    path = tmp_path / "long.jsonl"
+    path.write_text("".join(json.dumps({"role": "user", "content": f"line {n}"}) + "\n" for n in range(20_000)))
+    token = bearer(server)
+    command = [sys.executable, "manage.py", "import", str(path)]
+    process = subprocess.Popen(command, cwd=ROOT, env=server.env(), stdout=subprocess.DEVNULL)
+    staged = "SELECT COUNT(*) FROM conversations_conversation WHERE is_staged"
+    until(lambda: query(server, staged) == [(1,)], what="the import to begin")
+
+    status, _ = server.publish(token, "stream:beside", {"event": "log", "message": "still here"})
+    is_before_its_end = query(server, COUNTERS, "long") == []
+
+    assert status == 201
+    assert is_before_its_end
+    assert process.wait(60) == 0
+    assert query(server, COUNTERS, "long") == [(20_000, 0, 0)]
+
+
+def test_without_a_server_the_command_holds_the_directory(tmp_path):
+    server = Server(tmp_path / "alone")
+
+    said = server.command("import", str(OWN / "chat.json"))
+
+    assert "chat: 12 events" in said
+    assert query(server, COUNTERS, "chat") == [counts_of(OWN / "chat.json")[0][:3]]
