@@ -104,16 +104,7 @@ class Said(msgspec.Struct, kw_only=True):
         return (self.content if self.content is not None else self.text) or ""
 
 
-class _Wire(Said):
-    """`Said` as msgspec can decode it: `Raw | None` reads nothing but null, `Raw | UNSET` reads everything."""
-
-    args: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # `_decoded` makes it None
-    result_summary: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]
-    output: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]
-    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]
-
-
-_strict = msgspec.json.Decoder(_Wire)
+_strict = msgspec.json.Decoder(Said)
 _TEXTS = [f.name for f in msgspec.structs.fields(Said) if str in getattr(f.type, "__args__", ()) or f.type is str]
 _INTEGERS = ("index", "turn")
 
@@ -124,7 +115,7 @@ def read(payload: bytes) -> Said:
         raise TooLarge(f"a payload has at most {MAX_BYTES:,} bytes; got {len(payload):,}", field="payload")
     check_depth(payload)
     try:
-        said = _decoded(payload)
+        said = _strict.decode(payload)
     except (msgspec.ValidationError, msgspec.DecodeError):
         return _read_anyhow(payload)
     if b"\\u0000" in payload:
@@ -176,15 +167,6 @@ def conversation_of(topic: str, said: Said) -> str | None:
     if key is not None and not 1 <= len(key) <= MAX_KEY:
         raise Invalid(f"expected 1 to {MAX_KEY} characters; got {len(key)}", field="payload.conversation_id")
     return key
-
-
-def _decoded(payload: bytes) -> Said:
-    said = _strict.decode(payload)
-    for name in _RAWS:
-        raw = getattr(said, name)
-        if raw is msgspec.UNSET or bytes(raw) == b"null":
-            setattr(said, name, None)
-    return said
 
 
 def _read_anyhow(payload: bytes) -> Said:
