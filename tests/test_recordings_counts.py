@@ -1,6 +1,7 @@
 """Counts after import and after play equal those taken from the files themselves."""
 
 import pytest
+from django.db import connection
 from django.db.models import Count
 
 from conversations import principals
@@ -15,6 +16,14 @@ from tests.recorded import Counts, counts_of, own_files, their_files
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PRINCIPAL = principals.of_import("test")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk():
+    """Play commits each event alone; here the disk is not what is tested."""
+    connection.cursor().execute("PRAGMA synchronous=OFF")
+    yield
+    connection.close()
 
 
 class NoTime:

@@ -18,7 +18,7 @@ errors = results that begin with `Error:` (tau-bench writes a failed call that w
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from conversations.errors import Invalid
 from conversations.recordings.calls import Calls, Open
@@ -197,7 +197,7 @@ def _id_of(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _is_message(value: object) -> bool:
+def _is_message(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and isinstance(value.get("role"), str)
 
 
