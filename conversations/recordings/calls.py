@@ -45,7 +45,7 @@ class Calls:
             raise Invalid(f"expected the result of a call made before; no open call has the id {call_id!r}")
         call = waiting.popleft()
         text = result if isinstance(result, str) else _text_of(result)
-            return stream(
+        return stream(
             "tool_step",
             moment,
             place,
