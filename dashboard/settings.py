@@ -33,9 +33,9 @@ MIDDLEWARE = [
     "dashboard.middleware.headers",
     "dashboard.middleware.fetch_metadata",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "dashboard.middleware.signed_in",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
