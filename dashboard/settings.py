@@ -68,6 +68,7 @@ DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": DATA_DIR / "switchboard.sqlite3",
+        "CONN_MAX_AGE": None,  # threads live long and keep theirs
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 10,
