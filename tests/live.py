@@ -65,9 +65,10 @@ class Server:
         """Start it and wait until it is ready."""
         self.log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("a+")
         command = [sys.executable, "manage.py", "serve", "--port", str(self.port), *self.arguments]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, env=self.env(), stdout=self.log, stderr=subprocess.STDOUT, text=True
-        )
+        with self.log:  # the process has its own copy
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=self.env(), stdout=self.log, stderr=subprocess.STDOUT, text=True
+            )
         until(self._is_ready, within=30, what="the server to be ready")
         return self
 
@@ -83,7 +84,6 @@ class Server:
 
     def output(self) -> str:
         """What it printed so far."""
-        self.log.flush()
         return Path(self.log.name).read_text()
 
     def kill(self) -> None:
