@@ -56,7 +56,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
         await self.accept()
-        if visitor is None or not rights.allows(visitor.roles, "view"):
+        if visitor is None or not rights.may(visitor.roles, "view"):
             self.dismiss(SIGNED_OUT if visitor is None else NOT_ALLOWED)
             return
         self.visitor = visitor

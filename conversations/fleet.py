@@ -12,6 +12,9 @@ from django.db.models import Exists, OuterRef, Q
 from django.template.loader import get_template
 
 from conversations.errors import Invalid
+from conversations.fragments import ansi, hidden, richtext
+from conversations.fragments.markup import Markup
+from conversations.fragments.who import Who, who
 from conversations.models import Conversation, Participant, ReadMarker, User
 from conversations.models.conversation import ConversationQuerySet
 
@@ -57,34 +60,44 @@ class Row:
         return 0 if self.seen is None else max(0, self.messages - self.seen)
 
     @property
-    def marked(self) -> tuple[tuple[str, str], ...]:
+    def marked(self) -> list[Who]:
         """The participants whose marks are drawn."""
-        return self.participants[:MOST_MARKS]
+        return [who(name) for name, _ in self.participants[:MOST_MARKS]]
 
     @property
     def unmarked(self) -> int:
         """How many participants have no mark."""
-        return len(self.participants) - len(self.marked)
+        return max(0, len(self.participants) - MOST_MARKS)
 
     @property
-    def held_by(self) -> str:
-        """The person who holds it; empty for nobody."""
-        return bare(self.owner)
+    def held_by(self) -> Who | None:
+        """The person who holds it."""
+        return who(self.owner, self.owner) if self.owner else None
 
     @property
-    def handled_by(self) -> str:
-        """The agent who handles it; empty for nobody."""
-        return bare(self.handler)
+    def handled_by(self) -> Who | None:
+        """The agent who handles it."""
+        return who(f"agent:{bare(self.handler)}") if self.handler else None
 
     @property
-    def said_by(self) -> str:
+    def said_by(self) -> Who | None:
         """Who said the last line."""
-        return bare(self.last_sender)
+        return who(self.last_sender) if self.last_sender else None
 
     @property
-    def caption(self) -> str:
+    def said(self) -> Markup:
+        """The last line, every character visible."""
+        return _visible(self.last_line)
+
+    @property
+    def caption(self) -> Markup:
         """What the row is called: the title, else the id."""
-        return self.title or self.key
+        return _visible(self.title or self.key)
+
+    @property
+    def hint(self) -> str:
+        """The id, where the title hides it; fit for an attribute."""
+        return hidden.spell(self.key) if self.title else ""
 
     @property
     def counts(self) -> tuple[tuple[str, str, int, str], ...]:
@@ -171,6 +184,10 @@ def compact(number: int) -> str:
     return f"{number // 1000}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
 
 
+def _visible(text: str) -> Markup:
+    return richtext.inline(ansi.strip(text))
+
+
 def _drawn(found: list[Row]) -> list[dict[str, Any]]:
     template = get_template("partials/conversation.html")
     return [
@@ -203,7 +220,7 @@ def _with_participants(found: list[Row]) -> list[Row]:
     query = Participant.objects.filter(conversation__in=[row.id for row in found])
     named: dict[int, list[tuple[str, str]]] = {}
     for conversation, name, kind in query.values_list("conversation_id", "name", "kind"):
-        named.setdefault(conversation, []).append((bare(name), kind))
+        named.setdefault(conversation, []).append((name, kind))
     return [
         replace(row, participants=tuple(sorted(named.get(row.id, ()), key=lambda one: (one[1] == "agent", one[0]))))
         for row in found

@@ -10,6 +10,7 @@ from conversations.models.people import ROLES
 from conversations.principals import SYSTEM, Principal
 
 Who = User | Token | Principal | AnonymousUser
+Roles = frozenset[str]
 
 EVERYONE = frozenset(ROLES)
 OPERATING = frozenset({"operator", "admin"})
@@ -40,22 +41,17 @@ TABLE = {
 VERBS = tuple(TABLE)
 
 
-def may(who: Who, verb: str, target: str = "") -> bool:
+def may(who: Who | Roles, verb: str, target: str = "") -> bool:
     """Tell whether `who` may do `verb`. Inside `writing()` roles are read afresh (law H).
 
-    `target` matters for an agent's token only: `agent:NAME` to publish, `topic:TOPIC` to view.
+    Bare roles, as an open socket keeps them, are taken as they are. `target` matters for an agent's token only: `agent:NAME` to publish, `topic:TOPIC` to view.
     """
     allowed = TABLE[verb]
     held = roles_of(who)
     return not allowed.isdisjoint(held) or ("agent" in held and _own(who, verb, target))
 
 
-def allows(roles: frozenset[str], verb: str) -> bool:
-    """Tell whether any of these roles may do `verb`, without asking the database: for the socket and the doors."""
-    return not TABLE[verb].isdisjoint(roles)
-
-
-def require(who: Who, verb: str, target: str = "") -> None:
+def require(who: Who | Roles, verb: str, target: str = "") -> None:
     """Raise `NotAllowed` unless `who` may do `verb`. Records nothing: `actions.acting` and the edges do."""
     if not may(who, verb, target):
         roles = ", ".join(sorted(TABLE[verb]))
@@ -67,9 +63,11 @@ def is_active(user: User) -> bool:
     return User.objects.filter(pk=user.pk, is_active=True).exists()
 
 
-def roles_of(who: Who) -> frozenset[str]:
+def roles_of(who: Who | Roles) -> Roles:
     """Answer the roles `who` holds now; `system` (a command on this machine) holds the admin's."""
     match who:
+        case frozenset():
+            return who
         case User():
             if is_writing():
                 return _roles_of_user(who.username)
@@ -85,7 +83,7 @@ def roles_of(who: Who) -> frozenset[str]:
     return ADMIN if who == SYSTEM else frozenset()
 
 
-def principal_of(who: Who) -> Principal:
+def principal_of(who: Who | Roles) -> Principal:
     """Answer who that is, as the record names it. Nobody is `system`, with the address in the entry."""
     match who:
         case Principal():
@@ -106,14 +104,14 @@ def _roles_of_token(name: str) -> frozenset[str]:
     return frozenset(Token.objects.filter(name=name, revoked_at=None).values_list("role", flat=True))
 
 
-def _own(who: Who, verb: str, target: str) -> bool:
+def _own(who: Who | Roles, verb: str, target: str) -> bool:
     """Tell whether an agent's token stays with its own agent. Conversations that name it come with agents' tokens."""
     agent = _agent_of(who)
     own = {"publish": {f"agent:{agent}"}, "view": {f"topic:chat:{agent}", f"topic:control:{agent}"}}
     return bool(agent) and target in own.get(verb, ())
 
 
-def _agent_of(who: Who) -> str:
+def _agent_of(who: Who | Roles) -> str:
     if isinstance(who, Principal):
         return Token.objects.filter(name=who.name).values_list("agent", flat=True).first() or ""
     return who.agent if isinstance(who, Token) else ""

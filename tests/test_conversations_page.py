@@ -129,7 +129,7 @@ def test_four_marks_are_drawn_people_first_and_the_rest_is_a_number() -> None:
 
     (row,) = fleet.newest().rows
 
-    assert [name for name, _ in row.marked] == ["Rosa", "A0", "A1", "A2"]
+    assert [one.title for one in row.marked] == ["Rosa", "A0", "A1", "A2"]
     assert row.unmarked == 2
 
 
@@ -140,7 +140,7 @@ def test_counts_are_short(number: int, words: str) -> None:
 
 def test_hostile_words_are_only_words(browser: Client) -> None:
     evil = "<img src=x onerror=alert(1)>\u202e\"'"
-    make("../..?#" + evil, title=evil, last_sender=evil, last_line=evil, handler=evil, owner=evil, participants=[evil])
+    make("../..?#", title=evil, last_sender=evil, last_line=evil, handler=evil, owner=evil, participants=[evil])
 
     page = browser.get("/").content.decode()
 
@@ -172,7 +172,7 @@ def test_what_the_log_folds_is_what_the_list_shows() -> None:
     log.append([of_ours("c", said, SYSTEM)])
     (row,) = fleet.newest().rows
 
-    assert (row.said_by, row.last_line, row.messages) == ("Triage", "On my way", 1)
+    assert (row.said_by and row.said_by.title, str(row.said), row.messages) == ("Triage", "On my way", 1)
     assert fleet.versions() == {"c": 1}
 
 
@@ -207,7 +207,7 @@ def test_the_api_lists_what_design_3_6_names(browser: Client) -> None:
         "conversation_id": "a b",
         "title": "T",
         "head_seq": 9,
-        "participants": ["A"],
+        "participants": ["agent:A"],
         "messages": 2,
         "tool_calls": 3,
         "errors": 1,
@@ -240,6 +240,17 @@ def test_a_marker_moves_forward_only_and_not_past_the_end(browser: Client) -> No
     answers = [move(browser, *to).json() for to in ((4, 2), (2, 1), (99, 99))]
 
     assert [(one["last_seq"], one["messages_seen"]) for one in answers] == [(4, 2), (4, 2), (10, 5)]
+
+
+def test_a_marker_without_a_count_takes_the_messages_up_to_it(browser: Client) -> None:
+    said = {"type": "message", "sender": "agent:A", "recipient": "chat:a"}
+    log.append([of_ours("a", said | {"content": f"{n}"}, SYSTEM) for n in range(5)])
+
+    answer = browser.post(
+        "/api/v1/read-markers", json.dumps({"conversation_id": "a", "last_seq": 3}), content_type="application/json"
+    )
+
+    assert answer.json()["messages_seen"] == 3
 
 
 def test_markers_are_mine_alone(browser: Client) -> None:

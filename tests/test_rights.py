@@ -53,6 +53,7 @@ def test_a_person_may_what_the_table_says(people, verb, role, allowed):
 @pytest.mark.parametrize(("verb", "role", "allowed"), CELLS)
 def test_a_token_may_what_its_role_may(verb, role, allowed):
     assert rights.may(Token(name="t", role=role), verb) is allowed
+    assert rights.may(frozenset({role}), verb) is allowed
 
 
 @pytest.mark.parametrize("verb", PRINTED)

@@ -43,7 +43,7 @@ class Bearers:
         visitor = await self._look_up(secret) if secret else None
         if visitor is None:
             raise NotSignedIn("expected Authorization: Bearer with a token that is not revoked")
-        if not rights.allows(visitor.roles, verb):
+        if not rights.may(visitor.roles, verb):
             raise NotAllowed(f"{visitor.principal} may not {verb}")
         return visitor.principal
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from conversations import rights
 from conversations.errors import Invalid, NotAllowed, NotFound
 from conversations.log import writing
-from conversations.models import Conversation, ReadMarker, User
+from conversations.models import Conversation, Event, ReadMarker, User
 
 MOST = 200  # ids of one request
 
@@ -20,7 +20,7 @@ class Mark(BaseModel):
 
     conversation_id: str = Field(max_length=200)
     last_seq: int = Field(ge=0, le=2**53)
-    messages_seen: int = Field(ge=0, le=2**53)
+    messages_seen: int | None = Field(None, ge=0, le=2**53)  # left out: those up to last_seq
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -57,7 +57,9 @@ def _move(reader: User, mark: Mark) -> dict[str, object]:
     if not (conversation := found.first()):
         raise NotFound("no such conversation", field="conversation_id")
     pk, head_seq, messages = conversation
-    last_seq, seen = min(mark.last_seq, head_seq), min(mark.messages_seen, messages)
+    last_seq = min(mark.last_seq, head_seq)
+    seen = mark.messages_seen if mark.messages_seen is not None else messages - _said_after(pk, last_seq)
+    seen = max(0, min(seen, messages))
     with writing():
         marker, is_new = ReadMarker.objects.get_or_create(
             user=reader, conversation_id=pk, defaults={"last_seq": last_seq, "messages_seen": seen}
@@ -74,3 +76,8 @@ def _move(reader: User, mark: Mark) -> dict[str, object]:
         "last_seq": marker.last_seq,
         "messages_seen": marker.messages_seen,
     }
+
+
+def _said_after(pk: int, seq: int) -> int:
+    """Count what was said after a seq. An envelope that repeats an output counts too: then one more stays unread."""
+    return Event.objects.filter(conversation=pk, seq__gt=seq, kind__in=("message", "output")).count()

@@ -6,6 +6,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from conversations import epoch, fleet
+from conversations.fragments import hidden
 from conversations.models import User
 from dashboard.pages.frame import page as draw
 
@@ -27,12 +28,18 @@ def conversations(request: HttpRequest) -> HttpResponse:
         "participant": participant,
         "before": before,
         "is_filtered": bool(q or participant),
-        "names": sorted({name for row in found.rows for name, _ in row.participants})[:MOST_NAMES],
+        "names": _names(found),
         "newest_href": _href(q, participant),
         "older_href": _href(q, participant, found.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"
     return draw(request, "partials/fleet.html" if is_part else "conversations.html", epoch=epoch.current(), **context)
+
+
+def _names(found: fleet.Page) -> list[str]:
+    """Offer the names in sight that can be read as they are."""
+    names = {fleet.bare(name) for row in found.rows for name, _ in row.participants}
+    return sorted(name for name in names if hidden.is_clean(name))[:MOST_NAMES]
 
 
 def _href(q: str, participant: str, before: str = "") -> str:

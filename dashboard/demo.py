@@ -1,0 +1,58 @@
+"""Gives the demo what it touches: the log, the sockets, the rows (design 9). It ends when something real is there."""
+
+import asyncio
+from typing import Any
+
+from conversations import log, principals
+from conversations.engine import Engine
+from conversations.models import Conversation
+from conversations.recordings import demo
+
+LOOK_EVERY = 1.0  # seconds between two looks for something real
+
+
+class Demo:
+    """The demo of one server process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._is_real = False
+
+    async def run(self) -> None:
+        """Play until the record has something real."""
+        self._is_real, kept = await asyncio.to_thread(_look)
+        looking = asyncio.create_task(self._keep_looking(), name="demo-look")
+        try:
+            await demo.run(self._publish, self._has_viewers, lambda: self._is_real, self._forget, kept=kept)
+        finally:
+            looking.cancel()
+
+    async def _publish(self, key: str, payload: dict[str, Any]) -> None:
+        prefix = "stream" if "event" in payload else "chat"
+        event = log.of_ours(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")
+        if event.kind == "token":
+            self._engine.writer.submit([event])
+        else:
+            await self._engine.store([event])
+
+    def _has_viewers(self) -> bool:
+        return bool(self._engine.watch.sockets)
+
+    async def _forget(self, key: str) -> None:
+        await asyncio.to_thread(_remove, key)
+
+    async def _keep_looking(self) -> None:
+        while not self._is_real:
+            await asyncio.sleep(LOOK_EVERY)
+            self._is_real, _ = await asyncio.to_thread(_look)
+
+
+def _look() -> tuple[bool, list[str]]:
+    """Answer whether there is anything but the demo, and the demo's conversations so far, oldest first."""
+    demos = Conversation.objects.filter(is_demo=True).order_by("id").values_list("key", flat=True)
+    return Conversation.objects.visible().filter(is_demo=False).exists(), list(demos)
+
+
+def _remove(key: str) -> None:
+    for conversation in Conversation.objects.filter(key=key, is_demo=True):
+        log.remove(conversation)
