@@ -49,6 +49,7 @@ class Server:
         self.port = free_port()
         self.arguments = arguments or ("--no-demo",)
         self.environment = environment
+        self.log = self.data_dir.parent / f"{self.data_dir.name}.log"
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -63,11 +64,11 @@ class Server:
 
     def start(self) -> Server:
         """Start it and wait until it is ready."""
-        self.log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("a+")
         command = [sys.executable, "manage.py", "serve", "--port", str(self.port), *self.arguments]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, env=self.env(), stdout=self.log, stderr=subprocess.STDOUT, text=True
-        )
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=self.env(), stdout=log, stderr=subprocess.STDOUT, text=True
+            )
         until(self._is_ready, within=30, what="the server to be ready")
         return self
 
@@ -83,8 +84,7 @@ class Server:
 
     def output(self) -> str:
         """What it printed so far."""
-        self.log.flush()
-        return Path(self.log.name).read_text()
+        return self.log.read_text()
 
     def kill(self) -> None:
         """End it at once."""

@@ -209,7 +209,8 @@ def test_the_panel_tells_counters_voices_and_the_chain(browser: Client) -> None:
     found = Conversation.objects.get(key=KEY)
     assert 'data-head="2"' in html
     assert f'title="{found.head_hash}"' in html
-    assert ">Dialogue</span>" in html and ">Rosa</span>" in html
+    assert ">Dialogue</span>" in html
+    assert ">Rosa</span>" in html
 
 
 def test_the_facts_of_an_event_are_those_of_the_record(browser: Client) -> None:
