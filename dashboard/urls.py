@@ -5,17 +5,16 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 from conversations.addresses import ConversationId
 from dashboard.api.conversations import conversations as api_conversations
 from dashboard.api.read_markers import read_markers
-from dashboard.pages import account, people, sign_in
-from dashboard.pages.conversation import conversation, entries, panel
+from dashboard.pages import account, conversation, people, sign_in
 from dashboard.pages.conversations import conversations
 
 register_converter(ConversationId, "cid")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", conversations, name="conversations"),
-    path("conversations/<cid:cid>/", conversation, name="conversation"),
-    path("conversations/<cid:cid>/entries/", entries, name="conversation-entries"),
-    path("conversations/<cid:cid>/panel/", panel, name="conversation-panel"),
+    path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
+    path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
+    path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
     path("account/", account.account, name="account"),
     path("people/", people.people, name="people"),
     path("people/<name>/activity/", people.activity, name="person-activity"),

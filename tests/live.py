@@ -49,6 +49,7 @@ class Server:
         self.port = free_port()
         self.arguments = arguments or ("--no-demo",)
         self.environment = environment
+        self.log = self.data_dir.parent / f"{self.data_dir.name}.log"
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -63,11 +64,10 @@ class Server:
 
     def start(self) -> Server:
         """Start it and wait until it is ready."""
-        self.log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("a+")
         command = [sys.executable, "manage.py", "serve", "--port", str(self.port), *self.arguments]
-        with self.log:  # the process has its own copy
+        with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=self.env(), stdout=self.log, stderr=subprocess.STDOUT, text=True
+                command, cwd=ROOT, env=self.env(), stdout=log, stderr=subprocess.STDOUT, text=True
             )
         until(self._is_ready, within=30, what="the server to be ready")
         return self
@@ -84,14 +84,13 @@ class Server:
 
     def output(self) -> str:
         """What it printed so far."""
-        return Path(self.log.name).read_text()
+        return self.log.read_text()
 
     def kill(self) -> None:
         """End it at once."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            self.log.close()
 
     def terminate(self) -> int:
         """Ask it to stop; answer its exit code."""

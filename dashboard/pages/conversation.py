@@ -25,7 +25,7 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     found = _find(cid)
     event = min(_number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
-    facts = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
+    facts: dict[str, Any] = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
     return draw(request, "conversation.html", **facts, **_sections(found))
 
 

@@ -8,7 +8,7 @@ const SETTLED = 150; // ms that a picked event stays picked before its facts are
 
 /**
  * `data-address` answers the sections, with `?event=N` the facts of one event. Hears `transcript:drawn` and
- * `event:picked`. Tells, bubbling: `panel:fresh` when the counters changed.
+ * `event:picked`.
  */
 class ConversationPanel extends HTMLElement {
   #seq = 0;
@@ -49,7 +49,6 @@ class ConversationPanel extends HTMLElement {
     this.#timer = 0;
     if (!fresh) return; // as it was: the next event looks again
     morph(this.#sections, fresh.querySelector("[data-sections]"));
-    this.dispatchEvent(new CustomEvent("panel:fresh", { bubbles: true }));
     this.#plan();
   }
 

@@ -1,25 +1,24 @@
 /** The transcript of one conversation, live: frames in, rows and text out. The pages around it are `transcript-pages`'. */
+import { ConnectionReport } from "./connection-report.js";
 import { FrameQueue } from "./frame-queue.js";
+import { gapNote } from "./gap-note.js";
 import { LiveText } from "./live-text.js";
 import { News } from "./news.js";
 import { socket } from "./socket.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
-import { gapNote } from "./gap-note.js";
-import { Restored } from "./restored.js";
 
 const TOO_MANY = 2000; // rows below a reader who looks at something else; from there on the tail is left to pages
 
 /**
  * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-has-newer` when the page is not the newest one.
- * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, `connection:down` {seq},
- * `connection:restored` {count, first, last, isWhole}, `connection:gap` {from, to, reason}, `connection:reset`.
+ * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, and what `ConnectionReport` tells.
  */
 class LiveTranscript extends HTMLElement {
   #rows;
   #text = new LiveText();
   #news = new News();
-  #restored = new Restored();
+  #report = new ConnectionReport((name, detail) => this.#tell(name, detail));
   #queue;
   #tail;
   #pages;
@@ -69,9 +68,9 @@ class LiveTranscript extends HTMLElement {
       gap: (frame) => this.#queue.push([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
       reset: () => this.#reset(),
-      down: () => this.#down(),
-      up: () => this.#restored.begin(this.#received),
-      error: (frame) => this.#tell("connection:error", { code: frame.code, message: frame.message }),
+      down: () => this.#report.down(Number(this.dataset.head)),
+      up: () => this.#report.up(this.#received),
+      error: (frame) => this.#report.error(frame),
     });
     this.#tell("transcript:live", { isLive: true });
   }
@@ -87,14 +86,9 @@ class LiveTranscript extends HTMLElement {
     this.#queue.clear();
   }
 
-  #down() {
-    this.#restored.end();
-    this.#tell("connection:down", { seq: Number(this.dataset.head) });
-  }
-
   async #reset() {
     this.#leave();
-    if (await this.#pages.newest()) this.#tell("connection:reset", {});
+    if (await this.#pages.newest()) this.#report.reset();
   }
 
   #flush(take) {
@@ -109,13 +103,12 @@ class LiveTranscript extends HTMLElement {
   }
 
   #apply(event) {
-    if (event.kind === "caught_up") return this.#caughtUp(event.seq);
-    if (event.kind === "gap") this.#gap(event);
+    if (event.kind === "caught_up") return this.#report.caughtUp(event.seq);
+    if (event.kind === "gap") this.#rows.append(gapNote(event));
     else if (event.html !== undefined) this.#drawn(event);
     else if (event.text !== undefined) this.#written(event);
     this.dataset.head = event.seq;
-    this.#restored.count(event);
-    return undefined;
+    return this.#report.applied(event);
   }
 
   #drawn({ html, group }) {
@@ -127,16 +120,6 @@ class LiveTranscript extends HTMLElement {
   #written({ group, text, opens }) {
     if (opens && !this.#rows.find(group)) this.#news.add(this.#rows.put(opens));
     if (this.#rows.find(group)) this.#text.add(group, text);
-  }
-
-  #gap({ from, to, reason }) {
-    this.#rows.append(gapNote({ from, to, reason }));
-    this.#tell("connection:gap", { from, to, reason });
-  }
-
-  #caughtUp(seq) {
-    const restored = this.#restored.finish(seq);
-    if (restored) this.#tell("connection:restored", restored);
   }
 
   #leaveTail() {

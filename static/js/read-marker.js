@@ -1,8 +1,8 @@
-/** Marks a conversation as read while its tail is in sight: as far as both the rows and the counters beside them go. */
+/** Marks a conversation as read while its tail is in sight. */
 import { json } from "./fetch.js";
 
 const PAUSE = 700; // ms that the tail is in sight before it counts as read
-const HEARD = ["transcript:drawn", "tail:following", "transcript:live", "panel:fresh", "visibilitychange"];
+const HEARD = ["transcript:drawn", "tail:following", "transcript:live", "visibilitychange"];
 
 /** `data-address` takes the marker, `data-conversation` is its key. */
 class ReadMarker extends HTMLElement {
@@ -20,29 +20,24 @@ class ReadMarker extends HTMLElement {
   }
 
   handleEvent() {
-    if (this.#isUnread) this.#timer ||= setTimeout(() => this.#mark(), PAUSE);
+    if (this.#seen > this.#told) this.#timer ||= setTimeout(() => this.#mark(), PAUSE);
   }
 
-  /** The counters: head and messages belong together, so that what is unread is counted right. */
-  get #counted() {
-    const { head, messages } = document.querySelector("conversation-panel [data-sections]").dataset;
-    return { last_seq: Number(head), messages_seen: Number(messages) };
-  }
-
-  get #isUnread() {
+  /** The seq that is in sight; -1 while the tail is not. */
+  get #seen() {
     const transcript = document.querySelector("live-transcript");
     const isInSight = transcript.isLive && transcript.querySelector("tail-follow").isFollowing && !document.hidden;
-    const { last_seq: seq } = this.#counted;
-    return isInSight && seq > this.#told && seq <= Number(transcript.dataset.head);
+    return isInSight ? Number(transcript.dataset.head) : -1;
   }
 
   async #mark() {
     this.#timer = 0;
-    if (!this.#isUnread) return;
-    const marker = { conversation_id: this.dataset.conversation, ...this.#counted };
+    const seq = this.#seen;
+    if (seq <= this.#told) return;
     try {
-      await json(this.dataset.address, { body: marker });
-      this.#told = marker.last_seq;
+      await json(this.dataset.address, { body: { conversation_id: this.dataset.conversation, last_seq: seq } });
+      this.#told = seq;
+      this.handleEvent();
     } catch (error) {
       if (error.name !== "RequestError") throw error; // not marked: the next event tries again
     }

@@ -24,8 +24,9 @@ const joinOne = (row, before) => {
   else if (!line) row.before(dayLine(date));
 };
 
-/** The same sender, to the same recipient, in two rows that have heads. */
-const isSameVoice = (row, before) => Boolean(before) && row.dataset.sender === before.dataset.sender && headOf(row) !== "" && headOf(row) === headOf(before);
+/** The same head, at the same level of detail: the row before is seen whenever this one is. */
+const isSameVoice = (row, before) =>
+  Boolean(before) && row.dataset.level === before.dataset.level && headOf(row) !== "" && headOf(row) === headOf(before);
 
 const headOf = (row) => row.querySelector(":scope > .body > .head")?.textContent.trim() ?? "";
 
