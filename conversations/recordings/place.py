@@ -53,7 +53,17 @@ def place(name: str) -> Iterator[Place]:
     with ExitStack() as stack:
         try:
             stack.enter_context(datadir.hold(settings.DATA_DIR))
-        except Unavailable:
-            yield stack.enter_context(Door.open(settings.DATA_DIR, name))
+        except Unavailable as held:
+            yield stack.enter_context(_door(name, held))
         else:
             yield Here(name)
+
+
+@contextmanager
+def _door(name: str, held: Unavailable) -> Iterator[Door]:
+    with ExitStack() as stack:
+        try:
+            door = stack.enter_context(Door.open(settings.DATA_DIR, name))
+        except Unavailable as shut:
+            raise Unavailable(f"{held.message}, and {shut.message}") from None
+        yield door
