@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.actions.tokens import TOKEN_ROLES, make_token, revoke_token
 from conversations.errors import SwitchboardError
+from conversations.management import tables
 from conversations.principals import SYSTEM
 
 
@@ -25,6 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, name: str, role: str | None, agent: str, **options: Any) -> None:
         """Make or revoke it."""
+        tables.ensure()
         try:
             self.stdout.write(self._apply(name, role, agent))
         except SwitchboardError as error:
