@@ -6,7 +6,7 @@
 import json
 import math
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -21,6 +21,13 @@ TOPICS = ("stream", *POSTED)
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+if TYPE_CHECKING:
+    Json = msgspec.Raw | None
+else:
+    Json = msgspec.Raw  # msgspec decodes no union with Raw; `__post_init__` turns absent and null into None
+_ABSENT = msgspec.Raw(b"")
+_RAWS = ("args", "result_summary", "output", "error")
 
 _OPENING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
 _UNFIT = re.compile("[\0\ud800-\udfff]")
@@ -49,12 +56,12 @@ class Said(msgspec.Struct, kw_only=True):
     index: Int32 | None = None
     # tool steps
     name: str | None = None
-    args: msgspec.Raw | None = None
+    args: Json = _ABSENT
     args_raw: str | None = None
-    result_summary: msgspec.Raw | None = None
-    output: msgspec.Raw | None = None
+    result_summary: Json = _ABSENT
+    output: Json = _ABSENT
     status: str | None = None
-    error: msgspec.Raw | None = None
+    error: Json = _ABSENT
     duration_ms: Milliseconds | None = None
     tool_call_id: str | None = None
     namespace: str | None = None
@@ -71,6 +78,13 @@ class Said(msgspec.Struct, kw_only=True):
     demo: bool | None = None
     created_at: str | None = None
     metadata: Metadata | None = None
+
+    def __post_init__(self) -> None:
+        """Let an absent or null JSON value be None."""
+        for name in _RAWS:
+            value = getattr(self, name)
+            if value is _ABSENT or (value is not None and bytes(value) == b"null"):
+                setattr(self, name, None)
 
     @property
     def kind(self) -> str:
@@ -92,7 +106,6 @@ class Said(msgspec.Struct, kw_only=True):
 
 _strict = msgspec.json.Decoder(Said)
 _TEXTS = [f.name for f in msgspec.structs.fields(Said) if str in getattr(f.type, "__args__", ()) or f.type is str]
-_RAWS = ("args", "result_summary", "output", "error")
 _INTEGERS = ("index", "turn")
 
 

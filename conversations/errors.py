@@ -18,6 +18,7 @@ class SwitchboardError(Exception):
 
     status = 500
     code = "error"
+    is_recorded = False  # of a refusal: whether the audit log has it already
 
     def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
         super().__init__(message)

@@ -102,7 +102,11 @@ class Row:
     @property
     def counts(self) -> tuple[tuple[str, str, int, str], ...]:
         """The counters as they are drawn: tone, words, number, and the number in at most five characters."""
-        numbers = (("", "messages", self.messages), ("", "tool calls", self.tool_calls), ("failed", "errors", self.errors))
+        numbers = (
+            ("", "messages", self.messages),
+            ("", "tool calls", self.tool_calls),
+            ("failed", "errors", self.errors),
+        )
         return tuple((*one, compact(one[2])) for one in numbers)
 
     @property
@@ -129,7 +133,9 @@ class Page:
     cursor: str | None
 
 
-def newest(*, q: str = "", participant: str = "", before: str = "", limit: int = 60, reader: User | None = None) -> Page:
+def newest(
+    *, q: str = "", participant: str = "", before: str = "", limit: int = 60, reader: User | None = None
+) -> Page:
     """List conversations: every word of `q` in title, id or last line, and `participant` (a name) among those in it.
 
     Raises `Invalid` for a cursor that is none of ours.

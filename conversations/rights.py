@@ -44,7 +44,8 @@ VERBS = tuple(TABLE)
 def may(who: Who | Roles, verb: str, target: str = "") -> bool:
     """Tell whether `who` may do `verb`. Inside `writing()` roles are read afresh (law H).
 
-    Bare roles, as an open socket keeps them, are taken as they are. `target` matters for an agent's token only: `agent:NAME` to publish, `topic:TOPIC` to view.
+    Bare roles, as an open socket keeps them, are taken as they are. `target` matters for an agent's token only:
+    `agent:NAME` to publish, `topic:TOPIC` to view.
     """
     allowed = TABLE[verb]
     held = roles_of(who)
@@ -75,7 +76,7 @@ def roles_of(who: Who | Roles) -> Roles:
         case Token():
             if is_writing():
                 return _roles_of_token(who.name)
-            return frozenset() if who.revoked_at else frozenset({who.role})
+            return who.role_names
         case Principal(kind="user"):
             return _roles_of_user(who.name)
         case Principal(kind="token"):

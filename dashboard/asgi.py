@@ -9,14 +9,15 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
-from django.core.asgi import get_asgi_application
+import django
 
-_pages = get_asgi_application()
+django.setup(set_prefix=False)
 
 from conversations.doors.imports import ImportDoor
 from django.conf import settings
 from servestatic import ServeStaticASGI
 
+from conversations import refusals
 from conversations.consumers import Socket
 from conversations.doors.bearers import Bearers
 from conversations.doors.health import HealthDoor
@@ -26,11 +27,13 @@ from conversations.doors.publish import PublishDoor
 from conversations.engine import Engine
 from conversations.epoch import HighWater
 from dashboard.demo import Demo
+from dashboard.handler import PageHandler
 
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0005  # seconds: the loop gets its turn beside busy threads (design, section 6)
 HIGH_WATER_EVERY = 1.0  # seconds
+REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 
 
 class Application:
@@ -52,6 +55,7 @@ class Application:
             "/readyz": health,
         }
         self._socket = Socket.as_asgi(engine=self.engine)
+        self._pages = PageHandler()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +65,7 @@ class Application:
         elif scope["type"] == "websocket":
             await (self._socket if scope["path"] == "/ws/" else _no_such_socket)(scope, receive, send)
         else:
-            await self._doors.get(scope["path"], _pages)(scope, receive, send)
+            await self._doors.get(scope["path"], self._pages)(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -82,6 +86,7 @@ class Application:
             self._tasks.append(asyncio.create_task(_keep_high_water(), name="high-water"))
         if self.with_demo:
             self._tasks.append(asyncio.create_task(self.demo.run(), name="demo"))
+        self._tasks.append(asyncio.create_task(_write_refusals(), name="refusals"))
         for task in self._tasks:
             task.add_done_callback(_log_failure)
         gc.collect()
@@ -91,6 +96,7 @@ class Application:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(refusals.flush, everything=True)
         await self.engine.stop()
         if self.url:
             await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
@@ -101,6 +107,12 @@ async def _keep_high_water() -> None:
     while True:
         await asyncio.sleep(HIGH_WATER_EVERY)
         await asyncio.to_thread(water.write)
+
+
+async def _write_refusals() -> None:
+    while True:
+        await asyncio.sleep(REFUSALS_EVERY)
+        await asyncio.to_thread(refusals.flush)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -95,6 +95,7 @@ def address_of(request: HttpRequest) -> str:
 
 
 def _take_token(request: HttpRequest, words: str) -> None:
+    request.user = AnonymousUser()  # a cookie beside a token counts for nothing
     token = tokens.token_of(words)
     if token is None:
         refusals.count(address_of(request), "use_token", "pages", reason="no such token, or revoked")

@@ -33,9 +33,9 @@ MIDDLEWARE = [
     "dashboard.middleware.headers",
     "dashboard.middleware.fetch_metadata",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "dashboard.middleware.signed_in",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -68,6 +68,7 @@ DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": DATA_DIR / "switchboard.sqlite3",
+        "CONN_MAX_AGE": None,  # threads live long and keep theirs
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 10,

@@ -20,7 +20,8 @@ def make(key: str, at: int = 1, **columns: Any) -> Conversation:
     names = columns.pop("participants", [])
     made = Conversation.objects.create(key=key, last_at=at, **columns)
     Participant.objects.bulk_create(
-        Participant(conversation=made, name=name, kind="agent" if name.startswith("agent:") else "person") for name in names
+        Participant(conversation=made, name=name, kind="agent" if name.startswith("agent:") else "person")
+        for name in names
     )
     return made
 
@@ -63,7 +64,9 @@ def test_pages_show_every_conversation_once_though_moments_repeat() -> None:
         seen += [row.key for row in page.rows]
         cursor = page.cursor
 
-    assert seen == [f"c{n}" for n in (*range(22, 19, -1), *[m for a in range(4, -1, -1) for m in range(a * 4 + 3, a * 4 - 1, -1)])]
+    assert seen == [
+        f"c{n}" for n in (*range(22, 19, -1), *[m for a in range(4, -1, -1) for m in range(a * 4 + 3, a * 4 - 1, -1)])
+    ]
 
 
 @pytest.mark.parametrize("cursor", ["x", "1", "1.", ".1", "-1.2", "1.2.3", "9" * 40 + ".1"])
@@ -113,7 +116,7 @@ def test_unread_is_what_came_since_my_last_look(browser: Client, maria: User) ->
     rows = fleet.newest(reader=maria).rows
 
     assert [(row.key, row.unread) for row in rows] == [("half", 2), ("never", 4)]
-    assert 'data-unread-count>2<' in browser.get("/").content.decode()
+    assert "data-unread-count>2<" in browser.get("/").content.decode()
 
 
 def test_owned_goes_before_paused_goes_before_open() -> None:

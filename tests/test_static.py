@@ -55,7 +55,9 @@ def test_no_style_script_or_handler_stands_in_a_template(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=name)
 def test_markup_enters_the_page_in_one_function_only(path: Path) -> None:
-    doors = r"innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|parseFromString|document\.write|createContextualFragment"
+    doors = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|parseFromString|document\.write|createContextualFragment"
+    )
 
     assert bool(re.search(doors, path.read_text())) == (path.name == "html.js")
 

@@ -25,6 +25,7 @@ def acting(by: Who, verb: str, target: str, *, right: str = "") -> Iterator[Prin
             yield rights.principal_of(by)
     except (NotAllowed, Conflict) as error:
         audit.refuse(rights.principal_of(by), verb, target, reason=error.message)
+        error.is_recorded = True
         raise
 
 

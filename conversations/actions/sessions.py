@@ -17,6 +17,17 @@ from conversations.errors import Invalid, NotAllowed, NotFound
 from conversations.models import SignInLink, User
 from conversations.rights import Who
 
+# Marks in a user agent, the more particular before those that others carry too.
+BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
 
 class Seat(NamedTuple):
     """One place where a person is signed in. `since`, `address` and `browser` are what the sign-in noted."""
@@ -25,6 +36,13 @@ class Seat(NamedTuple):
     since: datetime | None
     address: str
     browser: str
+
+    @property
+    def name(self) -> str:
+        """The browser in few words, as far as it tells."""
+        browser = next((words for mark, words in BROWSERS if mark in self.browser), "")
+        system = next((words for mark, words in SYSTEMS if mark in self.browser), "")
+        return " on ".join(filter(None, [browser, system])) or self.browser[:40] or "unknown"
 
 
 def sign_in(user: User, how: str, *, begin: Callable[[], None]) -> None:

@@ -44,7 +44,7 @@ def more(body: Mapping[str, Any], known: frozenset[str]) -> Markup | None:
     extra = {name: value for name, value in body.items() if name not in known and value not in (None, {}, [], "")}
     metadata = body.get("metadata")
     if isinstance(metadata, dict):
-        metadata = {name: value for name, value in metadata.items() if name not in ("output_id", "hop", "reason")}
+        metadata = {name: value for name, value in metadata.items() if name not in ("output_id", "hop", "reason", "demo")}
     if metadata:
         extra["metadata"] = metadata
     return tree(extra) if extra else None

@@ -104,4 +104,3 @@ def repeats(event: Stored, previous: Stored | None) -> Repeat:
 def forget(conversation: str, seq: int) -> None:
     """Drop what was drawn from an event: it was redacted."""
     _cache.forget(conversation, seq)
-

@@ -10,12 +10,14 @@ from django.template import engines
 from django.urls import reverse
 from jinja2 import Environment, StrictUndefined
 
+from conversations.fragments import who
+
 
 def make(**options: Any) -> Environment:
     """Make it, as Django's template backend asks for it."""
     options["undefined"] = StrictUndefined
     environment = Environment(**options)
-    environment.globals.update(static=static, url=reverse)
+    environment.globals.update(static=static, url=reverse, who_of=who.of_name)
     return environment
 
 

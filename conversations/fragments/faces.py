@@ -88,7 +88,7 @@ def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
         key=face.key,
         hue=face.hue,
         by=beyond.by,
-        mark=_macro("macros/mark.html", "mark", face),
+        mark=_macro("macros/mark.html", "symbol", face),
         name=named(face),
         to=_macro("macros/mark.html", "to", who(recipient)) if recipient else safe(""),
         principal=_macro("macros/principal.html", "principal", beyond, is_demo),
@@ -114,7 +114,12 @@ def open_turn(event: Stored, group: str, text: str) -> Markup:
 def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
     said = read.said
     if repeat:  # a name alone proves nothing: such a line stays in sight, its words behind it
-        return render("repeat", row(read, "all" if repeat == "same" else "chat"), richtext.plain(said.words), _first_line(said.words))
+        return render(
+            "repeat",
+            row(read, "all" if repeat == "same" else "chat"),
+            richtext.plain(said.words),
+            _first_line(said.words),
+        )
     extra = content.more(read.body, content.ENVELOPE)
     return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read))
 
@@ -150,7 +155,9 @@ def _log(read: Read, group: str | None, repeat: Repeat) -> Markup:
     words = richtext.plain(line if isinstance(line, str) else read.said.words)
     extra = content.more(read.body, content.ENVELOPE | {"level", "component", "message"})
     is_bad = level in ("error", "critical", "fatal")
-    return render("log", row(read, "all", state="failed" if is_bad else ""), richtext.inline(level), component, words, extra)
+    return render(
+        "log", row(read, "all", state="failed" if is_bad else ""), richtext.inline(level), component, words, extra
+    )
 
 
 def _opened(read: Read, group: str | None, repeat: Repeat) -> Markup:

@@ -36,7 +36,14 @@ _KEPT = (
 )
 _SUSPECT = re.compile(f"[{_HIDDEN}]")
 _FOUND = re.compile(f"{_KEPT}|([{_HIDDEN}]+)")
-_NAMES = {0x09: "TAB", 0x0A: "LINE FEED", 0x0D: "CARRIAGE RETURN", 0x1B: "ESCAPE", 0x7F: "DELETE", 0xFEFF: "BYTE ORDER MARK"}
+_NAMES = {
+    0x09: "TAB",
+    0x0A: "LINE FEED",
+    0x0D: "CARRIAGE RETURN",
+    0x1B: "ESCAPE",
+    0x7F: "DELETE",
+    0xFEFF: "BYTE ORDER MARK",
+}
 
 
 def is_clean(text: str) -> bool:

@@ -111,7 +111,7 @@ def _row(key: str, value: Any, path: str, comma: str, depth: int) -> str:
         inner = _container(key, value, path, after, depth)
     else:
         inner = f"{key}{_scalar(value)}{after}"
-    return f'\n{margin}<div class="row" data-path="{escape(path)}">{inner}{_COPIES}</div>'
+    return f'\n{margin}<div class="node" data-path="{escape(path)}">{inner}{_COPIES}</div>'
 
 
 def _container(key: str, value: list[Any], path: str, after: str, depth: int) -> str:
@@ -121,12 +121,14 @@ def _container(key: str, value: list[Any], path: str, after: str, depth: int) ->
     for index, item in enumerate(value):
         name, child = item if is_object else ("", item)
         label = f'<span class="around"><span class="k">{_string(name)}</span>: </span>' if is_object else ""
-        rows.append(_row(label, child, _step(path, name if is_object else index), "," if index < last else "", depth + 1))
+        rows.append(
+            _row(label, child, _step(path, name if is_object else index), "," if index < last else "", depth + 1)
+        )
     is_open = depth < 2 and len(value) <= OPEN_ROWS
     left, right = "{}" if is_object else "[]"
     return (
         f'<details{" open" if is_open else ""}><summary data-count="{len(value):,}" data-end="{right}">{key}{left}</summary>'
-        f'{"".join(rows)}\n{"  " * depth}{right}{after}</details>'
+        f"{''.join(rows)}\n{'  ' * depth}{right}{after}</details>"
     )
 
 

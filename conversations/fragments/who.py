@@ -12,6 +12,7 @@ from conversations.fragments import hidden, richtext
 
 Kind = Literal["person", "agent", "operator", "system"]
 
+KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
 HUES = 10  # the palette's agents (static/css/tokens.css)
 _PREFIXES: dict[str, Kind] = {"agent": "agent", "user": "person", "person": "person", "human": "person"}
 _BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "environment": "system", "": "system"}
@@ -45,8 +46,15 @@ def who(sender: str, principal: str = "") -> Who:
     kind, name = _read(sender)
     if principal.startswith("user:") and principal == sender:
         kind = "operator"
+    return of_name(name, kind)._replace(key=hidden.spell(sender))
+
+
+@lru_cache(maxsize=4096)
+def of_name(name: str, kind: str = "agent") -> Who:
+    """Draw a bare name whose kind the record knows: agent, person, operator, system; anything else is a person."""
+    known: Kind = next((one for one in KINDS if one == kind), "person")
     shown = name or "unknown"
-    return Who(kind, richtext.inline(shown), hidden.spell(shown), letters(shown, kind), _hue(kind, name), hidden.spell(sender))
+    return Who(known, richtext.inline(shown), hidden.spell(shown), letters(shown, known), _hue(known, name), hidden.spell(name))
 
 
 @lru_cache(maxsize=4096)

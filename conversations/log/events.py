@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from conversations import principals
-from conversations.envelopes import Said, conversation_of, fit, is_posted
+from conversations.envelopes import Said, conversation_of, fit, is_posted, read
 from conversations.ids import new_id
 from conversations.principals import Principal
 
@@ -79,7 +79,7 @@ def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal:
 def of_ours(conversation: str, payload: dict[str, object], principal: Principal, *, topic: str = "") -> NewEvent:
     """Make an event of our own writing: `payload` is encoded compactly, its conversation is set."""
     body = msgspec.json.encode({**payload, "conversation_id": conversation})
-    said = msgspec.json.decode(body, type=Said)
+    said = read(body)
     return of_payload(topic or f"stream:{conversation}", said.id, body.decode(), said, principal)
 
 

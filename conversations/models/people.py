@@ -87,3 +87,10 @@ class Token(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+
+    is_authenticated = True  # as `request.user` of a page read by a program
+
+    @property
+    def role_names(self) -> frozenset[str]:
+        """The one role held, none when revoked."""
+        return frozenset() if self.revoked_at else frozenset({self.role})

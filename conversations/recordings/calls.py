@@ -45,7 +45,6 @@ class Calls:
             raise Invalid(f"expected the result of a call made before; no open call has the id {call_id!r}")
         call = waiting.popleft()
         text = result if isinstance(result, str) else _text_of(result)
-        is_timed = moment.offset is not None and call.offset is not None
         return stream(
             "tool_step",
             moment,
@@ -58,9 +57,13 @@ class Calls:
             output_bytes=len(text.encode(errors="replace")),
             status="error" if failed else "success",
             error=text if failed else None,
-            duration_ms=round((moment.offset - call.offset) * 1000, 3) if is_timed else None,
+            duration_ms=_between(call.offset, moment.offset),
             tool_call_id=call_id,
         )
+
+
+def _between(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else round((end - start) * 1000, 3)
 
 
 def _caller(call: Open) -> dict[str, str]:

@@ -47,7 +47,7 @@ async def run(
     forget: Forget,
     *,
     kept: Iterable[str] = (),
-    clock: Clock = asyncio,  # type: ignore[assignment]  # the module has the one function that is needed
+    clock: Clock = asyncio,
 ) -> None:
     """Play until `is_real()`, then return. It is asked before each conversation and each run: none is left half done.
 

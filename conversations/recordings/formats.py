@@ -39,7 +39,7 @@ def format_of(source: Source) -> Format:
     """Answer the format of a file, or raise `Invalid` naming those it could be."""
     is_document = source.is_document()
     samples = [_outline(source.document())] if is_document else _first_lines(source)
-    for found in OF_DOCUMENTS if is_document else OF_LINES:
+    for found in (*OF_DOCUMENTS, *OF_LINES) if is_document else OF_LINES:  # a single line is a document, too
         if any(found.fits(sample) for sample in samples):
             return found
     if not is_document and not samples:

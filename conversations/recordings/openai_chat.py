@@ -18,7 +18,7 @@ errors = results that begin with `Error:` (tau-bench writes a failed call that w
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from conversations.errors import Invalid
 from conversations.recordings.calls import Calls, Open
@@ -41,11 +41,10 @@ def fits(sample: object) -> bool:
 
 def read(source: Source, trouble: Trouble) -> Iterator[Recording]:
     """Read one recording after another."""
-    if not source.is_document():
+    document = source.document() if source.is_document() else {}
+    if isinstance(document, dict) and not document.keys() & set(LISTS):
         yield from _of_lines(source, trouble)
-        return
-    document = source.document()
-    if isinstance(document, dict):
+    elif isinstance(document, dict):
         lists = {name: decoded(document[name]) for name in LISTS if name in document}
         yield _recording(source.stem, lists, "", trouble)
     elif any(_is_message(decoded(raw)) for raw in document[:LOOK]):
@@ -198,7 +197,7 @@ def _id_of(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _is_message(value: object) -> bool:
+def _is_message(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and isinstance(value.get("role"), str)
 
 

@@ -15,7 +15,7 @@ conversation had them, since every event is there again.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,6 +27,8 @@ from conversations.recordings.trouble import Trouble
 
 NAME = "Switchboard export"
 FORMAT = "switchboard/1"
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Header(msgspec.Struct):
@@ -161,7 +163,7 @@ def _body(text: str) -> dict[str, Any]:
         raise Invalid("expected a body that is a JSON object") from None
 
 
-def _converted(value: dict[str, Any], kind: Any) -> Any:  # the struct's type in, the struct out
+def _converted(value: dict[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -70,7 +70,7 @@ def spoken(step: Step, wait: float) -> Iterator[Beat]:
 def split(text: str, *, at_most: int) -> list[str]:
     """Cut a text into about words, in `at_most` pieces of about the same number of words. Joined they are the text."""
     words = re.findall(r"\S+\s*|\s+", text)
-    size = -(-len(words) // at_most)
+    size = max(1, -(-len(words) // at_most))
     return ["".join(words[at : at + size]) for at in range(0, len(words), size)]
 
 

@@ -91,7 +91,7 @@ class Source:
                 return
             try:
                 with gzip.open(plain) as packed:
-                    yield io.BufferedReader(packed)  # type: ignore[type-var]  # GzipFile is raw enough for reading
+                    yield io.BufferedReader(packed)
             except (EOFError, gzip.BadGzipFile, OSError) as error:
                 raise Invalid(f"the packed file is broken: {error}") from None
 
@@ -119,9 +119,11 @@ def _is_object(text: bytes | None) -> bool:
 
 def _document_of(text: bytes) -> Document:
     try:
-        return msgspec.json.decode(text, type=Document)
+        document: Document = msgspec.json.decode(text, type=Document)
     except (msgspec.DecodeError, UnicodeDecodeError):
         value = decoded(text)  # says line and column of what is not JSON
+    else:
+        return document
     if isinstance(value, dict):
         return {name: msgspec.Raw(encoded(part)) for name, part in value.items()}
     if isinstance(value, list):

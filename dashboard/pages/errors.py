@@ -6,7 +6,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from conversations import refusals
+from conversations import audit, refusals, rights
 from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge
 from dashboard.pages.frame import looker
 
@@ -37,8 +37,13 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
 
 
 def answer_exception(request: HttpRequest, exception: Exception) -> HttpResponse | None:
-    """Answer what a view raised, when it is of our tree; the rest becomes a 500."""
-    return answer(request, exception) if isinstance(exception, SwitchboardError) else None
+    """Answer what a view raised, when it is of our tree; the rest becomes a 500. Records refusals at the edge."""
+    if not isinstance(exception, SwitchboardError):
+        return None
+    if isinstance(exception, NotAllowed) and not exception.is_recorded:
+        verb = request.resolver_match.url_name if request.resolver_match else None
+        audit.refuse(rights.principal_of(request.user), verb or "page", request.path, reason=exception.message)
+    return answer(request, exception)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -73,13 +78,19 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if request.path.startswith("/api/"):
         body = {"error": {"code": "error", "message": f"Something broke on the server. Reference {reference}."}}
         return JsonResponse(body, status=500)
-    return _page(
-        request, 500, "It was not you. What you did may or may not have happened: look before trying again.", {}
-    )
+    words = "It was not you. What you did may or may not have happened: look before trying again."
+    try:
+        return _page(request, 500, words, {})
+    except Exception:  # whatever broke the page may break this one too
+        logger.exception("the error page failed too")
+        return HttpResponse(f"{TITLES[500]}. Reference {reference}.", status=500, content_type="text/plain")
 
 
 def no_role(request: HttpRequest) -> HttpResponse:
     """Tell a signed-in person without any role what to do."""
+    refusals.count(
+        request.META.get("REMOTE_ADDR", ""), "view", str(rights.principal_of(request.user)), reason="no role"
+    )
     words = "You are signed in, but have no role yet, so there is nothing to see. Ask an administrator for one."
     return _page(request, 403, words, title="No role yet")
 

@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations import audit, rights
+from conversations import rights
 from conversations.actions import people as actions
 from conversations.actions import sessions
 from conversations.actions.sign_in_links import make_link
-from conversations.errors import NotAllowed, SwitchboardError
+from conversations.errors import SwitchboardError
 from conversations.models import User
 from conversations.models.people import ROLES
 from dashboard.pages.frame import page
@@ -24,11 +24,7 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 def _admins_only(view: View[P]) -> View[P]:
     @wraps(view)
     def checked(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        try:
-            rights.require(request.user, "people")
-        except NotAllowed as error:
-            audit.refuse(rights.principal_of(request.user), "people", request.path, reason=error.message)
-            raise
+        rights.require(request.user, "people")
         try:
             return view(request, *args, **kwargs)
         except SwitchboardError as error:

@@ -1,0 +1,70 @@
+"""A real Chromium for tests, and a way to be signed in at a real server. Fixtures: import them by name."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.live import Server
+
+PATHS = ("chromium", "chromium-browser", "google-chrome")
+REMEDY = "no Chromium: sudo apt-get install -y chromium"
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Start Chromium once. Without one: skip with the remedy, or fail where `CI` is set."""
+    path = os.environ.get("SWITCHBOARD_CHROMIUM") or next(filter(None, map(shutil.which, PATHS)), None)
+    if path is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(REMEDY)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def sign_in(server: Server, context: BrowserContext, name: str = "ada", role: str = "admin") -> None:
+    """Sign a person in by the link that a command prints."""
+    if not (server.data_dir / f"made-{name}").exists():
+        server.command("user", name, "--role", role)
+        Path(server.data_dir / f"made-{name}").touch()
+    link = server.command("signin-link", name).strip().splitlines()[-1]
+    page = context.new_page()
+    page.goto(link if "://" in link else server.url + link)
+    page.get_by_role("button").first.click()
+    page.wait_for_url(lambda address: "sign-in" not in address)
+    page.close()
+
+
+class Faults:
+    """What a page must not have at the end: errors, violations of the policy, requests elsewhere."""
+
+    def __init__(self, context: BrowserContext, server: Server) -> None:
+        self.found: list[str] = []
+        context.on("console", self._note)
+        context.on("weberror", lambda error: self.found.append(f"error: {error.error}"))
+        context.on("request", lambda request: self._look(request.url, server.url))
+
+    def _note(self, message: Any) -> None:
+        if message.type == "error" and "WebSocket" not in message.text and "ERR_CONNECTION" not in message.text:
+            self.found.append(message.text)
+
+    def _look(self, address: str, ours: str) -> None:
+        if not address.startswith((ours, "data:", "blob:", "chrome")):
+            self.found.append(f"request elsewhere: {address}")
+
+
+def violations(page: Page) -> list[str]:
+    """Run axe-core with the rules of WCAG 2.2 A and AA and best practice; answer what it found, one line each."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]

@@ -1,0 +1,118 @@
+"""Django's pages under ASGI: one hop into a thread, bounded bodies, a connection per thread."""
+
+import asyncio
+import threading
+
+import pytest
+from asgiref.sync import SyncToAsync
+from django.db import connection
+from django.http import HttpResponse
+from django.test import override_settings
+from django.urls import path
+
+from dashboard import urls
+from dashboard.handler import MAX_BODY, PageHandler
+from tests.cast import client_of, person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+seen = []
+
+
+def look(request):
+    """Note the thread and its connection, and use both."""
+    person_count = type(request.user).__name__
+    connection.ensure_connection()
+    seen.append((threading.current_thread().name, id(connection.connection)))
+    return HttpResponse(f"{person_count} {len(request.body)}")
+
+
+class Routes:
+    """The product's routes and a page that notes where it runs."""
+
+    urlpatterns = [*urls.urlpatterns, path("api/v1/look", look)]
+    handler400, handler403 = urls.handler400, urls.handler403
+    handler404, handler500 = urls.handler404, urls.handler500
+
+
+@pytest.fixture
+def handler():
+    """Answer a handler with one thread, whose connection is closed at the end."""
+    with override_settings(ROOT_URLCONF=Routes):
+        pages = PageHandler()
+        pages._pool._max_workers = 1
+        seen.clear()
+        yield pages
+        pages._pool.submit(lambda: connection.close()).result()
+        pages._pool.shutdown()
+
+
+async def ask(handler, path="/api/v1/look", method="GET", chunks=(b"",), cookie="", hang_up=False):
+    """Make one request as a server would; answer what was sent."""
+    messages = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks]
+    messages[-1]["more_body"] = False
+    if hang_up:
+        messages[-1] = {"type": "http.disconnect"}
+    sent = []
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1:8000"), (b"cookie", cookie.encode())]
+    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+    await handler(scope | {"client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8000), "scheme": "http"}, receive, send)
+    return sent
+
+
+def answer_of(sent):
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
+
+
+@pytest.fixture
+def cookie():
+    return f"switchboard_session={client_of(person('vera', 'viewer')).cookies['switchboard_session'].value}"
+
+
+def test_a_request_makes_one_hop_and_it_is_ours(handler, cookie, monkeypatch):
+    hops = []
+    monkeypatch.setattr(SyncToAsync, "__call__", lambda self, *a, **k: hops.append(self.func))
+
+    status, body = answer_of(asyncio.run(ask(handler, cookie=cookie)))
+
+    assert (status, body, hops) == (200, b"SimpleLazyObject 0", [])
+    assert seen[0][0].startswith("pages")
+
+
+def test_a_thread_keeps_its_connection(handler, cookie):
+    for _ in range(3):
+        asyncio.run(ask(handler, cookie=cookie))
+
+    assert len(set(seen)) == 1
+
+
+def test_the_headers_are_on_the_answer(handler):
+    (start, *_) = asyncio.run(ask(handler, path="/sign-in/"))
+
+    names = {name.lower() for name, _ in start["headers"]}
+    assert {b"content-security-policy", b"x-request-id", b"cache-control"} <= names
+
+
+def test_a_body_too_large_is_refused_before_it_is_read_whole(handler):
+    chunks = [b"x" * (1 << 20)] * 20
+
+    status, _ = answer_of(asyncio.run(ask(handler, method="POST", chunks=chunks)))
+
+    assert status == 413
+    assert len(chunks) << 20 > MAX_BODY
+    assert seen == []
+
+
+def test_who_hangs_up_early_gets_no_answer(handler):
+    assert asyncio.run(ask(handler, method="POST", chunks=(b"a", b"b"), hang_up=True)) == []
+
+
+def test_an_unknown_page_is_404(handler):
+    assert answer_of(asyncio.run(ask(handler, path="/nowhere/")))[0] == 404

@@ -1,0 +1,316 @@
+"""Import and export: whole or not at all, the same page elsewhere, and hashes that are checked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from conversations import log, principals
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.models import Conversation, Event, Post, ToolCall
+from conversations.recordings import importing, intake
+from conversations.recordings.exporting import export
+from conversations.recordings.formats import recordings
+from conversations.recordings.importing import bring
+from conversations.recordings.intake import Intake
+from conversations.recordings.trouble import Refused, Trouble
+from tests.recorded import OWN
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PRINCIPAL = principals.of_import("test")
+RUN = "run-1"
+
+
+def bring_file(path, *, key="", is_strict=False, told=None):
+    trouble = Trouble((told if told is not None else []).append, is_strict=is_strict)
+    return bring(recordings(path, trouble), Intake(PRINCIPAL), trouble, key=key, progress=lambda *_: None)
+
+
+def nothing_is_left():
+    return not (Conversation.objects.exists() or Event.objects.exists() or ToolCall.objects.exists())
+
+
+def ours(key="town"):
+    """Store a conversation as our own agents write one: runs, turns, tokens, a repeated output, a failed call."""
+    mine = {"run_id": RUN, "agent": "A", "turn": 1}
+    payloads = [
+        {"event": "conversation.opened", "id": "o", "title": "Town"},
+        {"type": "message", "id": "m1", "sender": "user:Ida", "recipient": "agent:A", "content": "hi", "metadata": {}},
+        {"event": "token", "text": "hel", "index": 0, **mine},
+        {"event": "token", "text": "lo", "index": 1, **mine},
+        {"event": "output", "id": "out", "text": "hello", "final": True, **mine},
+        {"type": "message", "sender": "agent:A", "recipient": "user:Ida", "content": "hello", "id": "m2"},
+        {
+            "event": "tool_step",
+            "id": "s",
+            "name": "t",
+            "args": {"n": 1.0},
+            "status": "start",
+            "tool_call": f"{key}-c",
+            **mine,
+        },
+        {
+            "event": "tool_step",
+            "id": "e",
+            "name": "t",
+            "status": "error",
+            "error": "no",
+            "tool_call": f"{key}-c",
+            **mine,
+        },
+        {"event": "agent.handoff", "id": "h", "from_agent": "A", "to_agent": "B", **mine},
+        {"event": "weather", "id": "w", "deep": {"n": 10000000000000000000000.5}},
+    ]
+    log.append([log.of_ours(key, payload, principals.SYSTEM) for payload in payloads])
+    return key
+
+
+def exported(key, path):
+    """Export to a file; answer it."""
+    path.write_bytes(b"".join(export(key)))
+    return path
+
+
+def counters(key):
+    c = Conversation.objects.get(key=key)
+    return c.head_seq, c.messages, c.tool_calls, c.errors, c.title, c.last_line
+
+
+def history(key):
+    """Answer what a page is drawn from, without what belongs to one record alone."""
+    alone = ("conversation_id", "imported", "created_at")
+    events = [(e, json.loads(e.body)) for e in log.read_after(key, 0)]
+    return [(e.seq, e.kind, {name: value for name, value in body.items() if name not in alone}) for e, body in events]
+
+
+def test_file_appears_whole_under_names_of_its_own():
+    items = bring_file(OWN / "simulations.json")
+
+    assert [item.conversation_id for item in items] == ["simulations-0a1b", "simulations-0a1c"]
+    assert [item.events for item in items] == [log.head(item.conversation_id) for item in items]
+    assert Conversation.objects.visible().count() == 2
+
+
+def test_second_import_is_refused_with_nothing_half_done():
+    bring_file(OWN / "simulations.json", key="x-2")
+    before = Event.objects.count()
+
+    with pytest.raises(Conflict, match="'x-2' exists already"):
+        bring_file(OWN / "simulations.json", key="x")
+
+    assert Event.objects.count() == before
+    assert not Conversation.objects.filter(key="x").exists()
+
+
+def test_strict_import_of_a_bad_file_leaves_nothing(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text((OWN / "chat.jsonl").read_text() + "{broken\n")
+
+    with pytest.raises(Refused, match="line 6"):
+        bring_file(path, is_strict=True)
+
+    assert nothing_is_left()
+
+
+def test_nothing_is_seen_while_a_file_comes_in(monkeypatch):
+    monkeypatch.setattr(importing, "CHUNK", 2)
+    monkeypatch.setattr(intake, "CHUNK", 2)
+    seen = []
+
+    def look(*_):
+        seen.append((Conversation.objects.visible().count(), Event.objects.exists()))
+
+    trouble = Trouble(pytest.fail)
+    bring(recordings(OWN / "simulations.json", trouble), Intake(PRINCIPAL), trouble, progress=look)
+
+    assert {visible for visible, _ in seen} == {0}
+    assert seen[-1][1], "it was staged before the end"
+    assert Conversation.objects.visible().count() == 2
+
+
+def test_live_writer_goes_on_between_two_chunks(monkeypatch):
+    monkeypatch.setattr(importing, "CHUNK", 2)
+    monkeypatch.setattr(intake, "CHUNK", 2)
+    trouble = Trouble(pytest.fail)
+
+    bring(recordings(OWN / "chat.json", trouble), Intake(PRINCIPAL), trouble, progress=lambda *_: ours_once())
+
+    assert log.head("live") > 1
+
+
+def ours_once():
+    log.append([log.of_ours("live", {"event": "log", "message": "on it goes"}, principals.SYSTEM)])
+
+
+def test_import_without_its_end_is_discarded():
+    door = Intake(PRINCIPAL)
+    door.take([b'{"conversation": "x"}', b'{"payload": {"type": "message", "conversation_id": "x"}}'])
+
+    with pytest.raises(Invalid, match="expected an end line"):
+        door.finish()
+    door.discard()
+
+    assert nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b'{"payload": {"conversation_id": "x"}}'],
+        [b'{"conversation": "x"}', b'{"payload": {"conversation_id": "another"}}'],
+        [b'{"conversation": "x"}', b'{"payload": []}'],
+        [b'{"conversation": ""}'],
+        [b'{"conversation": "x", "end": 1}'],
+        [b'{"end": 1}'],
+        [b"nonsense"],
+    ],
+)
+def test_lines_that_are_no_import_are_refused(lines):
+    with pytest.raises(Invalid):
+        Intake(PRINCIPAL).take(lines)
+
+
+def test_an_event_that_is_too_large_is_told_and_left_out(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([{"role": "user", "content": "x" * (1 << 20)}, {"role": "user", "content": "small"}]))
+    told = []
+
+    (item,) = bring_file(path, told=told)
+
+    assert item.messages == 1
+    assert told[0].startswith("[0]: a payload has at most 1,048,576 bytes")
+
+
+def test_imported_events_are_kept_as_no_posts_and_start_nothing():
+    bring_file(OWN / "chat.json")
+
+    assert not Post.objects.exists()
+    assert set(Event.objects.values_list("run", "turn")) == {(None, None)}
+
+
+def test_export_imported_under_another_id_gives_the_same_page(tmp_path):
+    path = exported(ours(), tmp_path / "town.jsonl")
+
+    bring_file(path, key="copy", is_strict=True)
+
+    assert history("copy") == history("town")
+    assert counters("copy") == counters("town") == (10, 2, 1, 1, "Town", "hello")
+    assert log.newest_page("copy").first_seq == log.newest_page("town").first_seq
+
+
+def test_import_keeps_who_said_it_and_when(tmp_path):
+    path = exported(ours(), tmp_path / "town.jsonl")
+    bring_file(path, key="copy")
+    bring_file(exported("copy", tmp_path / "copy.jsonl"), key="again")
+
+    first = json.loads(log.read_after("again", 0, 1)[0].body)["imported"]
+
+    assert first["principal"] == "import:test"
+    assert first["before"] == {"principal": "system", "at": log.read_after("town", 0, 1)[0].at}
+
+
+def test_import_leaves_state_to_our_own(tmp_path):
+    payload = {"event": "conversation.opened", "title": "T", "handler": "agent:A", "demo": True}
+    log.append([log.of_ours("own", payload, principals.SYSTEM)])
+
+    bring_file(exported("own", tmp_path / "own.jsonl"), key="copy")
+
+    copy = Conversation.objects.get(key="copy")
+    assert (copy.title, copy.handler, copy.is_demo) == ("T", "", False)
+
+
+def test_tombstone_is_imported_as_one(tmp_path):
+    ours()
+    Event.objects.filter(seq=2).update(body='{"type":"message","sender":"user:Ida"}', salt=None, erased_by="user:eve")
+    path = exported("town", tmp_path / "x.jsonl")
+
+    bring_file(path, key="copy", is_strict=True)
+
+    assert json.loads(log.read_after("copy", 1, 1)[0].body)["imported"]["erased_by"] == "user:eve"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"body": '{"event":"log"}'}, "expected the digest of event 3 to be that of its body"),
+        ({"principal": "user:eve"}, "expected the hash of event 3 to follow from the one before"),
+        ({"at": 1}, "expected the hash of event 3 to follow from the one before"),
+        ({"salt": None}, "expected event 3 to have a salt"),
+        ({"seq": 4}, "expected event 3, got 4"),
+        ({"hash": "0" * 64}, "expected the hash of event 3 to follow from the one before"),
+        ({"seq": "three"}, "expected an event of an export"),
+    ],
+)
+def test_changed_export_is_found_out(tmp_path, change, expected):
+    path = exported(ours(), tmp_path / "x.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[3] |= change
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    with pytest.raises(Refused, match=f"line 4: {expected}"):
+        bring_file(path, key="copy", is_strict=True)
+
+
+@pytest.mark.parametrize("kept", [slice(0, -1), slice(0, 1)], ids=["last line gone", "header alone"])
+def test_cut_export_is_found_out(tmp_path, kept):
+    path = exported(ours(), tmp_path / "x.jsonl")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[kept]))
+
+    with pytest.raises(Refused, match="the end: expected event 10"):
+        bring_file(path, key="copy", is_strict=True)
+
+
+def test_several_exports_in_one_file_are_several_conversations(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"".join([*export(ours("a")), *export(ours("b"))]))
+    Event.objects.all().delete()
+    ToolCall.objects.all().delete()
+    Conversation.objects.all().delete()
+
+    assert [(i.conversation_id, i.events) for i in bring_file(path, is_strict=True)] == [("a", 10), ("b", 10)]
+
+
+def test_export_ends_at_its_head(monkeypatch, tmp_path):
+    monkeypatch.setattr("conversations.recordings.exporting.PAGE", 3)
+    ours()
+    lines = export("town")
+    first = json.loads(next(lines))
+
+    ours_once()
+    log.append([log.of_ours("town", {"event": "log"}, principals.SYSTEM)])
+    rest = [json.loads(line)["seq"] for line in lines]
+
+    assert rest == list(range(1, first["head_seq"] + 1))
+
+
+def test_export_of_nothing_is_refused():
+    with pytest.raises(NotFound):
+        next(export("nobody"))
+
+
+def test_command_exports_to_a_file_or_not_at_all(tmp_path, settings):
+    ours()
+
+    call_command("export", "town", output=tmp_path / "x.jsonl")
+    with pytest.raises(CommandError, match="there is no conversation"):
+        call_command("export", "nobody", output=tmp_path / "y.jsonl")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+    assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 11
+
+
+def test_command_imports_and_says_what_it_became(tmp_path, settings, capsys):
+    settings.DATA_DIR = tmp_path
+
+    call_command("import", Path(OWN / "chat.json"), name="maria's file")
+
+    assert capsys.readouterr().out.strip() == "chat: 12 events, 4 messages, 3 tool calls, 1 errors"
+    assert set(Event.objects.values_list("principal", flat=True)) == {"import:maria-s-file"}
+
+
+def test_command_says_why_a_file_was_not_imported(tmp_path, settings):
+    settings.DATA_DIR = tmp_path
+
+    with pytest.raises(CommandError, match=r"nowhere\.json was not imported: .*No such file"):
+        call_command("import", tmp_path / "nowhere.json")

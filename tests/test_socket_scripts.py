@@ -1,0 +1,188 @@
+"""The page's side of the socket (design 3.5), its modules run in a real browser against a socket of the test's own."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route
+
+from tests.browser import chromium  # noqa: F401
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
+
+STATIC = Path(__file__).resolve().parent.parent / "static"
+SETUP = """async ([topic, from]) => {
+  const { socket } = await import("/static/js/socket.js");
+  globalThis.heard = [];
+  const note = (name) => (frame) => heard.push([name, frame?.events?.map((e) => e.seq) ?? frame?.rows?.map((r) => r.html) ?? null]);
+  const names = ["events", "caughtUp", "gap", "reset", "rows", "down", "up"];
+  globalThis.stop = socket.subscribe(topic, from, Object.fromEntries(names.map((name) => [name, note(name)])));
+  globalThis.socket = socket;
+}"""
+
+
+class Line:
+    """The server's end of every socket that the page opens."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.asked, self.routes = page, [], []
+        page.route("http://static.test/**", self._serve)
+        page.route_web_socket("ws://static.test/ws/", self._open)
+        page.goto("http://static.test/")
+
+    def _serve(self, route: Route) -> None:
+        path = STATIC / route.request.url.partition("/static/")[2]
+        kind = {".js": "text/javascript"}.get(path.suffix, "text/html")
+        route.fulfill(body=path.read_text() if path.is_file() else "<!doctype html>", content_type=kind)
+
+    def _open(self, route: Any) -> None:
+        self.routes.append(route)
+        route.on_message(lambda text: self.asked.append(json.loads(text)))
+
+    def subscribe(self, topic: str = "stream:c", **start: Any) -> None:
+        """Have the page follow a topic, and wait until it asked."""
+        self.page.evaluate(SETUP, [topic, start])
+        self.wait(lambda: len(self.asked) == 1)
+
+    def send(self, **frame: Any) -> None:
+        """Send a frame on the newest socket."""
+        self.routes[-1].send(json.dumps(frame))
+
+    def events(self, *seqs: int) -> None:
+        """Send events."""
+        self.send(t="events", topic="stream:c", epoch="e", events=[{"seq": seq} for seq in seqs])
+
+    def heard(self, name: str) -> list[Any]:
+        """What reached the page's handler."""
+        return [value for kind, value in self.page.evaluate("heard") if kind == name]
+
+    def wait(self, condition: Any, within: int = 8000) -> None:
+        """Let the browser run until it is so."""
+        for _ in range(within // 20):
+            if condition():
+                return
+            self.page.wait_for_timeout(20)
+        raise AssertionError(f"not within {within} ms; asked {self.asked}, heard {self.page.evaluate('heard')}")
+
+
+@pytest.fixture
+def line(chromium: Browser) -> Iterator[Line]:  # noqa: F811
+    """A page and the other end of its socket."""
+    context = chromium.new_context()
+    yield Line(context.new_page())
+    context.close()
+
+
+def test_events_are_handed_on_once_and_in_order(line: Line) -> None:
+    line.subscribe(after=4, epoch="e")
+
+    line.events(5, 6)
+    line.events(6, 7)
+
+    line.wait(lambda: line.heard("events") == [[5, 6], [7]])
+    assert line.asked == [{"op": "subscribe", "topic": "stream:c", "after": 4, "epoch": "e"}]
+
+
+def test_a_hole_makes_it_ask_again_after_the_last_it_has(line: Line) -> None:
+    line.subscribe(after=4, epoch="e")
+    line.send(t="caught_up", topic="stream:c", epoch="e", seq=4)
+
+    line.events(5, 7)
+
+    line.wait(lambda: len(line.asked) == 2)
+    assert line.asked[1]["after"] == 5
+    line.events(6, 7)
+    line.wait(lambda: line.heard("events") == [[5], [6, 7]])
+
+
+def test_the_newest_page_may_begin_anywhere(line: Line) -> None:
+    line.subscribe()
+
+    line.events(90, 93)
+    line.send(t="caught_up", topic="stream:c", epoch="e", seq=93)
+    line.events(94)
+
+    line.wait(lambda: line.heard("events") == [[90, 93], [94]])
+
+
+def test_after_a_loss_it_goes_on_where_it_was(line: Line) -> None:
+    line.subscribe(after=0, epoch="e")
+    line.events(1, 2)
+    line.wait(lambda: line.heard("events") == [[1, 2]])
+
+    line.routes[-1].close(code=1012)
+
+    line.wait(lambda: len(line.asked) == 2)
+    assert line.asked[1]["after"] == 2
+    assert (len(line.heard("down")), len(line.heard("up"))) == (1, 1)
+
+
+def test_a_head_that_stays_ahead_makes_it_ask_again(line: Line) -> None:
+    line.subscribe(after=3, epoch="e")
+    line.send(t="caught_up", topic="stream:c", epoch="e", seq=3)
+
+    line.send(t="head", topic="stream:c", seq=5)
+
+    line.wait(lambda: len(line.asked) == 2)
+    assert line.asked[1]["after"] == 3
+
+
+def test_a_reset_forgets_what_was_seen_and_takes_the_new_epoch(line: Line) -> None:
+    line.subscribe(after=900, epoch="old")
+
+    line.send(t="reset", topic="stream:c", epoch="e")
+    line.events(1, 2)
+
+    line.wait(lambda: line.heard("events") == [[1, 2]])
+    assert len(line.heard("reset")) == 1
+
+
+def test_a_gap_is_told_and_passed(line: Line) -> None:
+    line.subscribe(after=0, epoch="e")
+
+    line.send(t="gap", topic="stream:c", **{"from": 1, "to": 6}, reason="trimmed")
+    line.events(7)
+
+    line.wait(lambda: line.heard("events") == [[7]])
+    assert len(line.asked) == 1
+
+
+def test_of_a_row_the_latest_version_wins(line: Line) -> None:
+    line.subscribe("fleet")
+
+    for version, html in ((2, "new"), (1, "old"), (3, "newer")):
+        line.send(t="rows", topic="fleet", rows=[{"key": "a", "version": version, "html": html}])
+
+    line.wait(lambda: line.heard("rows") == [["new"], ["newer"]])
+
+
+@pytest.mark.parametrize(("code", "state"), [(4401, "signed-out"), (4403, "forbidden")])
+def test_what_ended_for_good_is_not_tried_again(line: Line, code: int, state: str) -> None:
+    line.subscribe(after=0, epoch="e")
+
+    line.routes[-1].close(code=code)
+
+    line.wait(lambda: line.page.evaluate("socket.state") == state)
+    line.page.evaluate("dispatchEvent(new Event('online'))")
+    assert len(line.routes) == 1
+
+
+def test_a_network_that_comes_back_is_used_at_once(line: Line) -> None:
+    line.subscribe(after=0, epoch="e")
+    line.page.evaluate("Math.random = () => 1; globalThis.setTimeout = () => 0")  # no retry of its own
+    line.routes[-1].close(code=1006)
+    line.wait(lambda: line.page.evaluate("socket.state") == "down")
+
+    line.page.evaluate("dispatchEvent(new Event('online'))")
+
+    line.wait(lambda: len(line.routes) == 2)
+
+
+def test_nobody_listening_means_no_socket(line: Line) -> None:
+    line.subscribe(after=0, epoch="e")
+
+    line.page.evaluate("stop()")
+
+    assert line.page.evaluate("socket.state") == "idle"
