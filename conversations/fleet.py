@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 from django.template.loader import get_template
+from markupsafe import Markup
 
 from conversations.errors import Invalid
 from conversations.fragments import ansi, hidden, richtext
-from conversations.fragments.markup import Markup
 from conversations.fragments.who import Who, who
 from conversations.models import Conversation, Participant, ReadMarker, User
 from conversations.models.conversation import ConversationQuerySet
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One conversation as the list shows it. `seen` is how many messages the reader has seen, None for everybody's row."""
+    """One conversation as the list shows it. `seen`: how many messages the reader has seen; None in everybody's row."""
 
     id: int
     key: str

@@ -1,4 +1,4 @@
-"""How static files are named: by their content, modules that import each other too, so that browsers keep them for good."""
+"""How static files are named: by their content, imported modules too, so that browsers keep them for good."""
 
 from servestatic.storage import CompressedManifestStaticFilesStorage
 

@@ -16,7 +16,8 @@ STATIC = Path(__file__).resolve().parent.parent / "static"
 SETUP = """async ([topic, from]) => {
   const { socket } = await import("/static/js/socket.js");
   globalThis.heard = [];
-  const note = (name) => (frame) => heard.push([name, frame?.events?.map((e) => e.seq) ?? frame?.rows?.map((r) => r.html) ?? null]);
+  const told = (frame) => frame?.events?.map((e) => e.seq) ?? frame?.rows?.map((r) => r.html) ?? null;
+  const note = (name) => (frame) => heard.push([name, told(frame)]);
   const names = ["events", "caughtUp", "gap", "reset", "rows", "down", "up"];
   globalThis.stop = socket.subscribe(topic, from, Object.fromEntries(names.map((name) => [name, note(name)])));
   globalThis.socket = socket;

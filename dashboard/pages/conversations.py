@@ -1,5 +1,7 @@
 """The conversations page: the list, its filter, its older pages. Live by `static/js/conversation-list.js`."""
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -21,7 +23,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
     before = request.GET.get("before", "")
     reader = request.user if isinstance(request.user, User) else None
     found = fleet.newest(q=q, participant=participant, before=before, limit=PAGE, reader=reader)
-    context = {
+    context: dict[str, Any] = {
         "page": found,
         "states": fleet.STATES,
         "q": q,
