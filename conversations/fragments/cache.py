@@ -1,4 +1,4 @@
-"""Drawn events, kept within a bound of bytes; dropped when their event is redacted. Used by drawing, from many threads."""
+"""Drawn events, kept within a bound of bytes, dropped when their event is redacted. Used by drawing, in any thread."""
 
 import threading
 from collections import OrderedDict, defaultdict

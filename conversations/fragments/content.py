@@ -12,13 +12,15 @@ LONG_ROWS = 28  # rows on screen; a longer text starts folded
 _ROW = 90  # characters of one row, about
 
 ENVELOPE = frozenset(
-    "id event type conversation_id sender recipient content text role agent name metadata created_at imported"
-    " run_id turn final usage index demo".split()
+    {"id", "event", "type", "conversation_id", "sender", "recipient", "content", "text", "role", "agent", "name"}
+    | {"metadata", "created_at", "imported", "run_id", "turn", "final", "usage", "index", "demo"}
 )
 STEP = ENVELOPE | frozenset(
-    "args args_raw result_summary output output_bytes status error duration_ms tool_call_id tool_call parent_call"
-    " namespace qualified_name lookup_key origin mcp_server schema effect replay_of".split()
+    {"args", "args_raw", "result_summary", "output", "output_bytes", "status", "error", "duration_ms", "tool_call_id"}
+    | {"tool_call", "parent_call", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema"}
+    | {"effect", "replay_of"}
 )
+_OURS = ("output_id", "hop", "reason", "demo")  # of metadata: drawn in places of their own, or nothing to see
 
 
 class Content(NamedTuple):
@@ -42,9 +44,9 @@ def words(text: str) -> Content:
 def more(body: Mapping[str, Any], known: frozenset[str]) -> Markup | None:
     """Draw the fields that this kind does not show otherwise; None when there are none."""
     extra = {name: value for name, value in body.items() if name not in known and value not in (None, {}, [], "")}
-    metadata = body.get("metadata")
+    metadata = body.get("metadata")  # of any type: it is the sender's
     if isinstance(metadata, dict):
-        metadata = {name: value for name, value in metadata.items() if name not in ("output_id", "hop", "reason", "demo")}
+        metadata = {name: value for name, value in metadata.items() if name not in _OURS}
     if metadata:
         extra["metadata"] = metadata
     return tree(extra) if extra else None
@@ -56,7 +58,7 @@ def tree(value: Any) -> Markup:
 
 
 def result(text: str) -> Markup:
-    """Draw what a tool answered: fields, a tree or its text. `text` is JSON; a string's JSON is looked into once more."""
+    """Draw what a tool answered: fields, a tree or its text. `text` is JSON; JSON within a string is drawn too."""
     if len(text) <= jsontree.MAX_TEXT:
         try:
             value = jsontree.parse(text)

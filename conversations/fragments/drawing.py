@@ -1,4 +1,4 @@
-"""Event → HTML, no query (design 4). A `Pen` draws one conversation's events in seq order, for a page or a live feed."""
+"""Event → HTML, no query (design 4). A `Pen` draws a conversation's events in seq order, for a page or a live feed."""
 
 from functools import partial
 from typing import NamedTuple

@@ -114,12 +114,8 @@ def open_turn(event: Stored, group: str, text: str) -> Markup:
 def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
     said = read.said
     if repeat:  # a name alone proves nothing: such a line stays in sight, its words behind it
-        return render(
-            "repeat",
-            row(read, "all" if repeat == "same" else "chat"),
-            richtext.plain(said.words),
-            _first_line(said.words),
-        )
+        face = row(read, "all" if repeat == "same" else "chat")
+        return render("repeat", face, richtext.plain(said.words), _first_line(said.words))
     extra = content.more(read.body, content.ENVELOPE)
     return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read))
 
@@ -154,10 +150,8 @@ def _log(read: Read, group: str | None, repeat: Repeat) -> Markup:
     line = read.body.get("message")
     words = richtext.plain(line if isinstance(line, str) else read.said.words)
     extra = content.more(read.body, content.ENVELOPE | {"level", "component", "message"})
-    is_bad = level in ("error", "critical", "fatal")
-    return render(
-        "log", row(read, "all", state="failed" if is_bad else ""), richtext.inline(level), component, words, extra
-    )
+    face = row(read, "all", state="failed" if level in ("error", "critical", "fatal") else "")
+    return render("log", face, richtext.inline(level), component, words, extra)
 
 
 def _opened(read: Read, group: str | None, repeat: Repeat) -> Markup:

@@ -20,7 +20,7 @@ _HIDDEN = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _EMOJI = "\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff"
-_JOINING = (  # scripts whose letters change shape at a joiner: Arabic to N'Ko, the Indic ones, Myanmar, Khmer, Mongolian
+_JOINING = (  # scripts whose letters change shape at a joiner: Arabic to N'Ko, Indic, Myanmar, Khmer, Mongolian
     "\u0600-\u060f\u0620-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff\u1800-\u180a"
     "\u1810-\u18af\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc"
 )
@@ -36,14 +36,7 @@ _KEPT = (
 )
 _SUSPECT = re.compile(f"[{_HIDDEN}]")
 _FOUND = re.compile(f"{_KEPT}|([{_HIDDEN}]+)")
-_NAMES = {
-    0x09: "TAB",
-    0x0A: "LINE FEED",
-    0x0D: "CARRIAGE RETURN",
-    0x1B: "ESCAPE",
-    0x7F: "DELETE",
-    0xFEFF: "BYTE ORDER MARK",
-}
+_NAMES = {0x00: "NULL", 0x07: "BELL", 0x08: "BACKSPACE", 0x0D: "CARRIAGE RETURN", 0x1B: "ESCAPE", 0x7F: "DELETE"}
 
 
 def is_clean(text: str) -> bool:
@@ -71,11 +64,12 @@ def title(character: str) -> str:
     code = ord(character)
     if code < 0x20 or 0x7F <= code < 0xA0:
         return _NAMES.get(code, "CONTROL CHARACTER")
-    return _NAMES.get(code) or unicodedata.name(character, "UNASSIGNED OR INVISIBLE CHARACTER")
+    return unicodedata.name(character, "UNASSIGNED OR INVISIBLE CHARACTER")
 
 
 def _replace(text: str, draw_run: Callable[[str], str]) -> str:
-    parts, end, count = [], 0, 0
+    parts: list[str] = []
+    end = count = 0
     for match in _FOUND.finditer(text):
         if match.group(1) is None:
             continue

@@ -121,15 +121,12 @@ def _container(key: str, value: list[Any], path: str, after: str, depth: int) ->
     for index, item in enumerate(value):
         name, child = item if is_object else ("", item)
         label = f'<span class="around"><span class="k">{_string(name)}</span>: </span>' if is_object else ""
-        rows.append(
-            _row(label, child, _step(path, name if is_object else index), "," if index < last else "", depth + 1)
-        )
-    is_open = depth < 2 and len(value) <= OPEN_ROWS
+        comma = "," if index < last else ""
+        rows.append(_row(label, child, _step(path, name if is_object else index), comma, depth + 1))
+    is_open = " open" if depth < 2 and len(value) <= OPEN_ROWS else ""
     left, right = "{}" if is_object else "[]"
-    return (
-        f'<details{" open" if is_open else ""}><summary data-count="{len(value):,}" data-end="{right}">{key}{left}</summary>'
-        f"{''.join(rows)}\n{'  ' * depth}{right}{after}</details>"
-    )
+    summary = f'<summary data-count="{len(value):,}" data-end="{right}">{key}{left}</summary>'
+    return f"<details{is_open}>{summary}{''.join(rows)}\n{'  ' * depth}{right}{after}</details>"
 
 
 def _scalar(value: Any) -> str:

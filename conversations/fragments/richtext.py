@@ -1,13 +1,14 @@
 """Text of strangers → HTML: Markdown by an allow-list, or plain text with every character visible.
 
-Nothing here fetches, executes or evaluates (law G). HTML in the text stays text, images are links in words, a link shows
-where it goes. Rendering is bounded by design, not by a timer: `cost` foretells the µs from what the text is made of,
-and above `BUDGET_US` the text is drawn plain. Measured on 2 × 2.5 GHz: the worst of the corpus in
+Nothing here fetches, executes or evaluates (law G). HTML in the text stays text, an image is its address in words, a
+link shows where it goes. Rendering is bounded by design, not by a timer: `cost` foretells the µs from what the text is
+made of, and above `BUDGET_US` the text is drawn plain. Measured on 2 × 2.5 GHz: the worst of the corpus in
 tests/test_richtext_bounds.py takes 25 ms rich and 30 ms plain at 256 kB; a chat message of 1 kB takes 1 to 2 ms.
 """
 
 import re
 from collections.abc import MutableMapping, Sequence
+from html import unescape
 from typing import Any
 
 import nh3
@@ -25,9 +26,11 @@ MAX_RICH = 16_000  # characters
 SCHEMES = frozenset({"http", "https", "mailto"})
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|]|://|^[ \t+\-=#]|^\d{1,9}[.)]|[ \t]$", re.MULTILINE)
-_NESTED = re.compile(r"^[ \t]*(?:(?:>|[-+*]|\d{1,9}[.)])[ \t]*){7}", re.MULTILINE)
+_NESTED = re.compile(r"^[ \t]*(?:(?:>|[-+*]|\d{1,9}[.)])[ \t]*){4}", re.MULTILINE)
+_MARKER = re.compile(r"(?:>|[-+*]|\d[.)])(?=[ \t>])")  # of quotes and lists; each opens a block
 _RULER = re.compile(r"^[ \t]*[|:\-][ \t|:\-]*$", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>\"'`|\\^{}]{1,2000}")
+_TAG = re.compile(r"<[^>]*>")
 _NEWLINE = re.compile(r"\r\n?")
 
 Env = MutableMapping[str, Any]  # markdown-it's own scratch: any value
@@ -42,7 +45,8 @@ def render(text: str) -> Markup:
         return safe(hidden.draw(_paragraphs(text)))
     if cost(text) > BUDGET_US:
         return plain(text)
-    return safe(hidden.draw(_cleaner.clean(_markdown.render(text, {}))))
+    html = _cleaner.clean(_markdown.render(text, {}))
+    return safe(hidden.draw(html)) if _tells_all(text, html) else plain(text)
 
 
 def plain(text: str) -> Markup:
@@ -63,12 +67,20 @@ def cost(text: str) -> float:
     if len(text) > MAX_RICH or _NESTED.search(text):
         return float("inf")
     lines = text.count("\n") + 1
-    signs = sum(map(text.count, "*_~`&\\]"))
+    signs = sum(map(text.count, "*_~`&\\]")) + text.count("#") // 4
     links = sum(map(text.count, ("[", "<", "://")))
     cells = 0
     if _RULER.search(text):
         cells = lines * (1 + max(line.count("|") for line in text.split("\n")))
-    return 1.2 * len(text) + 30 * lines + 6 * signs + 18 * links + 12 * cells
+    markers = len(_MARKER.findall(text))
+    return 1.2 * len(text) + 22 * lines + 6 * signs + 24 * links + 30 * markers + 12 * cells
+
+
+def _tells_all(text: str, html: str) -> bool:
+    """Tell whether every letter is still to be read. Markdown drops some, such as a table's cells without a column:
+    a way to say something to a model and nothing to the person who watches."""
+    shown = unescape(_TAG.sub("", html))
+    return sum(map(str.isalpha, shown)) >= sum(map(str.isalpha, unescape(text)))
 
 
 def _paragraphs(text: str) -> str:
@@ -92,17 +104,18 @@ def _anchor(href: str) -> str:
     return f'<a href="{escape(href)}" rel="noopener noreferrer nofollow" target="_blank">'
 
 
-def _target(href: str, words: str) -> str:
-    """Say where a link goes, in full, unless its words are just that."""
-    return "" if words == href else f' <span class="target">{escape(href)}</span>'
+def _target(href: str, words: str, title: str = "") -> str:
+    """Say where a link goes, in full, unless its words are just that; and its title, which a pointer would show alone."""
+    told = "" if words == href else f' <span class="target">{escape(href)}</span>'
+    return f"{told} ({escape(title)})" if title else told
 
 
 class _Renderer(RendererHTML):
-    """markdown-it's renderer with links that tell their target, headings that leave the page's outline alone, and code."""
+    """markdown-it's renderer: links tell their target, headings leave the page's outline alone, code is coloured."""
 
     def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Env) -> str:
         words = tokens[idx].content
-        if "://" not in words or env.get("link"):
+        if "://" not in words or "link" in env:
             return escape(words)
         parts, end = [], 0
         for match in _URL.finditer(words):
@@ -115,12 +128,13 @@ class _Renderer(RendererHTML):
         return "".join(parts) + escape(words[end:])
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Env) -> str:
-        env["link"] = (str(tokens[idx].attrs["href"]), idx)
-        return _anchor(env["link"][0])
+        env["link"] = idx
+        return _anchor(str(tokens[idx].attrs["href"]))
 
     def link_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Env) -> str:
-        href, start = env.pop("link")
-        return "</a>" + _target(href, "".join(token.content for token in tokens[start + 1 : idx]))
+        start = env.pop("link")
+        attrs, words = tokens[start].attrs, "".join(token.content for token in tokens[start + 1 : idx])
+        return "</a>" + _target(str(attrs["href"]), words, str(attrs.get("title", "")))
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Env) -> str:
         return f'<p class="heading-{tokens[idx].tag[1]}">'
@@ -130,10 +144,12 @@ class _Renderer(RendererHTML):
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Env) -> str:
         code = tokens[idx].content
-        language = tokens[idx].info.split(maxsplit=1)[0] if tokens[idx].info.strip() else ""
+        info = tokens[idx].info.strip()
+        language = info.split(maxsplit=1)[0] if info else ""
         env["signs"] = env.get("signs", 0) + (highlight.signs(code) if language else 0)
         drawn = highlight.highlight(code, language) if env["signs"] <= highlight.MAX_SIGNS else escape(code)
-        return f"<pre><code>{drawn}</code></pre>\n"
+        caption = f'<span class="caption">{escape(info)}</span>' if info else ""
+        return f"<pre>{caption}<code>{drawn}</code></pre>\n"
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Env) -> str:
         return f"<pre><code>{escape(tokens[idx].content)}</code></pre>\n"
@@ -143,17 +159,19 @@ def _make_markdown() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": 20}, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"])
     made.disable("image")  # `![words](address)` leaves `!` and a link: nothing loads by itself
+    made.disable("reference")  # `[x]: words` would vanish, and with it what it says
     made.validateLink = _is_allowed  # type: ignore[method-assign]  # the documented way to choose the schemes
     return made
 
 
 _markdown = _make_markdown()
 _cleaner = nh3.Cleaner(
-    tags=set("p br em strong s code pre ul ol li blockquote a table thead tbody tr th td hr span".split()),
+    tags={"p", "br", "em", "strong", "s", "code", "pre", "ul", "ol", "li", "blockquote", "a", "hr", "span"}
+    | {"table", "thead", "tbody", "tr", "th", "td"},
     attributes={"a": {"href", "rel", "target"}, "ol": {"start"}},
     allowed_classes={
         "p": {f"heading-{rank}" for rank in range(1, 7)},
-        "span": {"target", *highlight.CLASSES},
+        "span": {"target", "caption", *highlight.CLASSES},
     },
     url_schemes=set(SCHEMES),
     link_rel=None,  # the renderer writes it

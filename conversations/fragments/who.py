@@ -15,7 +15,7 @@ Kind = Literal["person", "agent", "operator", "system"]
 KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
 HUES = 10  # the palette's agents (static/css/tokens.css)
 _PREFIXES: dict[str, Kind] = {"agent": "agent", "user": "person", "person": "person", "human": "person"}
-_BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "environment": "system", "": "system"}
+_BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "": "system"}
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -53,8 +53,8 @@ def who(sender: str, principal: str = "") -> Who:
 def of_name(name: str, kind: str = "agent") -> Who:
     """Draw a bare name whose kind the record knows: agent, person, operator, system; anything else is a person."""
     known: Kind = next((one for one in KINDS if one == kind), "person")
-    shown = name or "unknown"
-    return Who(known, richtext.inline(shown), hidden.spell(shown), letters(shown, known), _hue(known, name), hidden.spell(name))
+    drawn, title = richtext.inline(name or "unknown"), hidden.spell(name or "unknown")
+    return Who(known, drawn, title, letters(name or "unknown", known), _hue(known, name), hidden.spell(name))
 
 
 @lru_cache(maxsize=4096)
