@@ -64,37 +64,35 @@ def token(server: Server) -> str:
 
 
 @pytest.fixture(scope="session")
-def owner(chromium: Browser, server: Server) -> dict[str, object]:
-    """The owner's cookies: signed in by the link that the server printed."""
-    return signed_in(chromium, server)
-
-
-@pytest.fixture
-def page(chromium: Browser, server: Server, owner: dict[str, object]) -> Iterator[Page]:
-    """A fresh wide window of the owner. The test fails when the page reported any error."""
-    yield from window(chromium, server, owner)
-
-
-def signed_in(chromium: Browser, server: Server) -> dict[str, object]:
-    """Use the sign-in link of a server's first start; answer the cookies."""
+def owner(chromium: Browser, server: Server) -> Iterator[BrowserContext]:
+    """The owner's browser: signed in by the link that the server printed. Its cache stays warm between tests."""
+    context = chromium.new_context(base_url=server.url, viewport=WIDE)
     link = re.search(r"http\S+/sign-in/link/\S+", server.output())
     assert link, server.output()
-    context = chromium.new_context()
     page = context.new_page()
     page.goto(link[0])
     page.wait_for_url(lambda url: "/sign-in/" not in url)
-    state = context.storage_state()
+    page.close()
+    yield context
     context.close()
-    return dict(state)
 
 
-def window(chromium: Browser, server: Server, cookies: dict[str, object], **options: object) -> Iterator[Page]:
-    """Open a window, and fail when anything in it reported an error that no server loss explains."""
-    context: BrowserContext = chromium.new_context(**{"storage_state": cookies, "base_url": server.url, "viewport": WIDE} | options)  # type: ignore[arg-type]  # as playwright takes them
+@pytest.fixture
+def page(owner: BrowserContext) -> Iterator[Page]:
+    """A fresh wide window of the owner. The test fails when it reported an error that no lost server explains."""
+    window = owner.new_page()
     errors: list[str] = []
-    page = context.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-    yield page
-    context.close()
+    window.on("pageerror", lambda error: errors.append(str(error)))
+    window.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    yield window
+    window.evaluate("() => localStorage.clear()")
+    window.close()
     assert [error for error in errors if "ERR_" not in error] == []
+
+
+@pytest.fixture
+def plain_page(chromium: Browser, owner: BrowserContext, server: Server) -> Iterator[Page]:
+    """The owner's window in a browser that runs no scripts."""
+    context = chromium.new_context(base_url=server.url, storage_state=owner.storage_state(), java_script_enabled=False)
+    yield context.new_page()
+    context.close()

@@ -1,7 +1,6 @@
 """The transcript, live, in a real browser before a real server."""
 
 import itertools
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,8 +10,6 @@ from tests.live import Server, until
 
 _number = itertools.count(1)
 LONG = "The underpass at Mill Street is under water again, up to the kerb, and a car is stuck in it. " * 3
-
-Opened = Callable[..., Transcript]
 
 
 @pytest.fixture

@@ -61,7 +61,9 @@ class Transcript:
     @property
     def rows(self) -> list[int]:
         """The seqs of the rows, in order."""
-        found = self.page.evaluate("() => [...document.querySelectorAll('.rows > [data-seq]')].map((row) => row.dataset.seq)")
+        found = self.page.evaluate(
+            "() => [...document.querySelectorAll('.rows > [data-seq]')].map((row) => row.dataset.seq)"
+        )
         return [int(seq) for seq in found]
 
     def row(self, seq: int) -> Locator:

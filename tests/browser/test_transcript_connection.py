@@ -1,0 +1,91 @@
+"""The connection goes and comes back: what the strip says is what happened."""
+
+import itertools
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.transcript import Transcript
+from tests.live import Server, until
+
+_number = itertools.count(1)
+
+
+@pytest.fixture
+def transcript(page: Page, server: Server, token: str) -> Iterator[Transcript]:
+    """A conversation with five lines, open; its server runs again afterwards."""
+    opened = Transcript(page, server, token, f"connection-{next(_number)}")
+    opened.say(*[f"line {n}" for n in range(5)])
+    yield opened.open()
+    page.context.set_offline(False)
+    if server.process is None or server.process.poll() is not None:
+        server.start()
+
+
+@contextmanager
+def away(page: Page) -> Iterator[None]:
+    """Keep the window from finding its way back while the record goes on."""
+    page.context.set_offline(True)
+    yield
+    page.context.set_offline(False)
+
+
+def test_a_killed_server_comes_back_and_the_strip_counts_what_was_restored(transcript: Transcript) -> None:
+    transcript.server.kill()
+    expect(transcript.strip).to_contain_text("You see events up to 5; trying again.")
+    expect(transcript.strip).to_contain_text("No connection for")
+
+    with away(transcript.page):
+        transcript.server.start()
+        transcript.say(*[f"meanwhile {n}" for n in range(37)])
+    transcript.sees()
+
+    expect(transcript.strip).to_contain_text("37 events restored, 6 to 42. Nothing is missing.")
+    assert transcript.rows == list(range(1, 43))
+    transcript.say("and on")
+    transcript.sees()
+    assert transcript.rows == list(range(1, 44))
+
+
+def test_text_that_was_being_written_goes_on_after_a_reconnect(transcript: Transcript) -> None:
+    transcript.stream(event="token", agent="Dialogue", text="half ", index=0)
+    transcript.sees()
+    transcript.server.kill()
+
+    with away(transcript.page):
+        transcript.server.start()
+        transcript.stream(event="token", agent="Dialogue", text="a word", index=1)
+    transcript.sees()
+
+    expect(transcript.row(6).locator("[data-live-text]")).to_have_text("half a word")
+    expect(transcript.strip).to_contain_text("1 event restored, event 7. Nothing is missing.")
+
+
+def test_a_record_restored_from_a_copy_is_told_and_drawn_anew(transcript: Transcript, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.sqlite3"
+    with closing(transcript.server.database()) as database, closing(sqlite3.connect(copy)) as older:
+        database.backup(older)
+    transcript.say("gone", "gone too")
+    transcript.sees()
+    transcript.server.terminate()
+    with away(transcript.page):
+        put_back(copy, transcript.server.data_dir / "switchboard.sqlite3")
+        transcript.server.start()
+
+    expect(transcript.strip).to_contain_text("The record was restored from a copy; this page was reloaded from it.")
+    until(lambda: transcript.rows == [1, 2, 3, 4, 5], what="the older history")
+    transcript.say("a new sixth")
+    transcript.sees(6)
+    assert transcript.rows == [1, 2, 3, 4, 5, 6]
+
+
+def put_back(copy: Path, database: Path) -> None:
+    """Put an older database in a newer one's place, as a restore does."""
+    for leftover in database.parent.glob(f"{database.name}-*"):
+        leftover.unlink()
+    shutil.copy(copy, database)

@@ -1,0 +1,84 @@
+"""How the transcript looks and reads: narrow windows, both themes, rules of accessibility."""
+
+import itertools
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.transcript import Transcript
+from tests.live import Server
+
+_number = itertools.count(1)
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]}
+UNBROKEN = "https://example.org/" + "a" * 300
+
+
+@pytest.fixture
+def transcript(page: Page, server: Server, token: str) -> Transcript:
+    """A conversation with something of everything, some of it too wide."""
+    made = Transcript(page, server, token, f"looks-{next(_number)}-{'long' * 20}")
+    made.stream(event="conversation.opened", title=f"A title {'that goes on ' * 12}")
+    made.say(f"Look at {UNBROKEN}", f"```\n{'wide code ' * 40}\n```", sender="Rosa")
+    made.say("# Head\n\n- one\n- two\n\n`code`", '{"category": "parks", "wish": "a bench"}')
+    made.call(
+        "feedback_formatter_tool_with_a_long_name", status="start", args={"topic": UNBROKEN, "deep": {"list": [1]}}
+    )
+    made.call("feedback_formatter_tool_with_a_long_name", status="error", error="McpError: 503", duration_ms=4000)
+    made.stream(event="agent.handoff", from_agent="Triage", to_agent="Format Coordinator", reason="two topics")
+    made.stream(event="weather.alert", level="orange", area=["Aldersund", UNBROKEN])
+    made.stream(event="record.gap", **{"from": 4, "to": 6, "reason": "The stream was trimmed."})
+    made.publish({"type": "control", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "be brief"})
+    made.stream(event="token", agent="Format Coordinator", text=f"Still writing {UNBROKEN}", index=0)
+    return made
+
+
+@pytest.mark.parametrize("width", [360, 390])
+def test_nothing_scrolls_sideways_on_a_narrow_screen(transcript: Transcript, width: int) -> None:
+    transcript.page.set_viewport_size({"width": width, "height": 800})
+    transcript.open()
+    for details in transcript.page.locator(".event details").all():
+        details.evaluate("(d) => { d.open = true; }")
+
+    wide = "(e) => e.scrollWidth - e.clientWidth"
+    assert transcript.page.locator("html").evaluate(wide) == 0
+    assert transcript.page.locator(".transcript").evaluate(wide) == 0
+
+
+def test_more_opens_the_panel_below_on_a_narrow_screen(transcript: Transcript) -> None:
+    transcript.page.set_viewport_size({"width": 390, "height": 800})
+    transcript.open()
+    more = transcript.page.get_by_role("button", name="More")
+    panel = transcript.page.locator("conversation-panel")
+    expect(panel).to_be_hidden()
+
+    more.click()
+
+    expect(panel).to_be_visible()
+    expect(more).to_have_attribute("aria-expanded", "true")
+    assert panel.evaluate("(p) => p.scrollWidth - p.clientWidth") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_axe_finds_nothing(transcript: Transcript, scheme: Literal["light", "dark"], width: int) -> None:
+    transcript.page.set_viewport_size({"width": width, "height": 900})
+    transcript.page.emulate_media(color_scheme=scheme)
+    transcript.open()
+    for details in transcript.page.locator("details.tool, details.more").all():
+        details.evaluate("(d) => { d.open = true; }")
+    transcript.row(2).locator(".said").click()
+
+    found = Axe().run(transcript.page, options=RULES)
+
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_page_reads_well_without_scripts(transcript: Transcript, plain_page: Page) -> None:
+    transcript.open()
+
+    plain_page.goto(transcript.page.url)
+
+    expect(plain_page.locator("#e3")).to_contain_text("wide code")
+    expect(plain_page.locator("[data-live-text]")).to_contain_text("Still writing")
