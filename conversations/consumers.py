@@ -107,7 +107,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
     async def tell_heads(self) -> None:
         """Say where each topic is, unless the reader is stuck."""
         for subscription in list(self.topics.values()):
-            with contextlib.suppress(TooSlow):
+            with contextlib.suppress(TooSlow, OSError):
                 await subscription.head()
 
     def dismiss(self, code: int) -> None:
@@ -120,7 +120,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
             self._closing = asyncio.ensure_future(self.close(code))
 
     def _failed(self, error: BaseException) -> None:
-        if self.is_dismissed:
+        if self.is_dismissed or isinstance(error, OSError):  # the client left: `disconnect` follows
             return
         if not isinstance(error, TooSlow):
             logger.error("a subscription ended", exc_info=error)
