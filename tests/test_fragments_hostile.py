@@ -16,7 +16,7 @@ from tests.drawn_html import Seen
 from tests.hostile import payloads
 
 AT = 1_795_298_527_000_000
-SAMPLE = 400
+SAMPLE = 250
 _ENTITY = re.compile(r"&#?\w+;")
 
 
