@@ -14,7 +14,7 @@ _LINES = (".txt", ".md")
 
 
 def payloads(sample: int | None = None) -> list[str]:
-    """Answer every payload of the `hostile-*` folders, or a fixed sample of them. Skips the test where there are none."""
+    """Answer every payload of the `hostile-*` folders, or a fixed sample of them. Skips the test without any."""
     found = _all(Path(settings.SAMPLES_DIR))
     if not found:
         pytest.skip(f"no hostile samples in {settings.SAMPLES_DIR}; set SWITCHBOARD_SAMPLES_DIR")

@@ -48,7 +48,9 @@ def test_homograph_host_is_shown_as_it_is_resolved():
     assert "https://xn--bnk-6cd.example/" in seen.text
 
 
-@pytest.mark.parametrize("address", ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "file:///etc", "/x", "//x.y"])
+@pytest.mark.parametrize(
+    "address", ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "file:///etc", "/x", "//x.y"]
+)
 def test_link_of_another_scheme_stays_text(address):
     seen = Seen(richtext.render(f"[a]({address}) <{address}>"))
 
@@ -92,7 +94,13 @@ def test_code_is_coloured_by_classes_and_names_its_language():
 
 
 def test_code_with_a_language_nobody_knows_stays_plain():
-    assert "<pre><span class=\"caption\">brainf</span><code>+-&lt;\n</code></pre>" in richtext.render("```brainf\n+-<\n```")
+    assert '<pre><span class="caption">brainf</span><code>+-&lt;\n</code></pre>' in richtext.render(
+        "```brainf\n+-<\n```"
+    )
+
+
+def test_rule_is_no_deep_nesting():
+    assert richtext.render("**a**\n\n-----\n\n***") == "<p><strong>a</strong></p>\n<hr>\n<hr>\n"
 
 
 def test_headings_leave_the_outline_of_the_page_alone():

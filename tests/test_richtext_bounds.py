@@ -80,11 +80,15 @@ _SHAPED: dict[str, Callable[[int], str]] = {
     "lazy-list": lambda n: "- " * 3 + "a\n" + "b\n" * (n // 2),
     "stairs": lambda n: "".join(" " * (2 * i) + "- a\n" for i in range(int(n**0.5))),
     "numbered-list": lambda n: "".join(f"{i}. a\n" for i in range(n // 7)),
-    "definitions": lambda n: "".join(f"[r{i}]: x\n" for i in range(n // 18)) + "".join(f"[r{i}]" for i in range(n // 10)),
+    "definitions": lambda n: (
+        "".join(f"[r{i}]: x\n" for i in range(n // 18)) + "".join(f"[r{i}]" for i in range(n // 10))
+    ),
     "late-heading": lambda n: "a\n" * (n // 2) + "=",
     "code-block": lambda n: "```js\n" + '\\"' * 100 + "\n" + '\\"x\n' * (n // 4) + "\n```",
     "signs": lambda n: _random("[]()*_`<>~|-+#&;!\\ \n\ta1.:\"'", n),
-    "blocks": lambda n: _random(["> ", "- ", "1. ", "# ", "|a|b|\n", "|-|-|\n", "```\n", "    ", "a\n", "\n", "[a](http://b) "], n),
+    "blocks": lambda n: _random(
+        ["> ", "- ", "1. ", "# ", "|a|b|\n", "|-|-|\n", "```\n", "    ", "a\n", "\n", "[a](http://b) "], n
+    ),
 }
 
 
@@ -99,20 +103,43 @@ def test_any_size_of_a_nasty_text_is_drawn_in_time(name, bound_ms):
     for size in (1_000, 2_000, 4_000, 6_000, 8_000, 12_000, 15_900, SIZE):
         text = _text(name, size)
 
-        assert min(_timed(lambda: richtext.render(text)) for _ in range(3)) <= bound_ms, (name, size)
+        assert _best(text) <= bound_ms, (name, size)
 
 
 @pytest.mark.parametrize("language", sorted(set(highlight._LEXERS)))
 def test_any_code_is_coloured_in_time(language, bound_ms):
-    for part in ["a", "a b ", "\n", '"', '\\"', "'", "`", "(", "{", "[", "<", "/*a", "//", "#", "a.", "@", "${", "<a ", "~", "x="]:
+    for part in [
+        "a",
+        "a b ",
+        "\n",
+        '"',
+        '\\"',
+        "'",
+        "`",
+        "(",
+        "{",
+        "[",
+        "<",
+        "/*a",
+        "//",
+        "#",
+        "a.",
+        "@",
+        "${",
+        "<a ",
+        "~",
+        "x=",
+    ]:
         code = "\n".join([(part * 240)[:240]] * 12)
         text = f"```{language}\n{code[: highlight.MAX_CODE]}\n```"
 
-        assert min(_timed(lambda: richtext.render(text)) for _ in range(3)) <= bound_ms, part
+        assert _best(text) <= bound_ms, part
 
 
 def test_a_usual_long_answer_is_still_rich():
-    prose = "The underpass at **Mill Street** is flooded, see [the report](https://example.org/x).\n\n- one\n- two\n\n" * 60
+    prose = (
+        "The underpass at **Mill Street** is flooded, see [the report](https://example.org/x).\n\n- one\n- two\n\n" * 60
+    )
 
     assert len(prose) > 5_000
     assert "<strong>" in richtext.render(prose)
@@ -129,6 +156,10 @@ def _text(name: str, size: int) -> str:
 def _random(parts: str | list[str], size: int) -> str:
     chosen = random.Random(3).choices(parts, k=size)
     return "".join(chosen)[:size]
+
+
+def _best(text: str) -> float:
+    return min(_timed(lambda: richtext.render(text)) for _ in range(3))
 
 
 def _timed(work: Callable[[], object]) -> float:

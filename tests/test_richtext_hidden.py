@@ -11,7 +11,9 @@ from conversations.fragments import hidden, richtext
 from tests.drawn_html import Seen
 
 
-@pytest.mark.parametrize("code", [0x202E, 0x2066, 0x200B, 0xFEFF, 0x0, 0x7, 0x1B, 0x9B, 0xAD, 0xE0001, 0x2028, 0x3164, 0xD800])
+@pytest.mark.parametrize(
+    "code", [0x202E, 0x2066, 0x200B, 0xFEFF, 0x0, 0x7, 0x1B, 0x9B, 0xAD, 0xE0001, 0x2028, 0x3164, 0xD800]
+)
 def test_invisible_character_is_named(code):
     assert f"U+{code:04X}" in Seen(hidden.draw(f"a{chr(code)}b")).text
 
@@ -57,7 +59,9 @@ def test_joiners_and_selectors_that_are_needed_stay(text):
     assert hidden.draw(text) == text
 
 
-@pytest.mark.parametrize("text", ["a\u200db", "\u200d\u200d", "می\u200c\u200cx", "a\ufe0f", "❤\ufe0f\ufe0f", "x\U000e0100", "🏴\U000e0041"])
+@pytest.mark.parametrize(
+    "text", ["a\u200db", "\u200d\u200d", "می\u200c\u200cx", "a\ufe0f", "❤\ufe0f\ufe0f", "x\U000e0100", "🏴\U000e0041"]
+)
 def test_the_same_characters_elsewhere_are_named(text):
     assert "hidden-char" in hidden.draw(text)
 

@@ -100,5 +100,5 @@ def _structured(text: str) -> Content | None:
 
 def _long(text: str) -> int:
     """Estimate the rows on screen; 0 when they are few enough to show at once."""
-    rows = text.count("\n") + len(text) // _ROW + 1
+    rows = max(text.count("\n") + 1, len(text) // _ROW)
     return rows if rows > LONG_ROWS else 0

@@ -48,7 +48,7 @@ for _names, _lexer in {
     "c h": CLexer,
     "cpp c++ cc hpp": CppLexer,
 }.items():
-    _made = _lexer(stripnl=False, ensurenl=False)
+    _made = _lexer(stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]  # pygments has no types for it
     _LEXERS.update(dict.fromkeys(_names.split(), _made))
 
 _CLASSES = (  # the first that holds the token
@@ -91,5 +91,9 @@ def highlight(code: str, language: str) -> str:
 
 def _class(token: _TokenType) -> str:
     if token not in _known:
-        _known[token] = next((name for parent, name in _CLASSES if token in parent), "")
+        _known[token] = next((name for parent, name in _CLASSES if _is_a(token, parent)), "")
     return _known[token]
+
+
+def _is_a(token: _TokenType, parent: _TokenType) -> bool:
+    return token[: len(parent)] == parent

@@ -26,7 +26,7 @@ MAX_RICH = 16_000  # characters
 SCHEMES = frozenset({"http", "https", "mailto"})
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|]|://|^[ \t+\-=#]|^\d{1,9}[.)]|[ \t]$", re.MULTILINE)
-_NESTED = re.compile(r"^[ \t]*(?:(?:>|[-+*]|\d{1,9}[.)])[ \t]*){4}", re.MULTILINE)
+_NESTED = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}){4}", re.MULTILINE)
 _MARKER = re.compile(r"(?:>|[-+*]|\d[.)])(?=[ \t>])")  # of quotes and lists; each opens a block
 _RULER = re.compile(r"^[ \t]*[|:\-][ \t|:\-]*$", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>\"'`|\\^{}]{1,2000}")
@@ -105,7 +105,7 @@ def _anchor(href: str) -> str:
 
 
 def _target(href: str, words: str, title: str = "") -> str:
-    """Say where a link goes, in full, unless its words are just that; and its title, which a pointer would show alone."""
+    """Say where a link goes, in full, unless its words are just that; and its title, which would else be hovered."""
     told = "" if words == href else f' <span class="target">{escape(href)}</span>'
     return f"{told} ({escape(title)})" if title else told
 
