@@ -63,7 +63,7 @@ def test_demo_says_that_it_is_one(town):
     assert town.payloads[0] | {"id": "", "created_at": ""} == {
         "event": "conversation.opened",
         "title": "Dark footpath along the canal",
-        "handler": "agent:Dialogue",
+        "handler": "Dialogue",
         "demo": True,
         "id": "",
         "created_at": "",

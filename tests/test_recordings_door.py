@@ -130,7 +130,7 @@ def test_play_takes_up_a_connection_that_was_closed_meanwhile():
         door = Door(f"http://127.0.0.1:{forgetful.server_port}", "token")
 
         for number in range(3):
-            door.publish("chat:x", {}, f"{number}")
+            door.publish("chat:x", {"content": "half \ud83d"}, f"{number}")
 
         door.close()
         forgetful.shutdown()

@@ -2,14 +2,18 @@
 
 import gzip
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations.errors import Invalid
+from conversations.log import chain
 from conversations.recordings import openai_chat, own, tau2, tau_display, who_when
 from conversations.recordings.formats import format_of, recordings
+from conversations.recordings.recording import encoded
 from conversations.recordings.source import Source
 from conversations.recordings.trouble import Refused, Trouble
 from tests.recorded import OWN
@@ -249,3 +253,37 @@ def test_no_message_breaks_the_readers(messages):
     steps += who_when._steps(iter(messages), told.trouble())
 
     assert all(step.payload["id"] for step in steps)
+
+
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+bodies = st.dictionaries(
+    st.text(max_size=5), st.none() | numbers | st.text(max_size=5) | st.lists(numbers, max_size=3), max_size=4
+)
+
+
+def export_of(key, texts):
+    """Write the lines of an export, as another record would."""
+    prev, rows = chain.seed(key), []
+    for seq, body in enumerate(texts, 1):
+        salt = bytes([seq]) * chain.SALT
+        digest = chain.digest(salt, body)
+        prev = chain.link(prev, key, seq, "log", seq, "system", None, digest)
+        row = {"seq": seq, "kind": "log", "at": seq, "principal": "system", "event_id": None, "body": body}
+        rows.append({**row, "salt": salt.hex(), "digest": digest, "hash": prev, "erased_by": None})
+    header = {"format": "switchboard/1", "conversation_id": key, "epoch": "", "head_seq": len(rows), "head_hash": prev}
+    return [header, *rows]
+
+
+@settings(max_examples=50)
+@given(st.text(min_size=1, max_size=20), st.lists(bodies, min_size=1, max_size=5))
+def test_bodies_of_an_export_come_back_as_they_were(key, values):
+    with tempfile.TemporaryDirectory() as folder:
+        path = lines(Path(folder), *export_of(key, [json.dumps(value) for value in values]))
+        ((name, _, steps),), _ = read(path)
+
+    said = [json.loads(encoded(step.payload)) for step in steps]
+    assert name == key
+    assert [{k: v for k, v in value.items() if k not in ("imported", "created_at")} for value in said] == [
+        {k: v for k, v in value.items() if k not in ("imported", "created_at")} for value in values
+    ]
+    assert [value["imported"]["at"] for value in said] == list(range(1, len(values) + 1))

@@ -9,11 +9,12 @@ from django.core.management import CommandError, call_command
 from conversations import log, principals
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import Conversation, Event, Post, ToolCall
-from conversations.recordings import importing, intake
+from conversations.recordings import importing, intake, playing
 from conversations.recordings.exporting import export
 from conversations.recordings.formats import recordings
 from conversations.recordings.importing import bring
 from conversations.recordings.intake import Intake
+from conversations.recordings.place import Here
 from conversations.recordings.trouble import Refused, Trouble
 from tests.recorded import OWN
 
@@ -197,6 +198,28 @@ def test_export_imported_under_another_id_gives_the_same_page(tmp_path):
     assert history("copy") == history("town")
     assert counters("copy") == counters("town") == (10, 2, 1, 1, "Town", "hello")
     assert log.newest_page("copy").first_seq == log.newest_page("town").first_seq
+
+
+def test_export_played_gives_the_same_counters(tmp_path):
+    path = exported(ours(), tmp_path / "town.jsonl")
+    recording = next(recordings(path, Trouble(pytest.fail)))
+
+    playing.play([playing.part_of(recording, "copy", speed=10_000, tokens=True)], Here("test").publish)
+
+    assert counters("copy") == counters("town")
+    assert [kind for _, kind, _ in history("copy")] == [kind for _, kind, _ in history("town")]
+
+
+def test_text_that_no_column_can_hold_is_imported(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([{"role": "user", "name": "\0 \ud83d", "content": "a\0b \udfff \u202e"}]))
+
+    (item,) = bring_file(path, is_strict=True)
+
+    body = json.loads(log.read_after(item.conversation_id, 1, 1)[0].body)
+    assert (body["sender"], body["content"]) == ("\0 \ud83d", "a\0b \udfff \u202e")
+    bring_file(exported("x", tmp_path / "x.jsonl"), key="copy", is_strict=True)
+    assert history("copy") == history("x")
 
 
 def test_import_keeps_who_said_it_and_when(tmp_path):

@@ -77,7 +77,7 @@ class _Stage:
 
     async def play(self, is_real: Callable[[], bool]) -> None:
         """Play the script; stop before a run when something real is there."""
-        await self._tell({"event": "conversation.opened", "title": TITLE, "handler": "agent:Dialogue", "demo": True})
+        await self._tell({"event": "conversation.opened", "title": TITLE, "handler": "Dialogue", "demo": True})
         for beat in SCRIPT:
             if isinstance(beat, Person) and is_real():
                 return

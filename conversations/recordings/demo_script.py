@@ -194,14 +194,14 @@ SCRIPT: tuple[Beat, ...] = (
     Calls(
         DIALOGUE,
         "schedule_notice",
-        {"when": "INC-2291 is closed", "languages": ["pt", "en", "ar", "ja"], "also_at": "notice board, lock"},
+        {"when": "INC-2291 is closed", "languages": ["pt", "en", "ar", "uk"], "also_at": "notice board, lock"},
         {
             "notice": "N-77",
             "texts": {
                 "pt": "O caminho do canal voltou a ter luz.",
                 "en": "The canal footpath is lit again.",
                 "ar": "عادت الإنارة إلى ممشى القناة.",
-                "ja": "運河沿いの遊歩道の明かりが戻りました。",
+                "uk": "Стежка вздовж каналу знову освітлена.",
             },
         },
         takes=0.9,
@@ -213,5 +213,5 @@ SCRIPT: tuple[Beat, ...] = (
         "> O caminho do canal voltou a ter luz.\n\nBoa noite, Inês, and thank you for telling us.",
         to=CITIZEN,
     ),
-    Person("Inês Carvalho", DIALOGUE, "Que bom. Boa noite! 🌙", after=2.5),
+    Person("Inês Carvalho", DIALOGUE, "Que bom. Boa noite!", after=2.5),
 )

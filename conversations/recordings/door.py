@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from conversations import datadir
+from conversations.envelopes import fit
 from conversations.errors import Busy, Conflict, Invalid, SwitchboardError, TooLarge, Unavailable
 from conversations.recordings.recording import encoded
 from conversations.recordings.wire import Imported, Taker
@@ -55,7 +56,7 @@ class Door:
 
     def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
         """Publish one message; wait and send it again while the server is busy (its bus id makes that harmless)."""
-        body = encoded({"topic": topic, "payload": payload, "id": bus_id})
+        body = _fit({"topic": topic, "payload": payload, "id": bus_id})
         for attempt in range(RETRIES):
             try:
                 self._post("/api/v1/publish", body)
@@ -145,6 +146,14 @@ def _connect(address: str) -> http.client.HTTPConnection:
     if url.scheme != "http" or not url.hostname:
         raise Invalid(f"expected an address like http://127.0.0.1:8000, got {address!r}")
     return http.client.HTTPConnection(url.hostname, url.port, timeout=TIMEOUT)
+
+
+def _fit(message: dict[str, Any]) -> bytes:
+    """Write a message for the publish door, which takes no lone surrogates."""
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        return fit(json.dumps(message, ensure_ascii=False)).encode()
 
 
 def _headers(token: str, kind: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ import msgspec
 
 from conversations.errors import Invalid
 from conversations.log import chain
-from conversations.recordings.recording import Recording, Step, Times
+from conversations.recordings.recording import Recording, Step, Times, decoded
 from conversations.recordings.source import Source
 from conversations.recordings.trouble import Trouble
 
@@ -160,7 +160,10 @@ def _body(text: str) -> dict[str, Any]:
     try:
         return dict(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
     except (msgspec.DecodeError, UnicodeError):
-        raise Invalid("expected a body that is a JSON object") from None
+        value = decoded(text.encode("utf-8", "surrogatepass"))  # takes lone surrogates
+    if not isinstance(value, dict):
+        raise Invalid("expected a body that is a JSON object")
+    return value
 
 
 def _converted(value: dict[str, Any], kind: type[T]) -> T:

@@ -14,7 +14,7 @@ import msgspec
 
 from conversations import envelopes
 from conversations.errors import Invalid, TooLarge
-from conversations.recordings.recording import Recording, addressed, encoded, with_opening
+from conversations.recordings.recording import Recording, addressed, decoded, encoded, with_opening
 from conversations.recordings.trouble import Trouble
 
 NOTHING = msgspec.Raw()  # msgspec reads no `Raw | None`
@@ -81,7 +81,16 @@ def line_of(text: bytes) -> Line:
     try:
         line = msgspec.json.decode(text, type=Line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Invalid(f"expected a line of an import: {error}") from None
+        line = _line_anyhow(text, error)
     if (line.conversation is not None) + bool(len(memoryview(line.payload))) + (line.end is not None) != 1:
         raise Invalid("expected a line with one of conversation, payload, end")
     return line
+
+
+def _line_anyhow(text: bytes, error: Exception) -> Line:
+    """Read a line that msgspec refuses: the standard library takes lone surrogates, and so does the log."""
+    value = decoded(text)
+    if not isinstance(value, dict) or not isinstance(value.get("payload"), dict):
+        raise Invalid(f"expected a line of an import: {error}")
+    bus_id = value.get("id")
+    return Line(payload=msgspec.Raw(encoded(value["payload"])), id=bus_id if isinstance(bus_id, str) else None)
