@@ -45,9 +45,11 @@ def test_every_verb_is_in_the_printed_table():
 
 
 @pytest.mark.parametrize(("verb", "role", "allowed"), CELLS)
-def test_a_person_may_what_the_table_says(people, verb, role, allowed):
-    assert rights.may(people[role], verb) is allowed
-    assert rights.may(principals.of_user(people[role].username), verb) is allowed
+def test_a_person_may_what_the_table_says(verb, role, allowed):
+    somebody = person("somebody", role)
+
+    assert rights.may(somebody, verb) is allowed
+    assert rights.may(principals.of_user("somebody"), verb) is allowed
 
 
 @pytest.mark.parametrize(("verb", "role", "allowed"), CELLS)
@@ -56,17 +58,17 @@ def test_a_token_may_what_its_role_may(verb, role, allowed):
     assert rights.may(frozenset({role}), verb) is allowed
 
 
-@pytest.mark.parametrize("verb", PRINTED)
-def test_a_stranger_may_nothing(people, verb):
+def test_a_stranger_may_nothing(people):
     for who in (STRANGER, people[""], principals.of_import("file"), principals.of_user("nobody"), Token(role="agent")):
-        assert not rights.may(who, verb)
+        assert [verb for verb in rights.VERBS if rights.may(who, verb)] == []
 
 
-@pytest.mark.parametrize("verb", PRINTED)
-def test_several_roles_add_up(verb):
+def test_several_roles_add_up():
     both = person("both", "operator", "approver")
 
-    assert rights.may(both, verb) == (PRINTED[verb][1] == "✓" or PRINTED[verb][2] == "✓")
+    allowed = {verb for verb in rights.VERBS if rights.may(both, verb)}
+
+    assert allowed == {verb for verb, row in PRINTED.items() if "✓" in row[1:3]}
 
 
 def test_a_deactivated_person_may_nothing(people):

@@ -1,0 +1,141 @@
+"""People in a real browser: the way in by a link, a password, the admin's page, the way out; every page and state."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.cast import PASSWORD
+from tests.live import Server
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+LOOKS = [("light", 390), ("dark", 1440)]
+
+
+@pytest.fixture
+def stranger(chromium: Browser, server: Server) -> Iterator[BrowserContext]:
+    """A browser that nobody is signed in with."""
+    context = chromium.new_context(base_url=server.url)
+    yield context
+    context.close()
+
+
+def add(page: Page, name: str) -> str:
+    """Add a viewer as the admin does; answer the link shown."""
+    page.goto("/people/")
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("group", name="Roles", exact=True).get_by_label("viewer").check()
+    page.get_by_role("button", name="Add and make a sign-in link").click()
+    return page.get_by_label(f"Sign-in link for {name}", exact=True).input_value()
+
+
+def test_a_newcomer_comes_in_by_a_link_and_stays_by_a_password(page: Page, stranger: BrowserContext) -> None:
+    link = add(page, "maria")
+    newcomer = stranger.new_page()
+
+    newcomer.goto(link)
+    expect(newcomer.get_by_text("You have no password yet")).to_be_visible()
+    newcomer.get_by_label("New password").fill(PASSWORD)
+    newcomer.get_by_role("button", name="Set password").click()
+    expect(newcomer.get_by_text("The password is set")).to_be_visible()
+    newcomer.get_by_label("Account: maria").click()
+    newcomer.get_by_role("button", name="Sign out", exact=True).click()
+
+    newcomer.get_by_label("Name").fill("maria")
+    newcomer.get_by_label("Password").fill(PASSWORD)
+    newcomer.get_by_role("button", name="Sign in").click()
+    expect(newcomer).to_have_title(re.compile("Conversations"))
+    expect(newcomer.get_by_role("link", name="People")).to_have_count(0)
+
+
+def test_a_link_is_copied_or_selected(page: Page) -> None:
+    link = add(page, "tomas")
+
+    page.get_by_role("button", name="Copy", exact=True).click()
+
+    expect(page.locator("copy-field [role=status]")).to_have_text(re.compile("Copied|Selected"))
+    assert link == page.evaluate("document.querySelector('copy-field input').value")
+
+
+def test_roles_are_saved_and_shown(page: Page) -> None:
+    add(page, "rosa")
+
+    row = page.get_by_role("group", name="Roles of rosa")
+    row.get_by_label("operator").check()
+    page.get_by_role("button", name="Save the roles of rosa").click()
+
+    expect(page).to_have_url(re.compile("#rosa$"))
+    expect(row.get_by_label("operator")).to_be_checked()
+    expect(row.get_by_label("admin")).not_to_be_checked()
+
+
+def test_a_link_from_another_site_waits_for_a_click(page: Page, stranger: BrowserContext) -> None:
+    mail = f"<a href='{add(page, 'vera')}'>Sign in</a>"
+    reader = stranger.new_page()
+    reader.route("http://mail.example/", lambda route: route.fulfill(body=mail, content_type="text/html"))
+    reader.goto("http://mail.example/")
+
+    reader.get_by_role("link").click()
+    expect(reader.get_by_text("This link signs you in once")).to_be_visible()
+    reader.get_by_role("button", name="Sign in").click()
+
+    expect(reader.get_by_role("heading", name="Account")).to_be_visible()
+
+
+def test_signing_out_elsewhere_is_seen_on_an_open_page(page: Page, stranger: BrowserContext) -> None:
+    open_page = stranger.new_page()
+    open_page.goto(add(page, "walter"))
+    open_page.goto("/")
+    expect(open_page.locator("live-state")).to_have_text("Live")
+
+    page.get_by_role("button", name="Sign walter out everywhere").click()
+
+    expect(open_page.get_by_text("You are signed out")).to_be_visible()
+    open_page.reload()
+    expect(open_page).to_have_title(re.compile("Sign in"))
+
+
+def faults(page: Page) -> list[str]:
+    """Answer what is wrong with how the page is built, and whether it scrolls sideways."""
+    found = Axe().run(page, options={"runOnly": RULES, "preload": False}).response["violations"]
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found] + [f"{wide} px too wide"] * (wide > 0)
+
+
+def in_every_look(page: Page, name: str) -> dict[str, list[str]]:
+    """Look at the page as it stands, light and narrow, dark and wide; answer the faults by look."""
+    found = {}
+    for scheme, width in LOOKS:
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.set_viewport_size({"width": width, "height": 900})
+        found[f"{name}, {scheme}, {width}"] = faults(page)
+    return {look: faults for look, faults in found.items() if faults}
+
+
+def test_pages_of_strangers_are_well_built(stranger: BrowserContext) -> None:
+    page = stranger.new_page()
+
+    page.goto("/sign-in/link/?t=made-up")
+    found = in_every_look(page, "unknown link")
+    page.goto("/sign-in/")
+    page.get_by_label("Name").fill("nobody")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    found |= in_every_look(page, "wrong password")
+    page.set_extra_http_headers({"Sec-Purpose": "prefetch"})
+    page.goto("/sign-in/link/?t=made-up")
+    found |= in_every_look(page, "waiting link")
+
+    assert found == {}
+
+
+def test_pages_of_the_signed_in_are_well_built(page: Page) -> None:
+    page.goto("/account/")
+    found = in_every_look(page, "account")
+    add(page, "a-person-with-a-rather-long-name@town-hall.example")
+    found |= in_every_look(page, "people")
+
+    assert found == {}
