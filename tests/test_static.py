@@ -29,6 +29,9 @@ def test_everything_that_a_static_file_names_exists(tmp_path: Path, settings: An
 
     names = json.loads((tmp_path / "staticfiles.json").read_text())["paths"]
     assert f'"./{Path(names["js/subscription.js"]).name}"' in (tmp_path / names["js/socket.js"]).read_text()
+    sheet = (tmp_path / names["css/app.css"]).read_text()
+    assert "@import" not in sheet
+    assert sheet.count(".conversation {") >= 1
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=name)

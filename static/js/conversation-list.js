@@ -11,6 +11,7 @@ import { socket } from "./socket.js";
 const PAUSE_MS = 500; // between a change that may concern the filter and asking again
 const SCROLLED = 120; // px
 const CALM_MS = 2_000;
+const WHOLE_MS = 60_000; // the whole list again: frames do not tell what was removed
 
 class ConversationList extends HTMLElement {
   #stop;
@@ -31,9 +32,13 @@ class ConversationList extends HTMLElement {
     listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
     listen(window, "scroll", () => this.#settle());
     listen(window, "pageshow", (event) => event.persisted && this.#rows.learnSeen());
+    listen(document, "visibilitychange", () => document.hidden || this.#rows.learnSeen());
     listen(this.#pill, "click", () => this.#goUp());
-    const calm = setInterval(() => this.#rows.calm(), CALM_MS);
-    signal.addEventListener("abort", () => clearInterval(calm));
+    const timers = [
+      setInterval(() => this.#rows.calm(), CALM_MS),
+      setInterval(() => document.hidden || this.#isHeld || this.#refetch(), WHOLE_MS),
+    ];
+    signal.addEventListener("abort", () => timers.forEach(clearInterval));
     this.#leave = socket.subscribe("fleet", { render: "html" }, {
       rows: (frame) => this.#take(frame),
       down: () => this.#lose(true),
@@ -51,14 +56,14 @@ class ConversationList extends HTMLElement {
 
   get #list() { return this.querySelector("[data-list]"); }
   get #pill() { return this.querySelector("[data-changed]"); }
+  get #takesNew() { return !this.#hasFilter && !this.#has("before"); }
   get #hasFilter() { return this.#has("q") || this.#has("participant"); }
   get #isHeld() {
     return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED;
   }
 
   #take({ rows, isSnapshot }) {
-    const takesNew = !this.#hasFilter && !this.#has("before");
-    const isMissing = this.#rows.take(rows, { takesNew, isLive: !isSnapshot });
+    const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
     if (isMissing && this.#hasFilter && !isSnapshot) this.#refetchSoon();
     this.#settle();
   }
@@ -71,7 +76,7 @@ class ConversationList extends HTMLElement {
     const moves = this.#isHeld ? this.#rows.waiting : 0;
     if (!this.#isHeld) this.#rows.settle();
     this.#pill.hidden = moves === 0;
-    this.#pill.textContent = `${moves} changed`;
+    this.#pill.querySelector("span").textContent = `${moves} changed`;
   }
 
   #goUp() {
@@ -98,7 +103,8 @@ class ConversationList extends HTMLElement {
     const address = new URL(location.href);
     address.searchParams.set("part", "list");
     try {
-      this.#rows.replace(render(await markup(address, { signal: this.#asking.signal })));
+      this.#rows.replace(render(await markup(address, { signal: this.#asking.signal })), { takesNew: this.#takesNew });
+      this.#settle();
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
     }

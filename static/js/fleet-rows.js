@@ -1,5 +1,7 @@
 /** The drawn rows of the list: what changes in place, what waits to move, what comes new. Called by `<conversation-list>`. */
+import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
+import { morph } from "./morph.js";
 import { Unread } from "./unread.js";
 
 const MOST = 200; // rows kept; older ones are a page away
@@ -41,10 +43,12 @@ export class FleetRows {
     for (const { key, html } of changes) {
       if (isLive) this.#activeUntil.set(key, performance.now() + ACTIVE_MS);
       const old = known.get(key);
-      if (!old && !takesNew) isMissing = true;
-      if (!old && !takesNew) continue;
+      if (!old && !takesNew) {
+        isMissing = true;
+        continue;
+      }
       const row = this.#draw(render(html).querySelector("[data-key]"));
-      if (old) swap(old, row);
+      if (old) morph(old, row);
       else this.#new.set(key, row);
     }
     this.#askSeen([...this.#new.keys()]);
@@ -64,14 +68,24 @@ export class FleetRows {
     if (hasOlder) this.#older.search = withParameter(this.#older.search, "before", kept.at(-1).dataset.cursor);
   }
 
-  /** Take the whole list as the server drew it for another filter. @param {DocumentFragment} drawn */
-  replace(drawn) {
+  /**
+   * Take the whole list as the server drew it. Rows that changed while it was drawn and fetched stay as they are here.
+   * @param {DocumentFragment} drawn
+   * @param {{takesNew: boolean}} how
+   */
+  replace(drawn, { takesNew }) {
+    const here = new Map([...this.#rows, ...this.#new.values()].map((row) => [row.dataset.key, row]));
     this.#new.clear();
     this.#root.replaceChildren(drawn);
+    const newest = this.#rows.length ? place(this.#rows[0])[0] : 0;
     for (const row of this.#rows) {
+      const old = here.get(row.dataset.key);
+      here.delete(row.dataset.key);
       this.#unread.learn(row);
-      this.#draw(row);
+      if (old && place(old)[0] > place(row)[0]) row.replaceWith(old);
+      else this.#draw(row);
     }
+    for (const [key, row] of here) if (takesNew && place(row)[0] > newest) this.#new.set(key, row);
   }
 
   /** Ask again what was seen: the person may have read elsewhere. */
@@ -93,6 +107,7 @@ export class FleetRows {
   #draw(row) {
     this.#unread.draw(row);
     this.#drawActivity(row);
+    drawTimes(row);
     return row;
   }
 
@@ -120,12 +135,4 @@ function withParameter(search, name, value) {
   const query = new URLSearchParams(search);
   query.set(name, value);
   return `?${query}`;
-}
-
-/** Put the newer drawing in the old one's place and keep the focus in it. */
-function swap(old, row) {
-  const hadFocus = old.contains(document.activeElement);
-  if (old.hasAttribute("aria-current")) row.setAttribute("aria-current", old.getAttribute("aria-current"));
-  old.replaceWith(row);
-  if (hadFocus) row.querySelector("a").focus({ preventScroll: true });
 }

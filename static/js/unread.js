@@ -1,5 +1,5 @@
 /** How many messages of each conversation the person has seen. Counts are drawn here, since frames are everybody's. */
-import { json } from "./fetch.js";
+import { RequestError, json } from "./fetch.js";
 
 const LONGEST = 4_000; // characters of ids in one address
 
@@ -17,14 +17,17 @@ export class Unread {
   }
 
   /**
-   * Ask for the markers of these conversations; one without a marker has been seen to 0.
+   * Ask for the markers of these conversations; one without a marker has been seen to 0. Without an answer the counts
+   * stay as they are.
    * @param {string[]} keys
    */
   async ask(keys) {
     for (const some of inParts(keys)) {
-      const { items } = await json(`/api/v1/read-markers?${new URLSearchParams(some.map((key) => ["ids", key]))}`);
+      const query = new URLSearchParams(some.map((key) => ["ids", key]));
+      const answer = await json(`/api/v1/read-markers?${query}`).catch(unanswered);
+      if (!answer) return;
       for (const key of some) if (!this.knows(key)) this.#seen.set(key, 0);
-      for (const item of items) this.#seen.set(item.conversation_id, item.messages_seen);
+      for (const item of answer.items) this.#seen.set(item.conversation_id, item.messages_seen);
     }
   }
 
@@ -43,6 +46,10 @@ export class Unread {
 export function compact(count) {
   if (count < 10_000) return count.toLocaleString("en");
   return count < 1_000_000 ? `${Math.floor(count / 1000)}k` : `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+function unanswered(error) {
+  if (!(error instanceof RequestError)) throw error;
 }
 
 function* inParts(keys) {
