@@ -1,6 +1,7 @@
 """Walk the hash chains of the record and say where the first bad row is. Called by `manage.py verify` and the audit."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from django.db.models import Max
@@ -11,7 +12,8 @@ from conversations.models import Conversation, Event
 PAGE = 5_000  # rows held at a time
 
 
-class Verdict(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Verdict:
     """What a walk found: rows seen, whether all were whole, else the first bad row and what is wrong with it."""
 
     count: int
@@ -63,7 +65,7 @@ def verify_events() -> Verdict:
     for _, verdict in verify_conversations():
         count += verdict.count
         if not verdict.ok:
-            return verdict._replace(count=count)
+            return replace(verdict, count=count)
     orphan = Event.objects.exclude(conversation_id__in=Conversation.objects.values("id")).order_by("id").first()
     if orphan:
         why = f"its conversation (row {orphan.conversation_id}) is gone"

@@ -63,9 +63,9 @@ class PageHandler(ASGIHandler):
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)  # drops a database connection that broke
         request, wrong = self.create_request(scope, body)
-        if request is None:
-            return wrong
-        response = self._respond(request)
+        response: HttpResponseBase = (
+            self._respond(request) if request is not None else wrong or HttpResponse(status=400)
+        )
         if not response.streaming:
             response.close()  # ends the request in the thread that holds its connection
         return response

@@ -41,10 +41,11 @@ def headers(get_response: Handler) -> Handler:
     """Number the request, refuse hosts that are not ours, and put the security headers on every answer."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        request.id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]  # Django's requests are open
-        with audit.during(request=request.id, address=address_of(request)):
+        number = uuid.uuid4().hex[:12]
+        request.id = number  # type: ignore[attr-defined]  # Django's requests are open
+        with audit.during(request=number, address=address_of(request)):
             response = get_response(request)
-        response["X-Request-Id"] = request.id
+        response["X-Request-Id"] = number
         response["Content-Security-Policy"] = POLICY.format(socket=_socket_origin(request))
         for name, value in FIXED.items():
             response[name] = value

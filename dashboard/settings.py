@@ -96,6 +96,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the time told to the person stays true
 AXES_ENABLE_ACCESS_FAILURE_LOG = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old", "new", "t", "csrfmiddlewaretoken"]  # never kept
 AXES_HANDLER = "dashboard.throttle.Handler"
 AXES_LOCKOUT_CALLABLE = "dashboard.pages.sign_in.locked_out"
 AXES_VERBOSE = False

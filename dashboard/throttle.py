@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from conversations.log.writing import writing
 
 
-class Handler(AxesDatabaseHandler):
+class Handler(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes has no types
     """Django-axes' tables, written under the process's turn (design, section 6)."""
 
     def user_login_failed(self, *args: Any, **kwargs: Any) -> None:  # Any: django-axes has no types

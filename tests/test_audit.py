@@ -10,6 +10,7 @@ from django.db import connection
 
 from conversations import audit, log, principals, refusals
 from conversations.actions.acting import acting
+from conversations.chains import Verdict
 from conversations.errors import NotAllowed
 from conversations.log.writing import writing
 from conversations.models import AuditEntry, AuditHead, Conversation, Event, User
@@ -22,6 +23,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def people():
     return cast()
+
+
+def said(verdict):
+    return verdict.first_bad, verdict.why
 
 
 def fill(count):
@@ -52,11 +57,11 @@ def test_an_entry_hashes_every_column_and_the_hash_before():
 def test_an_untouched_chain_is_whole():
     fill(5)
 
-    assert audit.verify() == (5, True, "", "")
+    assert audit.verify() == Verdict(5, ok=True)
 
 
 def test_an_empty_chain_is_whole():
-    assert audit.verify() == (0, True, "", "")
+    assert audit.verify() == Verdict(0, ok=True)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_a_deleted_entry_is_found():
 
     AuditEntry.objects.filter(seq=3).delete()
 
-    assert audit.verify()[2:] == ("audit entry 3", "missing")
+    assert said(audit.verify()) == ("audit entry 3", "missing")
 
 
 def test_a_cut_tail_is_found():
@@ -94,7 +99,7 @@ def test_a_cut_tail_is_found():
 
     AuditEntry.objects.filter(seq=5).delete()
 
-    assert audit.verify()[2:] == ("audit entry 5", "missing: the head says 5 entries")
+    assert said(audit.verify()) == ("audit entry 5", "missing: the head says 5 entries")
 
 
 def test_entries_swapped_are_found():
@@ -110,7 +115,7 @@ def test_an_entry_put_behind_the_head_is_found():
     fill(3)
     AuditHead.objects.update(seq=2, hash=AuditEntry.objects.get(seq=2).hash)
 
-    assert audit.verify()[2:] == ("audit entry 3", "beyond the audit head, which is 2")
+    assert said(audit.verify()) == ("audit entry 3", "beyond the audit head, which is 2")
 
 
 def test_an_entry_belongs_into_a_transaction():
@@ -127,7 +132,7 @@ def test_an_entry_falls_with_its_action():
     with pytest.raises(NotAllowed):
         act_and_fail()
 
-    assert audit.verify() == (0, True, "", "")
+    assert audit.verify() == Verdict(0, ok=True)
 
 
 def test_what_a_column_cannot_hold_is_replaced():
@@ -216,7 +221,7 @@ def test_entries_of_many_threads_make_one_chain():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
 
-    assert audit.verify() == (100, True, "", "")
+    assert audit.verify() == Verdict(100, ok=True)
 
 
 def history(key="a", events=5):

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from conversations import audit, doorbell, principals, refusals
 from conversations.actions import people, secret, sessions, sign_in_links, tokens
+from conversations.chains import Verdict
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.models import AuditEntry, SignInLink, Token, User
 from conversations.models.people import ROLES
@@ -426,4 +427,4 @@ def test_everything_done_here_makes_one_whole_chain(team, admin):
         except Conflict:
             continue
 
-    assert audit.verify() == (len(ADMINS_ACTIONS), True, "", "")
+    assert audit.verify() == Verdict(len(ADMINS_ACTIONS), ok=True)

@@ -4,6 +4,8 @@ import html
 import re
 
 import pytest
+from axes.models import AccessAttempt
+from django.apps import apps
 from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
@@ -152,8 +154,6 @@ def test_a_lock_out_ends(maria):
     client = client_of()
     for _ in range(5):
         try_in(client, "wrong")
-    from axes.models import AccessAttempt
-
     AccessAttempt.objects.update(attempt_time=timezone.now() - timezone.timedelta(minutes=16))
 
     assert try_in(client).status_code == 302
@@ -427,3 +427,21 @@ def test_the_admin_signs_somebody_out(team, admin):
 
 def test_nobody_is_404(admin):
     assert admin.post("/people/nobody/link/").status_code == 404
+
+
+def test_no_secret_reaches_the_log_the_audit_or_the_throttle(maria, caplog):
+    secret = "planted secret 4711"
+    client = client_of()
+    link = link_for("maria")
+    client.get(link), client.get(link)  # the second is refused
+    client.post("/account/", {"new": secret})
+    client.post("/account/", {"old": "wrong " + secret, "new": "next " + secret})
+    try_in(client_of(), "wrong " + secret)
+    try_in(client_of(), secret, name=secret)
+    client_of().get("/people/", headers={"Authorization": f"Bearer sb_{secret}"})
+
+    stored = [str(list(model.objects.values())) for model in apps.get_models() if model is not AccessAttempt]
+    attempts = str(list(AccessAttempt.objects.exclude(username=secret).values()))
+    assert AccessAttempt.objects.count() == 2
+    assert "4711" not in attempts + "".join(stored) + caplog.text
+    assert link.partition("t=")[2] not in attempts + "".join(stored) + caplog.text

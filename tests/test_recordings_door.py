@@ -4,11 +4,15 @@ import http.client
 import json
 import stat
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
+from typing import ClassVar
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from conversations import datadir
+from conversations.recordings.door import Door
 from tests.live import Server, until
 from tests.recorded import OWN, counts_of
 
@@ -20,7 +24,6 @@ def server(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("door")).start()
     yield server
     server.terminate()
-    server.log.close()
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +104,45 @@ def test_play_chooses_how_many_and_new_ids_each_time(server):
     first, last = said.strip().splitlines()
     assert first.startswith("chats-1-20")
     assert last == "Played 3 events in 1 conversations."
+
+
+class Forgetful(BaseHTTPRequestHandler):
+    """Answers, and hangs up without a word, as servers do with a quiet connection."""
+
+    protocol_version = "HTTP/1.1"
+    answered: ClassVar[list[str]] = []
+
+    def do_POST(self):
+        self.answered.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["id"])
+        self.send_response(201)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+def test_play_takes_up_a_connection_that_was_closed_meanwhile():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forgetful) as forgetful:
+        threading.Thread(target=forgetful.serve_forever, daemon=True).start()
+        door = Door(f"http://127.0.0.1:{forgetful.server_port}", "token")
+
+        for number in range(3):
+            door.publish("chat:x", {}, f"{number}")
+
+        door.close()
+        forgetful.shutdown()
+    assert Forgetful.answered == ["0", "1", "2"]
+
+
+def test_held_directory_without_a_door_says_who_holds_it(tmp_path, settings, monkeypatch):
+    settings.DATA_DIR = tmp_path
+    monkeypatch.setattr("conversations.recordings.door.KNOCKS", 1)
+
+    with datadir.hold(tmp_path), pytest.raises(CommandError, match=r"is held by .*, and its door does not open"):
+        command("import", str(OWN / "chat.json"))
 
 
 def test_door_file_is_its_owners_alone(server):

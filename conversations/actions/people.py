@@ -54,8 +54,8 @@ def set_roles(by: Who, name: str, roles: Collection[str], *, expected: Collectio
         user.roles.exclude(name__in=held).delete()
         Role.objects.bulk_create((Role(user=user, name=role) for role in held), ignore_conflicts=True)
         change = {"roles_before": before, "roles": held}
-        digests = {"before": audit.digest(before), "after": audit.digest(held)}
-        audit.enter(principal, "set_roles", _target(name), correlation=change, **digests)
+        old, new = audit.digest(before), audit.digest(held)
+        audit.enter(principal, "set_roles", _target(name), before=old, after=new, correlation=change)
         revoked()
     return user
 

@@ -10,14 +10,12 @@ from django.template import engines
 from django.urls import reverse
 from jinja2 import Environment, StrictUndefined
 
-from conversations.fragments import who
-
 
 def make(**options: Any) -> Environment:
     """Make it, as Django's template backend asks for it."""
     options["undefined"] = StrictUndefined
     environment = Environment(**options)
-    environment.globals.update(static=static, url=reverse, who_of=who.of_name)
+    environment.globals.update(static=static, url=reverse)
     return environment
 
 

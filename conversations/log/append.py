@@ -54,6 +54,7 @@ def _append(batch: Sequence[NewEvent], chained_as: dict[str, str], *, is_checked
 
 def _committed(fresh: list[Stored]) -> None:
     failpoint("after-commit")
+    failpoint("before-doorbell")
     doorbell.ring(fresh)
 
 

@@ -24,6 +24,7 @@ KNOCKS = 50  # tries to get in, 0.1 s apart: a server that starts writes the fil
 RETRIES = 8  # when the server is busy: 0.1 s, then twice as long each time
 TIMEOUT = 600.0  # seconds for one answer; the end of a large import publishes it all
 
+_LOST = (OSError, http.client.HTTPException)
 _ERRORS: dict[int, type[SwitchboardError]] = {400: Invalid, 409: Conflict, 413: TooLarge, 429: Busy, 503: Unavailable}
 
 
@@ -42,7 +43,11 @@ class Door:
         try:
             yield door
         finally:
-            door._connection.close()
+            door.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
 
     def intake(self) -> Taker:
         """Begin an import, on a connection of its own."""
@@ -60,11 +65,20 @@ class Door:
         self._post("/api/v1/publish", body)
 
     def _post(self, path: str, body: bytes) -> Any:
+        """Send and read the answer. A server closes a connection that was quiet for some seconds, hence the second try;
+        the message's bus id makes sending it twice harmless."""
         try:
-            self._connection.request("POST", path, body, _headers(self._token, "application/json"))
-            return _answer(self._connection.getresponse())
-        except (OSError, http.client.HTTPException) as error:
+            return self._post_once(path, body)
+        except _LOST:
+            self._connection.close()
+        try:
+            return self._post_once(path, body)
+        except _LOST as error:
             raise Unavailable(f"the server at {self._address} went away: {error or type(error).__name__}") from None
+
+    def _post_once(self, path: str, body: bytes) -> Any:
+        self._connection.request("POST", path, body, _headers(self._token, "application/json"))
+        return _answer(self._connection.getresponse())
 
 
 class _Upload:
@@ -89,7 +103,7 @@ class _Upload:
         self._send(b"0\r\n\r\n")
         try:
             answer = _answer(self._connection.getresponse())
-        except (OSError, http.client.HTTPException) as error:
+        except _LOST as error:
             raise self._gone(error) from None
         finally:
             self._connection.close()
@@ -103,7 +117,7 @@ class _Upload:
         try:
             self._connection.send(data)
         except OSError as error:
-            with contextlib.suppress(OSError, http.client.HTTPException):
+            with contextlib.suppress(*_LOST):
                 _answer(self._connection.getresponse())  # it may have said why before it hung up
             raise self._gone(error) from None
 
@@ -123,7 +137,7 @@ def _knock(data_dir: Path, name: str) -> Door:
             problem = error  # somebody else used the token, or the file is from a server before
         else:
             return door
-    raise Unavailable(f"a server holds {data_dir}, but its door does not open: {problem}")
+    raise Unavailable(f"its door does not open: {problem}")
 
 
 def _connect(address: str) -> http.client.HTTPConnection:

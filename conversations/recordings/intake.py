@@ -41,8 +41,7 @@ class Intake:
         if not self._is_complete:
             raise Invalid("expected an end line: the import was cut off")
         self._batch.publish()
-        found = {c.key: c for c in Conversation.objects.filter(key__in=self._keys)}
-        return [_imported(found[key]) for key in self._keys]
+        return [item for at in range(0, len(self._keys), CHUNK) for item in _imported(self._keys[at : at + CHUNK])]
 
     def discard(self) -> None:
         """Remove what was staged."""
@@ -87,7 +86,10 @@ class Intake:
         self._waiting, self._bytes = [], 0
 
 
-def _imported(conversation: Conversation) -> Imported:
-    return Imported(
-        conversation.key, conversation.head_seq, conversation.messages, conversation.tool_calls, conversation.errors
-    )
+def _imported(keys: list[str]) -> list[Imported]:
+    """Read what these have become, in their order."""
+    found = {c.key: c for c in Conversation.objects.filter(key__in=keys)}
+    return [
+        Imported(key, found[key].head_seq, found[key].messages, found[key].tool_calls, found[key].errors)
+        for key in keys
+    ]

@@ -6,9 +6,11 @@ from typing import Any, Protocol
 
 from django.conf import settings
 from django.core.management import call_command
+from django.db import connection
 
 from conversations import datadir, envelopes, log, principals
 from conversations.errors import Unavailable
+from conversations.log.writer import CHECKPOINT
 from conversations.recordings.door import Door
 from conversations.recordings.intake import Intake
 from conversations.recordings.recording import encoded
@@ -32,6 +34,8 @@ class Here:
         self._principal = principals.of_import(name)
         call_command("migrate", verbosity=0, interactive=False)
         log.discard_staged()  # nobody else can be importing
+        if connection.vendor == "sqlite":  # the only writer looks after the write-ahead log (design, section 6)
+            connection.cursor().execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
 
     def intake(self) -> Taker:
         """Begin an import."""
@@ -49,7 +53,17 @@ def place(name: str) -> Iterator[Place]:
     with ExitStack() as stack:
         try:
             stack.enter_context(datadir.hold(settings.DATA_DIR))
-        except Unavailable:
-            yield stack.enter_context(Door.open(settings.DATA_DIR, name))
+        except Unavailable as held:
+            yield stack.enter_context(_door(name, held))
         else:
             yield Here(name)
+
+
+@contextmanager
+def _door(name: str, held: Unavailable) -> Iterator[Door]:
+    with ExitStack() as stack:
+        try:
+            door = stack.enter_context(Door.open(settings.DATA_DIR, name))
+        except Unavailable as shut:
+            raise Unavailable(f"{held.message}, and {shut.message}") from None
+        yield door

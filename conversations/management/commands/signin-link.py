@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from conversations.actions.sign_in_links import make_link
 from conversations.errors import SwitchboardError
+from conversations.management import tables
 from conversations.principals import SYSTEM
 
 
@@ -23,6 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, name: str, url: str, **options: Any) -> None:
         """Make it and print it."""
+        tables.ensure()
         try:
             secret = make_link(SYSTEM, name)
         except SwitchboardError as error:

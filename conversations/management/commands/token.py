@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.actions.tokens import TOKEN_ROLES, make_token, revoke_token
 from conversations.errors import SwitchboardError
+from conversations.management import tables
 from conversations.principals import SYSTEM
 
 
@@ -25,8 +26,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, name: str, role: str | None, agent: str, **options: Any) -> None:
         """Make or revoke it."""
+        tables.ensure()
         try:
-            words = make_token(SYSTEM, name, role, agent=agent) if role else revoke_token(SYSTEM, name)
+            self.stdout.write(self._apply(name, role, agent))
         except SwitchboardError as error:
             raise CommandError(error.message) from error
-        self.stdout.write(words or f"token {name} is revoked")
+
+    def _apply(self, name: str, role: str | None, agent: str) -> str:
+        if role:
+            return make_token(SYSTEM, name, role, agent=agent)
+        revoke_token(SYSTEM, name)
+        return f"token {name} is revoked"

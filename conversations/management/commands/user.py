@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.actions import people, sessions
 from conversations.errors import SwitchboardError
+from conversations.management import tables
 from conversations.models import User
 from conversations.models.people import ROLES
 from conversations.principals import SYSTEM
@@ -29,6 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, name: str, role: list[str], password_stdin: bool, **options: Any) -> None:
         """Do it and say what holds now."""
+        tables.ensure()
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else ""
         try:
             self._apply(name, role, password, options)

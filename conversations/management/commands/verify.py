@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from conversations import audit, chains
+from conversations.management import tables
 
 
 class Command(BaseCommand):
@@ -15,6 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Check both, say the counts, exit 1 when anything is wrong."""
+        tables.ensure()
         verdicts = {"audit entries": audit.verify(), "events": chains.verify_events()}
         for noun, verdict in verdicts.items():
             if verdict.ok:
