@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser import Faults, chromium, sign_in, violations  # noqa: F401
+from tests.browser import Faults, sign_in, violations
 from tests.live import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(90)]
@@ -46,7 +46,7 @@ def town() -> Iterator[Town]:
 
 
 @pytest.fixture(scope="module")
-def signed_in(town: Town, chromium: Browser) -> Iterator[BrowserContext]:  # noqa: F811
+def signed_in(town: Town, chromium: Browser) -> Iterator[BrowserContext]:
     """Ada's browser; at the end nothing may have gone wrong in it."""
     context = chromium.new_context(viewport={"width": 1440, "height": 900})
     sign_in(town.server, context)
@@ -198,7 +198,7 @@ def test_a_lost_connection_is_said_and_what_was_missed_comes_back(town: Town, pa
     expect(page.locator(".conversation").first).to_contain_text("While you were away")
 
 
-def test_a_sign_out_elsewhere_is_said_with_the_way_back(town: Town, chromium: Browser) -> None:  # noqa: F811
+def test_a_sign_out_elsewhere_is_said_with_the_way_back(town: Town, chromium: Browser) -> None:
     context = chromium.new_context()
     sign_in(town.server, context, "otto", "operator")
     page, other = context.new_page(), context.new_page()
@@ -215,7 +215,7 @@ def test_a_sign_out_elsewhere_is_said_with_the_way_back(town: Town, chromium: Br
 
 
 @pytest.fixture(scope="module")
-def examined(town: Town, chromium: Browser, signed_in: BrowserContext) -> Iterator[BrowserContext]:  # noqa: F811
+def examined(town: Town, chromium: Browser, signed_in: BrowserContext) -> Iterator[BrowserContext]:
     """Ada's browser again; axe-core puts styles into the page, which the policy refuses, so faults are not counted."""
     context = chromium.new_context(storage_state=signed_in.storage_state())
     yield context

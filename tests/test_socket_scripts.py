@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
-from tests.browser import chromium  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
@@ -69,7 +68,7 @@ class Line:
 
 
 @pytest.fixture
-def line(chromium: Browser) -> Iterator[Line]:  # noqa: F811
+def line(chromium: Browser) -> Iterator[Line]:
     """A page and the other end of its socket."""
     context = chromium.new_context()
     yield Line(context.new_page())

@@ -1,0 +1,70 @@
+"""A real Chromium for tests, and a way to be signed in at a real server. `chromium` is a fixture of every test."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.live import Server, until
+
+PATHS = ("chromium", "chromium-browser", "google-chrome")
+REMEDY = "no Chromium: apt-get install chromium (or set CHROMIUM_PATH)"
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Start Chromium once for the whole run (playwright allows one). None: skip with the remedy, or fail with `CI`."""
+    path = os.environ.get("CHROMIUM_PATH") or next(filter(None, map(shutil.which, PATHS)), None)
+    if path is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(REMEDY)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def sign_in(server: Server, context: BrowserContext, name: str = "", role: str = "admin") -> None:
+    """Sign somebody in by a link: the owner by the one of the first start, a new person by a command."""
+    if name:
+        server.command("user", name, "--role", role)
+        link = server.url + server.command("signin-link", name).strip().splitlines()[-1]
+    else:
+        link = until(lambda: re.search(r"Sign in once with: (\S+)", server.output()), what="the link")[1]
+    page = context.new_page()
+    page.goto(link)
+    expect(page.locator(".topbar")).to_be_visible()
+    page.close()
+
+
+class Faults:
+    """What pages must not have: errors, violations of the policy, requests elsewhere. A lost server is none."""
+
+    def __init__(self, context: BrowserContext, server: Server) -> None:
+        self.found: list[str] = []
+        context.on("console", self._note)
+        context.on("weberror", lambda error: self.found.append(f"error: {error.error}"))
+        context.on("request", lambda request: self._look(request.url, server.url))
+
+    def _note(self, message: Any) -> None:
+        if message.type == "error" and "WebSocket" not in message.text and "ERR_" not in message.text:
+            self.found.append(message.text)
+
+    def _look(self, address: str, ours: str) -> None:
+        if not address.startswith((ours, "data:", "blob:", "chrome")):
+            self.found.append(f"request elsewhere: {address}")
+
+
+def violations(page: Page) -> list[str]:
+    """Run axe-core with the rules of WCAG 2.2 A and AA and best practice; answer what it found, one line each."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
