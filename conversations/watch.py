@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -36,12 +37,16 @@ class Watch:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="watch")
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
-        self._stop_listening = lambda: None
+        self._stop_listening: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Begin to look."""
         loop = asyncio.get_running_loop()
-        self._stop_listening = doorbell.on_revoked(lambda: loop.call_soon_threadsafe(self._wake.set))
+
+        def revoked() -> None:
+            loop.call_soon_threadsafe(self._wake.set)
+
+        self._stop_listening = doorbell.on_revoked(revoked)
         self._tasks = [
             asyncio.create_task(self._guard(), name="watch-guard"),
             asyncio.create_task(self._heads(), name="watch-heads"),

@@ -224,7 +224,7 @@ class _Window:
         )
         return self.cursor.fetchone() is not None
 
-    def _tokens(self, where: str, values: list[object], first: int, last: int) -> list[Stored]:
+    def _tokens(self, where: str, values: list[str | int | None], first: int, last: int) -> list[Stored]:
         self.cursor.execute(
             f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s"
             f" AND kind='token' AND {where} ORDER BY seq",
