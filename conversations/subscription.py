@@ -1,4 +1,4 @@
-"""One topic of one socket: an integer (the last seq sent) and a wake-up. Pulls from the ring, else from the database."""
+"""One topic of one socket: an integer (the last seq sent) and a wake-up. Pulls from the ring, else the database."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Looks after open sockets: closes those whose rights ended, within a second and without the doorbell (law H)."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -63,10 +64,8 @@ class Watch:
     async def _guard(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
-            except TimeoutError:
-                pass
             self._wake.clear()
             if not self.sockets:
                 continue

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
-
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
 STATIC = Path(__file__).resolve().parent.parent / "static"

@@ -1,4 +1,4 @@
-"""Read the history: after a seq for those who follow, by drawn entries for pages. Keyset always; nothing writes here."""
+"""Read the history: after a seq for those who follow, by drawn entries for pages. Keyset always, never a write."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
