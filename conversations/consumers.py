@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 from typing import Any
@@ -104,11 +103,10 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         mode = "html" if asked.get("render") == "html" else "data"
         self.topics[topic] = Subscription(hub, self.wire, key, mode, last=last, failed=self._failed)  # type: ignore[arg-type]
 
-    async def tell_heads(self) -> None:
-        """Say where each topic is, unless the reader is stuck."""
-        for subscription in list(self.topics.values()):
-            with contextlib.suppress(TooSlow, OSError):
-                await subscription.head()
+    def tell_heads(self) -> None:
+        """Say where each topic is."""
+        for subscription in self.topics.values():
+            subscription.head()
 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close, now."""

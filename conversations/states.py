@@ -120,9 +120,9 @@ class FleetSubscription:
         if rows:
             self._event.set()
 
-    async def head(self) -> None:
+    def head(self) -> None:
         """A state topic has no seq; the frame only shows that the connection lives."""
-        await self._wire.text(frames.control("head", topic="fleet", seq=0))
+        self._wire.hint(frames.control("head", topic="fleet", seq=0))
 
     async def _run(self) -> None:
         await self._send(await self._state.snapshot())

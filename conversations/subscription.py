@@ -35,6 +35,13 @@ class Wire:
         """Send one text message."""
         await self.message({"type": "websocket.send", "text": text})
 
+    def hint(self, text: str) -> None:
+        """Send a text if there is room for it now; a reader without room hears what matters later."""
+        if self.write is not None:
+            self.write(frames.wire(text.encode()))
+        else:
+            self._hinting = asyncio.ensure_future(self._send({"type": "websocket.send", "text": text}))
+
     async def message(self, message: Mapping[str, object]) -> None:
         """Send one ASGI message within the time a reader has."""
         try:
@@ -75,9 +82,9 @@ class Subscription:
             self._is_live = False
         self._event.set()
 
-    async def head(self) -> None:
+    def head(self) -> None:
         """Say where the conversation is, so that a client that missed something finds out."""
-        await self._wire.text(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
+        self._wire.hint(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
 
     async def _run(self) -> None:
         await self._catch_up()

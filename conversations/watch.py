@@ -26,7 +26,7 @@ class Guarded(Protocol):
     def dismiss(self, code: int) -> None:
         """Send nothing more and close with this code."""
 
-    async def tell_heads(self) -> None:
+    def tell_heads(self) -> None:
         """Say where each topic is."""
 
 
@@ -81,7 +81,7 @@ class Watch:
         while True:
             await asyncio.sleep(HEAD_EVERY)
             for socket in list(self.sockets):
-                await socket.tell_heads()
+                socket.tell_heads()
 
 
 def _look(visitors: set[Visitor]) -> dict[Visitor, int]:
