@@ -130,4 +130,11 @@ application = Application()
 
 def with_static(app: Door) -> Any:
     """Serve collected static files in front, hashed names for a year."""
-    return ServeStaticASGI(app, root=settings.STATIC_ROOT, prefix="static", allow_all_origins=False)
+    return ServeStaticASGI(
+        app, root=settings.STATIC_ROOT, prefix="static", allow_all_origins=False, add_headers_function=_guard_file
+    )
+
+
+def _guard_file(headers: Any, path: str, url: str) -> None:
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Cross-Origin-Resource-Policy"] = "same-origin"
