@@ -45,6 +45,8 @@ def duration(ms: float | None) -> str:
     """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known (a recording without times says 0)."""
     if not ms:
         return ""
+    if ms < 1:
+        return "< 1 ms"
     if ms < 1000:
         return f"{ms:.0f} ms"
     if ms < 60_000:
