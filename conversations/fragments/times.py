@@ -42,9 +42,11 @@ def of_event(at: int, principal: str, body: Body) -> Times:
 
 
 def duration(ms: float | None) -> str:
-    """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known."""
-    if ms is None:
+    """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known (a recording without times says 0)."""
+    if not ms:
         return ""
+    if ms < 1:
+        return "< 1 ms"
     if ms < 1000:
         return f"{ms:.0f} ms"
     if ms < 60_000:
