@@ -30,10 +30,13 @@ class ConversationStrip extends HTMLElement {
 
   #down({ seq }) {
     this.#wentAt ||= Date.now();
-    const say = () => this.#say("down", bold(`No connection for ${this.#away()}.`), ` You see events up to ${number(seq)}; trying again.`);
+    const age = document.createElement("span");
+    age.setAttribute("aria-hidden", "true"); // it ticks: read out once, without it
+    const tick = () => (age.textContent = ` for ${this.#away()}`);
     clearInterval(this.#clock);
-    this.#clock = setInterval(say, 1000);
-    say();
+    this.#clock = setInterval(tick, 1000);
+    tick();
+    this.#say("down", bold("No connection", age, "."), ` You see events up to ${number(seq)}; trying again.`);
   }
 
   #restored({ count, first, last, isWhole }) {
@@ -95,9 +98,9 @@ class ConversationStrip extends HTMLElement {
 
 const number = (n) => n.toLocaleString("en");
 
-const bold = (text) => {
+const bold = (...words) => {
   const element = document.createElement("b");
-  element.textContent = text;
+  element.append(...words);
   return element;
 };
 

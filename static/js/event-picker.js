@@ -5,8 +5,8 @@ import { onKey } from "./keys.js";
 const LEVELS = ["chat", "steps", "all"]; // what each radio shows, and all before it
 
 /**
- * Around the head, the strip and the transcript of one conversation. Tells, bubbling: `event:picked` {row},
- * `said` {words}. `data-event` is the seq to start with.
+ * Around the transcript of one conversation and all that links into it. Tells, bubbling: `event:picked` {row}, `said` {words}.
+ * `data-event` is the seq to start with.
  */
 class EventPicker extends HTMLElement {
   #scroller;
@@ -18,6 +18,8 @@ class EventPicker extends HTMLElement {
     this.addEventListener("change", (event) => event.target.name === "detail" && this.#keep(event.target.value));
     this.#stops = Object.entries(this.#keys).map(([key, act]) => onKey(key, act));
     this.#level = localStorage.getItem("switchboard-detail") ?? "all";
+    this.addEventListener("tail:following", ({ detail }) => detail.isFollowing && this.#unlink());
+    if (document.activeElement === document.body) this.#scroller.focus({ preventScroll: true }); // so that paging keys scroll it
     const start = this.dataset.event || location.hash.slice(2);
     if (start) this.#open(this.#row(start) ?? this.#before(Number(start)));
   }
@@ -75,7 +77,8 @@ class EventPicker extends HTMLElement {
 
   #follow(event, link) {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-    const row = this.#row(link.hash.slice(2));
+    const seq = link.hash.slice(2);
+    const row = this.#row(seq) ?? this.#before(Number(seq));
     if (!row) return;
     event.preventDefault();
     this.#open(row);
@@ -89,7 +92,12 @@ class EventPicker extends HTMLElement {
     history.replaceState(history.state, "", address);
     const isCopied = await copy(address.href);
     const words = isCopied ? `Link to event ${row.dataset.seq} copied` : `The address bar links to event ${row.dataset.seq}`;
-    this.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+    row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+  }
+
+  /** At the tail the address is the conversation's again: loaded anew it shows the tail. */
+  #unlink() {
+    if (new URLSearchParams(location.search).has("event")) history.replaceState(history.state, "", location.pathname);
   }
 
   get #keys() {

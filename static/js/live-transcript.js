@@ -10,6 +10,8 @@ import { TranscriptRows } from "./transcript-rows.js";
 
 const TOO_MANY = 2000; // rows below a reader who looks at something else; from there on the tail is left to pages
 
+const RETRY = 2000; // ms
+
 /**
  * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-has-newer` when the page is not the newest one.
  * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, and what `ConnectionReport` tells.
@@ -88,7 +90,8 @@ class LiveTranscript extends HTMLElement {
 
   async #reset() {
     this.#leave();
-    if (await this.#pages.newest()) this.#report.reset();
+    while (this.isConnected && !(await this.#pages.newest())) await new Promise((again) => setTimeout(again, RETRY));
+    this.#report.reset();
   }
 
   #flush(take) {

@@ -8,7 +8,8 @@ export class TranscriptPages {
   #rows;
   #tail;
   #links;
-  #loading = false;
+  #loading = 0; // the number of the load under way; 0: none
+  #loads = 0;
   #watch;
 
   /**
@@ -77,11 +78,13 @@ export class TranscriptPages {
     this.#host.dispatchEvent(new CustomEvent("page:newest", { detail: { head, epoch } }));
   }
 
+  /** One page at a time; the newest goes before any other, and what comes late for it is not drawn. */
   async #load(name, query, draw) {
-    if (this.#loading) return false;
-    this.#loading = true;
-    const isLoaded = await this.#fetch(name, query, draw);
-    this.#loading = false;
+    if (this.#loading && query) return false;
+    const mine = (this.#loading = ++this.#loads);
+    const isLoaded = await this.#fetch(name, query, (page) => mine === this.#loading && draw(page));
+    if (mine !== this.#loading) return false;
+    this.#loading = 0;
     if (isLoaded) this.#look();
     return isLoaded;
   }

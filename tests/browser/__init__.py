@@ -13,6 +13,7 @@ from tests.live import Server, until
 
 PATHS = ("chromium", "chromium-browser", "google-chrome")
 REMEDY = "no Chromium: apt-get install chromium (or set CHROMIUM_PATH)"
+expect.set_options(timeout=15_000)  # ms; a busy machine is no failure
 ARGUMENTS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -37,7 +38,9 @@ def sign_in(server: Server, context: BrowserContext, name: str = "", role: str =
         server.command("user", name, "--role", role)
         link = server.url + server.command("signin-link", name).strip().splitlines()[-1]
     else:
-        link = until(lambda: re.search(r"Sign in once with: (\S+)", server.output()), what="the link")[1]
+        found = until(lambda: re.search(r"Sign in once with: (\S+)", server.output()), what="the link")
+        assert found
+        link = found[1]
     page = context.new_page()
     page.goto(link)
     expect(page.locator(".topbar")).to_be_visible()

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
 from tests.browser import Faults, sign_in
 from tests.live import Server
 
 HERE = Path(__file__).parent
-WIDE = {"width": 1440, "height": 900}
+WIDE = ViewportSize(width=1440, height=900)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
