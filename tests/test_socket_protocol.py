@@ -131,6 +131,7 @@ class Following(RuleBasedStateMachine):
         finally:
             self.line.cut()
             self.run(self.hub.stop())
+            self.run(asyncio.sleep(0))  # lets what was cancelled end
             self.loop.close()
             self.patch.undo()
 
