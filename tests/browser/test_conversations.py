@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser.axe import violations
+from tests.browser import violations
 from tests.live import Server
 
 pytestmark = pytest.mark.timeout(90)
@@ -45,7 +45,8 @@ class Fleet:
 
     def keys(self, count: int) -> list[str]:
         """The ids of the first rows."""
-        return self.page.locator(".conversation").evaluate_all("(rows) => rows.map((row) => row.dataset.key)")[:count]
+        keys = self.page.locator(".conversation").evaluate_all("(rows) => rows.map((row) => row.dataset.key)")
+        return list(keys[:count])
 
     def unread(self, key: str) -> str:
         """The unread count of a row."""
