@@ -191,6 +191,7 @@ def test_a_sign_out_elsewhere_is_said_with_the_way_back(chromium: Browser, serve
 
     expect(page.get_by_text("You are signed out")).to_be_visible()
     expect(page.locator("live-state")).to_have_text("Signed out")
+    expect(page.get_by_text("trying again")).to_be_hidden()
     context.close()
 
 
