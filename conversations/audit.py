@@ -95,7 +95,7 @@ def link(prev: str, entry: AuditEntry) -> str:
 def verify() -> Verdict:
     """Walk the chain by pages up to the head it had when asked; stop at the first bad entry."""
     head, prev, seq = _head(), FIRST, 0
-    for entry in AuditEntry.objects.filter(seq__lte=head.seq).order_by("seq").iterator(PAGE):
+    for entry in _entries(upto=head.seq):
         seq += 1
         if entry.seq != seq:
             return _bad(seq, "missing")
@@ -107,6 +107,15 @@ def verify() -> Verdict:
     if prev != head.hash:
         return _bad(seq, "the audit head has another hash")
     return _verify_tail(seq)
+
+
+def _entries(*, upto: int) -> Iterator[AuditEntry]:
+    # By pages: one long read would keep the WAL from being checkpointed.
+    after, page = 0, [AuditEntry()]
+    while page and after < upto:
+        page = list(AuditEntry.objects.filter(seq__gt=after, seq__lte=upto).order_by("seq")[:PAGE])
+        yield from page
+        after = page[-1].seq if page else upto
 
 
 def _chained(entry: AuditEntry) -> AuditEntry:

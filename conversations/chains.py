@@ -53,9 +53,12 @@ def verify_conversation(conversation: Conversation) -> Verdict:
 
 def verify_conversations() -> Iterator[tuple[Conversation, Verdict]]:
     """Walk every conversation, oldest first; not what an import is still staging, nor what went away meanwhile."""
-    for conversation in Conversation.objects.visible().order_by("id").iterator(PAGE):
+    for pk in _ids():
+        conversation = Conversation.objects.filter(pk=pk).first()  # as it is now, not when its page was read
+        if conversation is None:
+            continue
         verdict = verify_conversation(conversation)
-        if verdict.ok or Conversation.objects.filter(pk=conversation.pk).exists():
+        if verdict.ok or Conversation.objects.filter(pk=pk).exists():
             yield conversation, verdict
 
 
@@ -71,6 +74,17 @@ def verify_events() -> Verdict:
         why = f"its conversation (row {orphan.conversation_id}) is gone"
         return Verdict(count, ok=False, first_bad=f"event {orphan.seq}", why=why)
     return Verdict(count, ok=True)
+
+
+def _ids() -> Iterator[int]:
+    # By pages, like everything here: one long read would keep the WAL from being checkpointed.
+    after, ids = 0, [0]
+    while ids:
+        ids = list(
+            Conversation.objects.visible().filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:PAGE]
+        )
+        yield from ids
+        after = ids[-1] if ids else after
 
 
 def _rows(conversation: int, *, upto: int) -> Iterator[Row]:

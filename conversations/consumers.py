@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 from typing import Any
@@ -13,7 +12,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import parse_cookie
 
-from conversations import frames, origins, rights, sessions
+from conversations import frames, origins, refusals, rights, sessions
 from conversations.engine import Engine
 from conversations.envelopes import MAX_KEY
 from conversations.errors import Invalid, SwitchboardError
@@ -48,6 +47,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         headers = origins.headers_of(self.scope)
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
         if not bearer and not origins.is_ours(self.scope, settings.ALLOWED_HOSTS, settings.CONFIG.allowed_origins):
+            await self._count_refusal("foreign origin")
             await self.close()  # before accept: HTTP 403
             return
         self.extensions = self.scope.get("extensions") or {}
@@ -58,9 +58,14 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         await self.accept()
         if visitor is None or not rights.may(visitor.roles, "view"):
             self.dismiss(SIGNED_OUT if visitor is None else NOT_ALLOWED)
+            await self._count_refusal("not signed in" if visitor is None else f"{visitor.principal} may not view")
             return
         self.visitor = visitor
         self.engine.watch.sockets.add(self)
+
+    async def _count_refusal(self, reason: str) -> None:
+        count = sync_to_async(refusals.count, thread_sensitive=False)
+        await count(origins.address_of(self.scope), "open_socket", "socket", reason=reason)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Do what a frame asks; answer a wrong one with an error frame."""
@@ -104,11 +109,10 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         mode = "html" if asked.get("render") == "html" else "data"
         self.topics[topic] = Subscription(hub, self.wire, key, mode, last=last, failed=self._failed)  # type: ignore[arg-type]
 
-    async def tell_heads(self) -> None:
-        """Say where each topic is, unless the reader is stuck."""
-        for subscription in list(self.topics.values()):
-            with contextlib.suppress(TooSlow, OSError):
-                await subscription.head()
+    def tell_heads(self) -> None:
+        """Say where each topic is."""
+        for subscription in self.topics.values():
+            subscription.head()
 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close, now."""

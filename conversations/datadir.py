@@ -12,7 +12,7 @@ from conversations.errors import Unavailable
 
 @contextmanager
 def hold(data_dir: Path) -> Iterator[None]:
-    """Hold the directory for this process. Raises Unavailable when another process does. The system lets go at its end."""
+    """Hold the directory for this process. Raises Unavailable when another one does; ends with it."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

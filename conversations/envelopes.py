@@ -180,7 +180,7 @@ def _read_anyhow(payload: bytes) -> Said:
     found: dict[str, Any] = {n: fit(value[n]) for n in _TEXTS if isinstance(value.get(n), str)}
     found |= {n: value[n] for n in _INTEGERS if type(value.get(n)) is int and abs(value[n]) < 1 << 31}
     found |= {n: msgspec.Raw(json.dumps(value[n]).encode()) for n in _RAWS if value.get(n) is not None}
-    duration = value.get("duration_ms")
+    duration: Any = value.get("duration_ms")
     if type(duration) in (int, float) and math.isfinite(duration) and 0 <= duration <= 1e12:
         found["duration_ms"] = float(duration)
     metadata = value.get("metadata")

@@ -1,4 +1,4 @@
-"""The errors of the record, one tree. The door, the view, the socket and the command each answer them in their own words.
+"""The errors of the record, one tree. Door, view, socket and command each answer them in their own words.
 
 SwitchboardError            code, message, field?
 ├── Invalid                 the input is wrong: where, what was expected (400; 422 for a form)

@@ -3,6 +3,7 @@
 Three queries at most: conversations by their partial index, participants of those, one person's read markers of those.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -127,10 +128,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows, newest first; `cursor` is where older ones begin, None at the end."""
+    """Some rows, newest first; `cursor` is where older ones begin, None at the end. `read_at`: µs UTC."""
 
     rows: list[Row]
     cursor: str | None
+    read_at: int
 
 
 def newest(
@@ -140,6 +142,7 @@ def newest(
 
     Raises `Invalid` for a cursor that is none of ours.
     """
+    read_at = time.time_ns() // 1000
     found = matching(q, participant)
     if before:
         found = _older_than(found, before)
@@ -148,6 +151,7 @@ def newest(
     return Page(
         rows=_with_seen(page, reader) if reader else page,
         cursor=page[-1].cursor if len(rows) > limit else None,
+        read_at=read_at,
     )
 
 

@@ -53,7 +53,7 @@ def _frame(head: str, items: Sequence[tuple[int, str]]) -> Frame:
 
 def data(stored: Iterable[Stored]) -> list[tuple[int, str]]:
     """Encode events as data: the stored body spliced in undecoded."""
-    return [(e.seq, '{"seq":%d,"kind":%s,"at":%d,"body":%s}' % (e.seq, _kind(e.kind), e.at, e.body)) for e in stored]
+    return [(e.seq, f'{{"seq":{e.seq},"kind":{_kind(e.kind)},"at":{e.at},"body":{e.body}}}') for e in stored]
 
 
 def _kind(kind: str) -> str:

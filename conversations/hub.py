@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Literal, Protocol
@@ -89,7 +89,7 @@ class Hub:
         self._drawer = ThreadPoolExecutor(1, thread_name_prefix="drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._stop_listening = lambda: None
+        self._stop_listening: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Listen to the doorbell and heal what it loses."""

@@ -12,6 +12,12 @@ def headers_of(scope: Mapping[str, object]) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
 
 
+def address_of(scope: Mapping[str, object]) -> str:
+    """Answer the client's address as the server saw it; forwarded headers are not trusted."""
+    client: tuple[str, int] | None = scope.get("client")  # type: ignore[assignment]
+    return client[0] if client else "unknown"
+
+
 def is_ours(scope: Mapping[str, object], allowed_hosts: list[str], allowed_origins: list[str]) -> bool:
     """Tell whether the Origin is the address the page was served from, or one the operator allowed.
 

@@ -226,7 +226,7 @@ def _open_call(open_calls: list[CallRow], facts: Facts) -> CallRow | None:
 
 
 def _derived_id(at: int, key: str, seq: int) -> str:
-    """Answer a foreign call's id: a UUIDv7 in form, made from its commit time and place, so that rebuild makes it again."""
+    """Answer a foreign call's id: a UUIDv7 in form, made from its commit time and place: rebuild makes it again."""
     noise = hashlib.sha256(f"{at}\0{key}\0{seq}".encode("utf-8", "surrogatepass")).hexdigest()
     stamp = f"{at // 1000:012x}"
     return f"{stamp[:8]}-{stamp[8:]}-7{noise[:3]}-8{noise[3:6]}-{noise[6:18]}"

@@ -7,12 +7,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from conversations import doorbell, fleet, frames
 from conversations.failpoints import should_drop
 from conversations.log.events import Stored
-from conversations.subscription import Wire
+from conversations.subscription import Wire, tell_failure
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Fleet:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="fleet")
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._stop_listening = lambda: None
+        self._stop_listening: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Listen to the doorbell."""
@@ -108,9 +109,7 @@ class FleetSubscription:
         self._event = asyncio.Event()
         state.subscribers.add(self)
         self._task = asyncio.create_task(self._run(), name="subscription fleet")
-        self._task.add_done_callback(
-            lambda task: None if task.cancelled() or not task.exception() else failed(task.exception())
-        )  # type: ignore[arg-type]
+        self._task.add_done_callback(partial(tell_failure, failed))
 
     def offer(self, rows: Sequence[Row]) -> None:
         """Keep the latest version of each row until it can be sent."""
@@ -121,9 +120,9 @@ class FleetSubscription:
         if rows:
             self._event.set()
 
-    async def head(self) -> None:
+    def head(self) -> None:
         """A state topic has no seq; the frame only shows that the connection lives."""
-        await self._wire.text(frames.control("head", topic="fleet", seq=0))
+        self._wire.hint(frames.control("head", topic="fleet", seq=0))
 
     async def _run(self) -> None:
         await self._send(await self._state.snapshot())

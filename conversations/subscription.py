@@ -1,9 +1,10 @@
-"""One topic of one socket: an integer (the last seq sent) and a wake-up. Pulls from the ring, else from the database."""
+"""One topic of one socket: an integer (the last seq sent) and a wake-up. Pulls from the ring, else the database."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations import frames
@@ -22,7 +23,7 @@ class TooSlow(Exception):
 class Wire:
     """How a subscription sends: ready frames straight to the transport where it takes them, else an ASGI send."""
 
-    def __init__(self, send: Callable[[dict[str, object]], Awaitable[None]], write: Callable[[bytes], bool] | None):
+    def __init__(self, send: Callable[[Mapping[str, object]], Awaitable[None]], write: Callable[[bytes], bool] | None):
         self._send, self.write = send, write
 
     async def frame(self, frame: frames.Frame) -> None:
@@ -34,12 +35,26 @@ class Wire:
         """Send one text message."""
         await self.message({"type": "websocket.send", "text": text})
 
-    async def message(self, message: dict[str, object]) -> None:
+    def hint(self, text: str) -> None:
+        """Send a text if there is room for it now; a reader without room hears what matters later."""
+        if self.write is not None:
+            self.write(frames.wire(text.encode()))
+        else:
+            self._hinting = asyncio.ensure_future(self._send({"type": "websocket.send", "text": text}))
+
+    async def message(self, message: Mapping[str, object]) -> None:
         """Send one ASGI message within the time a reader has."""
         try:
             await asyncio.wait_for(self._send(message), SLOW_AFTER)
         except TimeoutError:
             raise TooSlow from None
+
+
+def tell_failure(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
+    """Call `failed` with what a task ended of, unless it ended well or was cancelled."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        failed(error)
 
 
 class Subscription:
@@ -53,9 +68,7 @@ class Subscription:
         self._is_live = False
         self._feed = hub.follow(key, mode, self)  # first follow, then read
         self._task = asyncio.create_task(self._run(), name=f"subscription {key}")
-        self._task.add_done_callback(
-            lambda task: None if task.cancelled() or not task.exception() else failed(task.exception())
-        )  # type: ignore[arg-type]
+        self._task.add_done_callback(partial(tell_failure, failed))
 
     def wake(self) -> None:
         """Hand the newest frame straight to the transport when this reader is level with it, else run."""
@@ -69,9 +82,9 @@ class Subscription:
             self._is_live = False
         self._event.set()
 
-    async def head(self) -> None:
+    def head(self) -> None:
         """Say where the conversation is, so that a client that missed something finds out."""
-        await self._wire.text(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
+        self._wire.hint(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
 
     async def _run(self) -> None:
         await self._catch_up()

@@ -1,7 +1,9 @@
 """Looks after open sockets: closes those whose rights ended, within a second and without the doorbell (law H)."""
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -24,7 +26,7 @@ class Guarded(Protocol):
     def dismiss(self, code: int) -> None:
         """Send nothing more and close with this code."""
 
-    async def tell_heads(self) -> None:
+    def tell_heads(self) -> None:
         """Say where each topic is."""
 
 
@@ -36,12 +38,16 @@ class Watch:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="watch")
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
-        self._stop_listening = lambda: None
+        self._stop_listening: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Begin to look."""
         loop = asyncio.get_running_loop()
-        self._stop_listening = doorbell.on_revoked(lambda: loop.call_soon_threadsafe(self._wake.set))
+
+        def revoked() -> None:
+            loop.call_soon_threadsafe(self._wake.set)
+
+        self._stop_listening = doorbell.on_revoked(revoked)
         self._tasks = [
             asyncio.create_task(self._guard(), name="watch-guard"),
             asyncio.create_task(self._heads(), name="watch-heads"),
@@ -58,10 +64,8 @@ class Watch:
     async def _guard(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
-            except TimeoutError:
-                pass
             self._wake.clear()
             if not self.sockets:
                 continue
@@ -77,7 +81,7 @@ class Watch:
         while True:
             await asyncio.sleep(HEAD_EVERY)
             for socket in list(self.sockets):
-                await socket.tell_heads()
+                socket.tell_heads()
 
 
 def _look(visitors: set[Visitor]) -> dict[Visitor, int]:

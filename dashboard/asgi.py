@@ -1,4 +1,4 @@
-"""The process: doors and the socket beside Django, and the engine in the lifespan. The only place that knows them all."""
+"""The process: doors and the socket beside Django, and the engine in the lifespan. It alone knows them all."""
 
 import asyncio
 import gc
@@ -13,7 +13,6 @@ import django
 
 django.setup(set_prefix=False)
 
-from conversations.doors.imports import ImportDoor
 from django.conf import settings
 from servestatic import ServeStaticASGI
 
@@ -22,6 +21,7 @@ from conversations.consumers import Socket
 from conversations.doors.bearers import Bearers
 from conversations.doors.health import HealthDoor
 from conversations.doors.http import Door, Receive, Scope, Send
+from conversations.doors.imports import ImportDoor
 from conversations.doors.key import KeyDoor
 from conversations.doors.publish import PublishDoor
 from conversations.engine import Engine
@@ -130,4 +130,11 @@ application = Application()
 
 def with_static(app: Door) -> Any:
     """Serve collected static files in front, hashed names for a year."""
-    return ServeStaticASGI(app, root=settings.STATIC_ROOT, prefix="static", allow_all_origins=False)
+    return ServeStaticASGI(
+        app, root=settings.STATIC_ROOT, prefix="static", allow_all_origins=False, add_headers_function=_guard_file
+    )
+
+
+def _guard_file(headers: Any, path: str, url: str) -> None:
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Cross-Origin-Resource-Policy"] = "same-origin"

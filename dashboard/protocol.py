@@ -5,6 +5,7 @@ names used here are gone.
 """
 
 import struct
+from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
@@ -19,8 +20,9 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         """Add the extension to the scope, unless frames are compressed."""
         super().handle_connect(event)
         if hasattr(self, "scope") and not self.conn.extensions:
-            self.scope["extensions"]["frame.write"] = self.write_frame  # type: ignore[index]
-            self.scope["extensions"]["frame.hang_up"] = self.hang_up  # type: ignore[index]
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions["frame.write"] = self.write_frame
+            extensions["frame.hang_up"] = self.hang_up
 
     def write_frame(self, frame: bytes) -> bool:
         """Hand a whole frame to the transport. False: not now (full or closing), use the ordinary send."""

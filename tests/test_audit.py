@@ -324,3 +324,19 @@ def test_verify_reads_by_pages(monkeypatch):
     history(events=7)
 
     call_command("verify")
+
+
+def test_verify_reads_the_audit_by_pages(monkeypatch):
+    monkeypatch.setattr("conversations.audit.PAGE", 2)
+    fill(5)
+
+    assert audit.verify() == Verdict(5, ok=True)
+    AuditEntry.objects.filter(seq__gte=4).delete()
+    assert audit.verify().first_bad == "audit entry 4"
+
+
+def test_verify_leaves_out_what_is_still_staged(capsys):
+    history()
+    Conversation.objects.update(is_staged=True)
+
+    assert verify(capsys) == (0, "0 audit entries are whole\n0 events are whole\n")

@@ -1,4 +1,4 @@
-"""SIGKILL of the server at named lines under load, judged by the publishers' own ledger, synced to disk at each answer."""
+"""SIGKILL of the server at named lines under load, judged by the publishers' own ledger, synced at each answer."""
 
 import http.client
 import json

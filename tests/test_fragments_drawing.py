@@ -235,6 +235,13 @@ def test_object_as_text_is_drawn_as_fields_with_the_json_behind():
     assert "<summary>raw</summary>" in html
 
 
+def test_object_after_words_is_drawn_as_json():
+    html = draw(stored(sender="agent:A", content='Updated ledger:\n{\n  "done": {"answer": true}\n}\n'))
+
+    assert "<p>Updated ledger:</p>" in html
+    assert 'data-path="$.done.answer"' in html
+
+
 def test_fields_a_kind_does_not_show_are_within_reach():
     html = draw(stored(sender="agent:A", content="x", metadata={"trace": "t9"}, mood="calm"))
 

@@ -46,6 +46,16 @@ def test_large_value_is_clipped_with_its_size_and_stays_whole():
     assert json.loads(Seen(html).text) == {"a": "x" * 5_000}
 
 
+def test_many_lines_are_clipped_too():
+    text = "line\n" * 41
+
+    html = str(jsontree.draw_text(text))
+
+    assert "line\n" * 40 + '<details class="rest"><summary aria-label="Show all 205 characters"' in html
+    assert Seen(html).text == text
+    assert "<details" not in jsontree.draw_text("line\n" * 40)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -61,7 +61,7 @@ class Following(RuleBasedStateMachine):
             if self.client.last == self.n:
                 return
             if self.client.last < self.n and not self.line.sent:
-                await self.line.subscription.head() if self.line.subscription else None
+                self.line.subscription.head() if self.line.subscription else None
             await asyncio.sleep(0.005)
         raise AssertionError(f"stuck at {self.client.last} of {self.n}; {self.line.failure!r}")
 
@@ -131,6 +131,7 @@ class Following(RuleBasedStateMachine):
         finally:
             self.line.cut()
             self.run(self.hub.stop())
+            self.run(asyncio.sleep(0))  # lets what was cancelled end
             self.loop.close()
             self.patch.undo()
 

@@ -1,12 +1,14 @@
 """Who a bearer token speaks for, asked of the database at most twice a second for each token."""
 
 import asyncio
+import functools
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from conversations import principals, rights, sessions
+from conversations import origins, principals, refusals, rights, sessions
+from conversations.doors import http
 from conversations.errors import NotAllowed, NotSignedIn
 from conversations.principals import Principal
 from conversations.sessions import Visitor
@@ -36,16 +38,26 @@ class Bearers:
         self._given[secret] = principals.of_import(name)
         return secret
 
-    async def require(self, secret: str, verb: str) -> Principal:
-        """Answer the principal. Raises NotSignedIn without a good token, NotAllowed without the right."""
+    async def require(self, scope: http.Scope, verb: str) -> Principal:
+        """Answer whose token a request carries. Raises NotSignedIn without a good one, NotAllowed without the right.
+
+        Refusals are counted for the audit log.
+        """
+        secret = http.bearer(scope)
         if (given := self._given.get(secret)) is not None:
             return given
         visitor = await self._look_up(secret) if secret else None
         if visitor is None:
+            await self._count(scope, verb, "door", "no such token, or revoked")
             raise NotSignedIn("expected Authorization: Bearer with a token that is not revoked")
         if not rights.may(visitor.roles, verb):
+            await self._count(scope, verb, str(visitor.principal), "without the right")
             raise NotAllowed(f"{visitor.principal} may not {verb}")
         return visitor.principal
+
+    async def _count(self, scope: http.Scope, verb: str, target: str, reason: str) -> None:
+        count = functools.partial(refusals.count, origins.address_of(scope), verb, target, reason=reason)
+        await asyncio.get_running_loop().run_in_executor(self._pool, count)
 
     async def _look_up(self, secret: str) -> Visitor | None:
         known = self._known.get(secret)

@@ -7,6 +7,11 @@ from typing import Any
 from conversations.errors import Invalid, SwitchboardError, TooLarge
 from conversations.origins import headers_of
 
+FIXED = (
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+)
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -31,8 +36,8 @@ async def body(receive: Receive, limit: int) -> bytes:
 
 async def answer(send: Send, status: int, payload: bytes, *headers: tuple[bytes, bytes]) -> None:
     """Send a whole JSON answer."""
-    fixed = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(payload))]
-    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+    length = (b"content-length", b"%d" % len(payload))
+    await send({"type": "http.response.start", "status": status, "headers": [*FIXED, length, *headers]})
     await send({"type": "http.response.body", "body": payload})
 
 

@@ -38,7 +38,7 @@ class ImportDoor:
         try:
             if scope["method"] != "POST":
                 raise Invalid("expected POST")
-            principal = await self._bearers.require(http.bearer(scope), "publish")
+            principal = await self._bearers.require(scope, "publish")
             items = await _import(principals.of_import(principal.name), receive)
         except SwitchboardError as error:
             await http.refuse(send, error)

@@ -1,4 +1,4 @@
-"""`POST /api/v1/door`: the commands of this machine's owner trade the one-use token of the data directory for a bearer."""
+"""`POST /api/v1/door`: the owner's commands trade the data directory's one-use token for a bearer."""
 
 import json
 import secrets

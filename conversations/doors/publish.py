@@ -39,7 +39,7 @@ class PublishDoor:
         try:
             if scope["method"] != "POST":
                 raise _method_not_allowed()
-            principal = await self._bearers.require(http.bearer(scope), "publish")
+            principal = await self._bearers.require(scope, "publish")
             event = read(await http.body(receive, MAX_BYTES + OVERHEAD), principal)
             (stored,) = await self._engine.store([event])
             if stored.clashes:

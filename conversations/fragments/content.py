@@ -7,6 +7,7 @@ import msgspec
 from markupsafe import Markup
 
 from conversations.fragments import jsontree, richtext
+from conversations.fragments.markup import safe
 
 LONG_ROWS = 28  # rows on screen; a longer text starts folded
 _ROW = 90  # characters of one row, about
@@ -33,11 +34,16 @@ class Content(NamedTuple):
 
 
 def words(text: str) -> Content:
-    """Draw what was said: a JSON object as fields or a tree, everything else as rich text."""
+    """Draw what was said: a JSON object, alone or at the end, as fields or a tree; everything else as rich text."""
     if text[:1] == "{" or text[:1].isspace():
         structured = _structured(text.strip())
         if structured is not None:
             return structured
+    if "\n{" in text and text.rstrip().endswith("}"):
+        preface, _, rest = text.partition("\n{")
+        structured = _structured("{" + rest.rstrip())
+        if structured is not None:
+            return Content(_after(richtext.render(preface), structured.html), raw=structured.raw)
     return Content(richtext.render(text), _long(text))
 
 
@@ -96,6 +102,10 @@ def _structured(text: str) -> Content | None:
     if fields is not None:
         return Content(fields, raw=jsontree.draw(text), is_fields=True)
     return Content(jsontree.draw(text), is_fields=True)
+
+
+def _after(preface: Markup, structured: Markup) -> Markup:
+    return preface + safe('<div class="structured">') + structured + safe("</div>")
 
 
 def _long(text: str) -> int:

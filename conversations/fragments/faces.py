@@ -43,6 +43,7 @@ class Voice(NamedTuple):
     name: Markup
     to: Markup
     principal: Markup
+    head: Markup  # name, recipient and principal in a row
 
 
 class Read(NamedTuple):
@@ -84,14 +85,17 @@ def row(read: Read, level: str, *, state: str = "", group: str | None = None, se
 def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
     """Draw a pair of voices and their principal."""
     face, beyond = who(sender, principal), behind(principal, sender)
+    name, told = named(face), _macro("macros/principal.html", "principal", beyond, is_demo)
+    to = _macro("macros/mark.html", "to", who(recipient)) if recipient else safe("")
     return Voice(
         key=face.key,
         hue=face.hue,
         by=beyond.by,
         mark=_macro("macros/mark.html", "symbol", face),
-        name=named(face),
-        to=_macro("macros/mark.html", "to", who(recipient)) if recipient else safe(""),
-        principal=_macro("macros/principal.html", "principal", beyond, is_demo),
+        name=name,
+        to=to,
+        principal=told,
+        head=name + told + to if beyond.by else name + to + told,
     )
 
 

@@ -20,6 +20,7 @@ MAX_DEPTH = 16
 MAX_KEY = 120  # characters, since every row below repeats its path
 CLIP = 600  # characters of a string, then "show all"
 CLIP_TEXT = 4_000  # characters of a text that is no JSON
+CLIP_LINES = 40
 OPEN_ROWS = 24  # an object with more, or below the second level, starts folded
 MAX_FIELDS = 16
 
@@ -70,7 +71,7 @@ def draw_value(value: Any) -> Markup:
 
 
 def draw_text(text: str) -> Markup:
-    """Draw text as it stands, with terminal colours, clipped after 4,000 characters with its size told."""
+    """Draw text as it stands, with terminal colours, clipped after 40 lines or 4,000 characters with its size told."""
     return safe(f'<div class="output" data-source dir="auto">{_clipped(text, CLIP_TEXT, _printed)}</div>')
 
 
@@ -157,13 +158,24 @@ def _worded(text: str) -> str:
 
 def _clipped(text: str, limit: int, draw_part: Any) -> str:
     """Draw the beginning, and the rest behind "show all" with the size. The label is no text: copies stay whole."""
-    if len(text) <= limit + limit // 4:
+    cut = _cut(text, limit)
+    if cut == len(text):
         return str(draw_part(text))
     label = f"Show all {len(text):,} characters"
     return (
-        f'{draw_part(text[:limit])}<details class="rest"><summary aria-label="{label}" data-label="{label}"></summary>'
-        f"{draw_part(text[limit:])}</details>"
+        f'{draw_part(text[:cut])}<details class="rest"><summary aria-label="{label}" data-label="{label}"></summary>'
+        f"{draw_part(text[cut:])}</details>"
     )
+
+
+def _cut(text: str, limit: int) -> int:
+    """Answer where the beginning ends: after 40 lines or `limit` characters, unless little is left."""
+    end = -1
+    for _ in range(CLIP_LINES):
+        end = text.find("\n", end + 1, limit)
+        if end < 0:
+            return limit if len(text) > limit + limit // 4 else len(text)
+    return end + 1 if end + 1 < len(text) else len(text)
 
 
 def _step(path: str, key: str | int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 DIFFERS_US = 5_000_000  # a sender's time closer than this to the commit is not worth a word
@@ -41,9 +42,11 @@ def of_event(at: int, principal: str, body: Body) -> Times:
 
 
 def duration(ms: float | None) -> str:
-    """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known."""
-    if ms is None:
+    """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known (a recording without times says 0)."""
+    if not ms:
         return ""
+    if ms < 1:
+        return "< 1 ms"
     if ms < 1000:
         return f"{ms:.0f} ms"
     if ms < 60_000:
@@ -54,10 +57,16 @@ def duration(ms: float | None) -> str:
 
 
 def _when(at: int, also: str = "") -> When:
-    moment = datetime.fromtimestamp(at // 1_000_000, UTC)
-    iso, micro = moment.strftime("%Y-%m-%dT%H:%M:%S"), at % 1_000_000
-    title = f"{moment.day} {moment:%b %Y, %H:%M:%S}.{micro // 1000:03d} UTC"
+    seconds, micro = divmod(at, 1_000_000)
+    iso, title = _second(seconds)
+    title = f"{title}.{micro // 1000:03d} UTC"
     return When(f"{iso}.{micro:06d}Z", iso[11:], f"{title}; {also}" if also else title)
+
+
+@lru_cache(maxsize=1024)
+def _second(at: int) -> tuple[str, str]:
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S"), f"{moment.day} {moment:%b %Y, %H:%M:%S}"
 
 
 def _read(value: object) -> int | None:

@@ -54,7 +54,7 @@ def of_name(name: str, kind: str = "agent") -> Who:
     """Draw a bare name whose kind the record knows: agent, person, operator, system; anything else is a person."""
     known: Kind = next((one for one in KINDS if one == kind), "person")
     drawn, title = richtext.inline(name or "unknown"), hidden.spell(name or "unknown")
-    return Who(known, drawn, title, letters(name or "unknown", known), _hue(known, name), hidden.spell(name))
+    return Who(known, drawn, title, letters(name, known), _hue(known, name), hidden.spell(name))
 
 
 @lru_cache(maxsize=4096)

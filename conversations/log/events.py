@@ -42,7 +42,7 @@ class Stored(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A tool call as its events tell it: what a block is drawn from. One of the two steps may be the other one's too."""
+    """A tool call as its events tell it: what a block is drawn from. Either step may be both."""
 
     id: str
     status: str  # design 3.6: called, waiting, approved, executing, done, failed, timeout, rejected, blocked, unknown
@@ -56,7 +56,8 @@ class Call(NamedTuple):
 def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal: Principal) -> NewEvent:
     """Make an event of a bus message. Its id is the payload's, else the bus message's; a token's is the bus message's.
 
-    Without a bus id a post takes the payload's id or a new one, and a token has none. Raises `Invalid` when the conversation's id is unfit.
+    Without a bus id a post takes the payload's id or a new one, and a token has none. Raises `Invalid` when the
+    conversation's id is unfit.
     """
     kind = fit(said.kind)
     event_id = bus_id if kind == "token" else (said.id or bus_id)
@@ -72,7 +73,7 @@ def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal:
         run=said.run_id[:64] if ours and said.run_id else None,
         turn=said.turn if ours else None,
         topic=topic if is_posted(topic) or has_two_ids else "",
-        bus_id=bus_id or (said.id or new_id() if is_posted(topic) else None),
+        bus_id=bus_id or ((said.id or new_id())[:200] if is_posted(topic) else None),
     )
 
 

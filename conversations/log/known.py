@@ -70,7 +70,9 @@ class Known:
 
 def look_up(cursor: CursorWrapper, batch: Sequence[NewEvent], heads: dict[str, Head]) -> Known:
     """Read what is stored of the batch's ids. By conversation and by topic, so that the unique indexes are used."""
-    known, ids, bus_ids = Known(), {}, {}
+    known = Known()
+    ids: dict[int, list[str]] = {}
+    bus_ids: dict[str, list[str]] = {}
     for event in batch:
         if event.event_id and event.conversation is not None:
             ids.setdefault(heads[event.conversation].id, []).append(event.event_id)

@@ -1,4 +1,4 @@
-"""Read the history: after a seq for those who follow, by drawn entries for pages. Keyset always; nothing writes here."""
+"""Read the history: after a seq for those who follow, by drawn entries for pages. Keyset always, never a write."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -224,7 +224,7 @@ class _Window:
         )
         return self.cursor.fetchone() is not None
 
-    def _tokens(self, where: str, values: list[object], first: int, last: int) -> list[Stored]:
+    def _tokens(self, where: str, values: list[str | int | None], first: int, last: int) -> list[Stored]:
         self.cursor.execute(
             f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s"
             f" AND kind='token' AND {where} ORDER BY seq",

@@ -142,7 +142,7 @@ def uses(cursor: CursorWrapper, conversation: int, call_ids: list[str]) -> list[
 
 
 def insert(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None:
-    """Run `sql` with its `%s` replaced by rows of `width` values, in power-of-two blocks: few statements, all cached."""
+    """Run `sql` with its `%s` replaced by rows of `width` values, in power-of-two blocks (cached)."""
     is_sqlite = connection.vendor == "sqlite"
     row = "(" + ",".join(["?" if is_sqlite else "%s"] * width) + ")"
     # The same connection and transaction, without Django's rewriting of placeholders.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -68,7 +69,7 @@ class Segments:
                 self._turns.setdefault(key, Segment()).add(job)
                 continue
             for run in {(e.conversation, e.run) for e in job.events if e.run}:
-                ready += self._take(now, lambda key, segment, run=run: key[:2] == run)
+                ready += self._take(now, partial(_is_of, run))
             ready.append(job)
         ready += self._take(now, lambda key, segment: is_last or segment.is_due(now))
         self._turns = {k: s for k, s in self._turns.items() if s.first or now < s.sent_at + PATIENCE}
@@ -81,6 +82,10 @@ class Segments:
 
     def _take(self, now: float, chosen: Callable[[Key, Segment], bool]) -> list[Job]:
         return [job for key, segment in self._turns.items() if chosen(key, segment) for job in segment.take(now)]
+
+
+def _is_of(run: tuple[str | None, str | None], key: Key, _: Segment) -> bool:
+    return key[:2] == run
 
 
 def _is_patient(job: Job) -> bool:

@@ -46,7 +46,7 @@ class Batch:
 
 
 def discard_staged(prefix: str = PREFIX, *, chunk: int = 2000) -> None:
-    """Remove staged conversations, by default of every import that never ended. In chunks, so that live writers go on."""
+    """Remove staged conversations, by default of every import that never ended. In chunks: live writers go on."""
     for conversation in Conversation.objects.filter(is_staged=True, key__startswith=prefix):
         remove(conversation, chunk=chunk)
 

@@ -1,0 +1,1 @@
+"""Recorded conversations: read (`formats.recordings`), imported, played, exported; and a demo of our own."""

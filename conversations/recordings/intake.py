@@ -51,7 +51,6 @@ class Intake:
     def _begin(self, key: str) -> None:
         if not 1 <= len(key) <= envelopes.MAX_KEY or envelopes.fit(key) != key:
             raise Invalid(f"expected a conversation id of 1 to {envelopes.MAX_KEY} characters", field="conversation")
-        self._flush()
         try:
             self._staged = self._batch.stage(key)
         except Conflict:

@@ -64,7 +64,7 @@ class ConversationList extends HTMLElement {
 
   #take({ rows, isSnapshot }) {
     const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
-    if (isMissing && this.#hasFilter && !isSnapshot) this.#refetchSoon();
+    if (isMissing && this.#hasFilter) this.#refetchSoon();
     this.#settle();
   }
 

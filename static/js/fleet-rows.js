@@ -33,18 +33,19 @@ export class FleetRows {
 
   /**
    * Draw changed rows: known ones where they stand, unknown ones at the next `settle` if the list `takesNew`.
-   * @param {{key: string, html: string}[]} changes
+   * @param {{key: string, cursor: string, html: string}[]} changes
    * @param {{takesNew: boolean, isLive: boolean}} how  `isLive`: it happens now
-   * @returns {boolean} whether some were unknown and not taken
+   * @returns {boolean} whether some that changed after the list was read were unknown and not taken
    */
   take(changes, { takesNew, isLive }) {
     const known = new Map(this.#rows.map((row) => [row.dataset.key, row]));
+    const readAt = Number(this.#section.dataset.readAt);
     let isMissing = false;
-    for (const { key, html } of changes) {
+    for (const { key, cursor, html } of changes) {
       if (isLive) this.#activeUntil.set(key, performance.now() + ACTIVE_MS);
       const old = known.get(key);
       if (!old && !takesNew) {
-        isMissing = true;
+        isMissing ||= parseInt(cursor, 10) > readAt;
         continue;
       }
       const row = this.#draw(render(html).querySelector("[data-key]"));

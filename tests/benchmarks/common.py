@@ -38,7 +38,8 @@ def tear_down() -> None:
 
 def machine() -> str:
     """Say where this was measured."""
-    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    python, sqlite = platform.python_version(), sqlite3.sqlite_version
+    return f"{os.cpu_count()} cores, {platform.machine()}, Python {python}, SQLite {sqlite}"
 
 
 def report(name: str, *, ratio: float, target: str, met: bool, **figures: Any) -> None:

@@ -48,7 +48,7 @@ class Bench:
         return json.loads(connection.getresponse().read())
 
     def deliver(self, n: int, rate: float, batch: int, readers: int = READERS) -> dict[str, Any]:
-        """Make events while readers read; answer what they got and the CPU of the server alone for it, in µs an event."""
+        """Make events while readers read; answer what they got and the server's CPU seconds."""
         head = self.ask()["head"]
         command = [
             sys.executable,

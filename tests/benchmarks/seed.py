@@ -17,7 +17,8 @@ def message(key: str, i: int) -> NewEvent:
         body |= {"status": "start"} if i % 10 == 0 else {"status": "success", "result_summary": "ok"}
         topic = f"stream:{key}"
     else:
-        body = {"type": "message", "id": f"{key}-{i:09d}", "sender": f"agent:A{i % 7}", "recipient": "user", "content": WORDS}
+        body = {"type": "message", "id": f"{key}-{i:09d}", "sender": f"agent:A{i % 7}", "recipient": "user"}
+        body |= {"content": WORDS}
         topic = f"chat:{key}"
     text = json.dumps({"conversation_id": key, "created_at": "2026-11-21T21:00:00Z", **body})
     return log.of_payload(topic, None, text, envelopes.read(text.encode()), ROBOT)

@@ -164,7 +164,7 @@ def raw(port: int) -> None:
 
 
 def _load(loads: dict[str, Any], name: str, on: bool) -> None:
-    """Start or stop a neighbour inside the process: query (100 ms of SQL), pages (two renderers), busy (a Python thread)."""
+    """Start or stop a neighbour in the process: query (100 ms of SQL), pages (two renderers), busy (a thread)."""
     if not on:
         loads.pop(name).set()
         return

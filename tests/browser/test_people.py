@@ -139,3 +139,15 @@ def test_pages_of_the_signed_in_are_well_built(page: Page) -> None:
     found |= in_every_look(page, "people")
 
     assert found == {}
+
+
+def test_static_files_are_guarded_too(server: Server, stranger: BrowserContext) -> None:
+    page = stranger.new_page()
+    files = []
+    page.on("response", lambda response: files.append(response) if "/static/" in response.url else None)
+
+    page.goto("/sign-in/", wait_until="networkidle")
+
+    assert len(files) > 5
+    assert {file.header_value("x-content-type-options") for file in files} == {"nosniff"}
+    assert {file.header_value("access-control-allow-origin") for file in files} == {None}

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
+pytestmark = pytest.mark.timeout(60)
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
-
-STATIC = Path(__file__).resolve().parent.parent / "static"
+STATIC = Path(__file__).resolve().parents[2] / "static"
 SETUP = """async ([topic, from]) => {
   const { socket } = await import("/static/js/socket.js");
   globalThis.heard = [];

@@ -1,0 +1,229 @@
+"""The conversations page in a real browser, on a real server: what moves, what stays, what it says."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+
+from tests.browser.axe import violations
+from tests.live import Server
+
+pytestmark = pytest.mark.timeout(90)
+
+ROWS = ".conversation h2 > a"
+
+
+class Fleet:
+    """The list in a browser, and a voice that makes it change."""
+
+    def __init__(self, page: Page, server: Server, token: str) -> None:
+        self.page, self.server, self.token = page, server, token
+
+    def say(self, key: str, words: str) -> None:
+        """Publish one message."""
+        said = {"type": "message", "sender": "agent:Triage", "recipient": f"chat:{key}", "content": words}
+        status, answer = self.server.publish(self.token, f"stream:{key}", said)
+        assert status == 201, answer
+
+    def open(self, query: str = "") -> "Fleet":
+        """Open the list, live, with the pointer away from it."""
+        self.page.goto(f"/{query}")
+        self.page.mouse.move(1, 1)
+        expect(self.page.locator("live-state")).to_have_text("Live")
+        return self
+
+    @property
+    def top(self) -> Locator:
+        """The first row."""
+        return self.page.locator(".conversation").first
+
+    @property
+    def pill(self) -> Locator:
+        """What says how much would move."""
+        return self.page.locator("[data-changed]")
+
+    def keys(self, count: int) -> list[str]:
+        """The ids of the first rows."""
+        return self.page.locator(".conversation").evaluate_all("(rows) => rows.map((row) => row.dataset.key)")[:count]
+
+    def unread(self, key: str) -> str:
+        """The unread count of a row."""
+        return self.page.locator(f'[data-key="{key}"] [data-unread-count]').inner_text()
+
+
+@pytest.fixture
+def fleet(page: Page, server: Server, token: str) -> Fleet:
+    """The list with three rows of ours on top."""
+    fleet = Fleet(page, server, token)
+    for key in ("harbour", "oak park", "mill"):
+        fleet.say(key, f"Words of {key}")
+    return fleet.open()
+
+
+def test_a_row_that_changes_goes_to_the_top_with_its_words_and_count(fleet: Fleet) -> None:
+    before = int(fleet.unread("oak park"))
+
+    fleet.say("oak park", "Water is rising")
+
+    expect(fleet.top).to_contain_text("Water is rising")
+    assert int(fleet.unread("oak park")) == before + 1
+
+
+def test_a_new_conversation_appears_by_itself(fleet: Fleet) -> None:
+    fleet.say("tram/stop?", "A tree fell")
+
+    expect(fleet.page.locator(ROWS).first).to_have_text("tram/stop?")
+    expect(fleet.page.locator('[data-key="tram/stop?"] .unread')).to_contain_text("1")
+
+
+def test_rows_stay_under_the_pointer_and_a_pill_says_what_would_move(fleet: Fleet) -> None:
+    fleet.page.locator(".conversation").nth(1).hover()
+
+    fleet.say("harbour", "I am third")
+
+    expect(fleet.pill).to_have_text("1 changed")
+    expect(fleet.page.locator('[data-key="harbour"]')).to_contain_text("I am third")
+    assert fleet.keys(3) == ["mill", "oak park", "harbour"]
+    fleet.page.mouse.move(1, 1)
+    expect(fleet.top).to_contain_text("I am third")
+    expect(fleet.pill).to_be_hidden()
+
+
+def test_rows_stay_while_the_focus_is_in_the_list_and_keep_it(fleet: Fleet) -> None:
+    fleet.page.keyboard.press("j")
+    fleet.page.keyboard.press("j")
+
+    fleet.say("oak park", "Focused words")
+    fleet.say("harbour", "Other words")
+
+    expect(fleet.pill).to_have_text("2 changed")
+    expect(fleet.page.locator(ROWS).nth(1)).to_be_focused()
+    fleet.pill.click()
+    expect(fleet.top).to_contain_text("Other words")
+
+
+def test_enter_opens_the_row_that_j_and_k_chose(fleet: Fleet) -> None:
+    for key in "jjjk":
+        fleet.page.keyboard.press(key)
+
+    fleet.page.keyboard.press("Enter")
+
+    fleet.page.wait_for_url("**/conversations/~b2FrIHBhcms/")
+
+
+def test_typing_filters_and_the_address_holds_it(fleet: Fleet) -> None:
+    fleet.page.keyboard.press("/")
+
+    fleet.page.keyboard.type("of harb")
+
+    expect(fleet.page.locator(ROWS)).to_have_text(["harbour"])
+    assert fleet.page.url.endswith("/?q=of+harb")
+    fleet.page.reload()
+    expect(fleet.page.locator(ROWS)).to_have_text(["harbour"])
+
+
+def test_a_filtered_list_finds_a_new_match_by_itself(fleet: Fleet) -> None:
+    fleet.open("?q=lantern")
+    expect(fleet.page.get_by_text("No conversation matches")).to_be_visible()
+
+    fleet.say("oak park", "A lantern is broken")
+
+    expect(fleet.page.locator(ROWS)).to_have_text(["oak park"])
+
+
+def test_the_palette_opens_a_conversation_by_name(fleet: Fleet) -> None:
+    fleet.page.keyboard.press("Control+k")
+    fleet.page.keyboard.type("oak")
+    expect(fleet.page.get_by_role("option", name="oak park")).to_have_attribute("aria-selected", "true")
+
+    fleet.page.keyboard.press("Enter")
+
+    fleet.page.wait_for_url("**/conversations/~**")
+
+
+def test_the_palette_changes_the_theme_and_the_server_remembers(fleet: Fleet) -> None:
+    fleet.page.keyboard.press("Control+k")
+    fleet.page.keyboard.type("dark")
+    fleet.page.keyboard.press("Enter")
+    expect(fleet.page.locator("html")).to_have_attribute("data-theme", "dark")
+
+    fleet.page.reload()
+
+    assert 'data-theme="dark"' in fleet.page.content()
+    fleet.page.context.clear_cookies(name="switchboard_theme")
+
+
+def test_letters_can_be_switched_off(fleet: Fleet) -> None:
+    fleet.page.keyboard.press("?")
+    fleet.page.get_by_label("Single letters act as keys").uncheck()
+    fleet.page.keyboard.press("Escape")
+    expect(fleet.page.get_by_role("dialog")).to_be_hidden()
+
+    fleet.page.keyboard.press("j")
+
+    expect(fleet.page.locator("body")).to_be_focused()
+
+
+def test_a_lost_connection_is_said_and_what_was_missed_comes_back(fleet: Fleet) -> None:
+    fleet.server.kill()
+    expect(fleet.page.get_by_text("Connection lost")).to_be_visible()
+    expect(fleet.page.locator("live-state")).to_have_text("Reconnecting")
+
+    fleet.server.start()
+    fleet.say("oak park", "While you were away")
+
+    expect(fleet.page.get_by_text("Connection lost")).to_be_hidden(timeout=20_000)
+    expect(fleet.top).to_contain_text("While you were away")
+
+
+def test_a_sign_out_elsewhere_is_said_with_the_way_back(chromium: Browser, server: Server) -> None:
+    context = chromium.new_context(base_url=server.url)
+    page, other = context.new_page(), context.new_page()
+    page.goto(server.command("signin-link", "owner").strip().splitlines()[-1])
+    page.goto("/")
+    expect(page.locator("live-state")).to_have_text("Live")
+
+    other.goto("/")
+    other.locator(".account").click()
+    other.get_by_role("button", name="Sign out").click()
+
+    expect(page.get_by_text("You are signed out")).to_be_visible()
+    expect(page.locator("live-state")).to_have_text("Signed out")
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_nothing_on_the_list_and_its_dialogs(
+    chromium: Browser, server: Server, token: str, owner: BrowserContext, width: int, scheme: Any
+) -> None:
+    context = chromium.new_context(base_url=server.url, storage_state=owner.storage_state(), color_scheme=scheme)
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 844})
+    fleet = Fleet(page, server, token)
+    fleet.say("oak park", "Words")
+    found = violations(fleet.open().page)
+
+    for keys in ("Control+k", "?"):
+        page.keyboard.press(keys)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        found += violations(page)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_be_hidden()
+    fleet.open("?q=nothing-like-it")
+    found += violations(page)
+
+    assert found == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
+
+
+def test_the_first_screen_is_small_and_named_by_content(page: Page) -> None:
+    sizes: list[int] = []
+    page.on("response", lambda answer: sizes.append(len(answer.body())))
+
+    page.goto("/", wait_until="networkidle")
+
+    assert re.search(r"/static/js/app\.[0-9a-f]{12}\.js", page.content())
+    assert sum(sizes) <= 150_000

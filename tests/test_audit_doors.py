@@ -1,0 +1,75 @@
+"""Refusals at the doors and at the socket are counted for the audit log."""
+
+import asyncio
+import json
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.db import connection
+
+from conversations import refusals
+from conversations.actions import tokens
+from conversations.consumers import Socket
+from conversations.doors.bearers import Bearers
+from conversations.errors import NotAllowed, NotSignedIn
+from conversations.models import AuditEntry
+from conversations.principals import SYSTEM
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def fresh_counts():
+    refusals._windows.clear()
+
+
+@pytest.fixture
+def bearers():
+    made = Bearers()
+    yield made
+    made._pool.submit(lambda: connection.close()).result()
+    made._pool.shutdown()
+
+
+def carrying(words):
+    headers = [(b"authorization", f"Bearer {words}".encode())]
+    return {"type": "http", "headers": headers, "client": ("10.0.0.1", 1)}
+
+
+async def first_answer(scope):
+    """Ask for a socket; answer what comes first."""
+    socket = ApplicationCommunicator(Socket.as_asgi(engine=None), scope)
+    await socket.send_input({"type": "websocket.connect"})
+    return await socket.receive_output(5)
+
+
+def refused():
+    return [
+        (e.verb, e.target, json.loads(e.correlation)["address"]) for e in AuditEntry.objects.filter(outcome="refused")
+    ]
+
+
+def test_an_unknown_token_at_a_door_is_counted(bearers):
+    for _ in range(3):
+        with pytest.raises(NotSignedIn):
+            asyncio.run(bearers.require(carrying("sb_made-up"), "publish"))
+
+    assert refused() == [("publish", "door", "10.0.0.1")]
+
+
+def test_a_token_without_the_right_is_counted_by_its_name(bearers):
+    words = tokens.make_token(SYSTEM, "ci", "viewer")
+
+    with pytest.raises(NotAllowed):
+        asyncio.run(bearers.require(carrying(words), "publish"))
+
+    assert refused() == [("publish", "token:ci", "10.0.0.1")]
+
+
+@pytest.mark.parametrize("origin", [b"http://127.0.0.1:9", b"https://127.0.0.1:8000", b"null", b"http://evil.example"])
+def test_a_socket_from_a_foreign_origin_is_refused_and_counted(origin):
+    headers = [(b"host", b"127.0.0.1:8000"), (b"origin", origin)]
+    scope = {"type": "websocket", "path": "/ws/", "scheme": "ws", "headers": headers, "client": ("10.0.0.1", 1)}
+
+    assert asyncio.run(first_answer(scope))["type"] == "websocket.close"
+    assert refused() == [("open_socket", "socket", "10.0.0.1")]
