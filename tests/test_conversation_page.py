@@ -222,6 +222,18 @@ def test_the_facts_of_an_event_are_those_of_the_record(browser: Client) -> None:
     assert all(fact in html for fact in ("m-7", "system", "Rosa", "agent:Dialogue", "message", event.hash))
 
 
+def test_what_the_eye_cannot_see_is_spelled_out_in_title_and_facts(browser: Client) -> None:
+    store({"event": "conversation.opened", "title": "pay \u202emoor\u202c <b>"})
+    store({"type": "message", "sender": "agent:Bob\u200b", "content": "hi"})
+
+    html = shown(browser) + browser.get(reverse("conversation-panel", args=[KEY]) + "?event=2").content.decode()
+
+    assert "<title>pay [U+202E]moor[U+202C] &lt;b&gt; ·" in html
+    assert "agent:Bob[U+200B]" in html
+    assert "\u202e" not in html
+    assert "\u200b" not in html
+
+
 def test_facts_of_an_event_that_is_not_there_are_not_found(browser: Client) -> None:
     say("one")
 

@@ -1,6 +1,5 @@
 """One conversation: its page, further pages of entries, and the panel beside it. GET and HEAD only."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -9,14 +8,10 @@ from django.views.decorators.http import require_safe
 
 from conversations import epoch, log
 from conversations.errors import NotFound
-from conversations.fragments import faces
-from conversations.fragments.times import of_event
-from conversations.fragments.who import who
-from conversations.models import Conversation, Event, Participant
+from conversations.models import Conversation
+from dashboard.pages import facts
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
-
-VOICES = 60  # of a conversation, in the panel
 
 
 @require_safe
@@ -25,8 +20,8 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     found = _find(cid)
     event = min(_number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
-    facts: dict[str, Any] = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
-    return draw(request, "conversation.html", **facts, **_sections(found))
+    drawn: dict[str, Any] = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
+    return draw(request, "conversation.html", **drawn, **facts.of_conversation(found))
 
 
 @require_safe
@@ -49,8 +44,8 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
     found = _find(cid)
     seq = _number(request, "event")
     if seq is None:
-        return draw(request, "partials/panel.html", **_sections(found))
-    return draw(request, "partials/picked.html", **_facts(found, seq))
+        return draw(request, "partials/panel.html", **facts.of_conversation(found))
+    return draw(request, "partials/picked.html", **facts.of_one(found, seq))
 
 
 def _find(key: str) -> Conversation:
@@ -64,21 +59,3 @@ def _number(request: HttpRequest, name: str) -> int | None:
     """Read a seq of the query. What is no seq counts as absent: a mangled link still opens the page."""
     text = request.GET.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-
-
-def _sections(found: Conversation) -> dict[str, Any]:
-    names = Participant.objects.filter(conversation=found).order_by("name").values_list("name", flat=True)
-    voices = [who(name) for name in names[: VOICES + 1]]
-    opened = Event.objects.filter(conversation=found, seq=1).values_list("at", flat=True).first()
-    opened_at = datetime.fromtimestamp(opened / 1e6, UTC) if opened else None
-    return {"conversation": found, "voices": voices, "most_voices": VOICES, "opened_at": opened_at}
-
-
-def _facts(found: Conversation, seq: int) -> dict[str, Any]:
-    event = next(iter(log.read_after(found.key, seq - 1, 1)), None)
-    link = Event.objects.filter(conversation=found, seq=seq).values_list("hash", flat=True).first()
-    if event is None or link is None:
-        raise NotFound(f"Event {seq} is not in this conversation.")
-    said, body = faces.read(event)[1:]
-    times = of_event(event.at, event.principal, body)
-    return {"event": event, "hash": link, "times": times, "sender": said.speaker, "recipient": said.recipient or ""}

@@ -3,6 +3,7 @@ import { copy } from "./clipboard.js";
 import { onKey } from "./keys.js";
 
 const LEVELS = ["chat", "steps", "all"]; // what each radio shows, and all before it
+const QUIETLY = { preventScroll: true, focusVisible: false }; // nobody asked where the focus is
 
 /**
  * Around the transcript of one conversation and all that links into it. Tells, bubbling: `event:picked` {row}, `said` {words}.
@@ -19,7 +20,7 @@ class EventPicker extends HTMLElement {
     this.#stops = Object.entries(this.#keys).map(([key, act]) => onKey(key, act));
     this.#level = localStorage.getItem("switchboard-detail") ?? "all";
     this.addEventListener("tail:following", ({ detail }) => detail.isFollowing && this.#unlink());
-    if (document.activeElement === document.body) this.#scroller.focus({ preventScroll: true }); // so that paging keys scroll it
+    if (document.activeElement === document.body) this.#scroller.focus(QUIETLY); // so that paging keys scroll it
     const start = this.dataset.event || location.hash.slice(2);
     if (start) this.#open(this.#row(start) ?? this.#before(Number(start)));
   }
@@ -67,7 +68,7 @@ class EventPicker extends HTMLElement {
   }
 
   #click(event) {
-    if (event.target.name === "detail" && event.detail) this.#scroller.focus({ preventScroll: true }); // letters act again
+    if (event.target.name === "detail" && event.detail) this.#scroller.focus(QUIETLY); // letters act again
     const link = event.target.closest("a.seq, .strip a[href^='#e']");
     const row = event.target.closest("[data-seq]");
     if (link) return this.#follow(event, link);

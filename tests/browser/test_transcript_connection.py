@@ -1,14 +1,16 @@
 """The connection goes and comes back: what the strip says is what happened."""
 
 import itertools
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser.transcript import Transcript
 from tests.live import Server, until
@@ -79,3 +81,25 @@ def put_back(copy: Path, database: Path) -> None:
     for leftover in database.parent.glob(f"{database.name}-*"):
         leftover.unlink()
     shutil.copy(copy, database)
+
+
+def test_a_hole_that_the_server_tells_is_drawn_in_its_place(page: Page, server: Server, token: str) -> None:
+    transcript = Transcript(page, server, token, "hole")
+    transcript.say("one")
+    wires: list[WebSocketRoute] = []
+    page.route_web_socket("**/ws/", lambda wire: wires.append(wire))
+    transcript.open()
+    until(lambda: len(wires), what="the socket")
+
+    tell(wires[0], {"t": "gap", "topic": "stream:hole", "from": 2, "to": 4, "reason": "The stream was trimmed."})
+
+    note = page.locator(".rows .gap")
+    expect(note).to_have_text("Events 2 to 4 are missing. The stream was trimmed.")
+    expect(transcript.strip).to_contain_text("Events 2 to 4 are missing.")
+    expect(transcript.strip).to_have_role("alert")
+    assert transcript.rows == [1, 2]
+
+
+def tell(wire: WebSocketRoute, frame: dict[str, Any]) -> None:
+    """Send a frame to the page as the server would."""
+    wire.send(json.dumps(frame))

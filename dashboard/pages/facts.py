@@ -1,0 +1,50 @@
+"""What is told beside a transcript: of the conversation now, and of one event. Called by the conversation page."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations import log
+from conversations.errors import NotFound
+from conversations.fragments import faces
+from conversations.fragments.hidden import spell
+from conversations.fragments.times import of_event
+from conversations.fragments.who import who
+from conversations.models import Conversation, Event, Participant
+
+VOICES = 60  # of a conversation; a longer list ends in "+"
+
+
+def of_conversation(found: Conversation) -> dict[str, Any]:
+    """Answer what the panel's template asks for. Texts of strangers are fit for text and attributes."""
+    names = Participant.objects.filter(conversation=found).order_by("name").values_list("name", flat=True)
+    opened = Event.objects.filter(conversation=found, seq=1).values_list("at", flat=True).first()
+    return {
+        "conversation": found,
+        "name": spell(found.title or found.key),
+        "key": spell(found.key),
+        "handler": who(found.handler) if found.handler else None,
+        "voices": [who(name) for name in names[: VOICES + 1]],
+        "most_voices": VOICES,
+        "opened_at": datetime.fromtimestamp(opened / 1e6, UTC) if opened else None,
+    }
+
+
+def of_one(found: Conversation, seq: int) -> dict[str, Any]:
+    """Answer what the record holds about one event. Raises NotFound."""
+    event = next(iter(log.read_after(found.key, seq - 1, 1)), None)
+    link = Event.objects.filter(conversation=found, seq=seq).values_list("hash", flat=True).first()
+    if event is None or link is None:
+        raise NotFound(f"Event {seq} is not in this conversation.")
+    said = faces.read(event).said
+    texts = {
+        "Kind": event.kind,
+        "Principal": event.principal,
+        "Sender": said.speaker,
+        "Recipient": said.recipient or "",
+        "Run": event.run or "",
+        "Turn": "" if event.turn is None else str(event.turn),
+        "Event id": event.event_id or "",
+    }
+    facts = {term: spell(text) for term, text in texts.items() if text}
+    times = of_event(event.at, event.principal, faces.read(event).body)
+    return {"seq": seq, "facts": facts, "times": times, "hash": link}
