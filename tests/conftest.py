@@ -23,3 +23,8 @@ def plain_static_addresses() -> Iterator[None]:
     """Name static files as they are; `test_static` tests the names that pages get."""
     with override_settings(STORAGES=PLAIN):
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what drives a browser last: from then on playwright's loop runs in this thread, and `asyncio.run` cannot."""
+    items.sort(key=lambda item: "chromium" in getattr(item, "fixturenames", ()))
