@@ -1,16 +1,11 @@
-"""One data directory for the whole test run, made before settings are read; pages drawn without collected files."""
+"""Pages drawn without collected files; browser tests last."""
 
-import os
-import tempfile
 from collections.abc import Iterator
 
 import pytest
 from django.test import override_settings
 
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
-
-os.environ.setdefault("SWITCHBOARD_DATA_DIR", tempfile.mkdtemp(prefix="switchboard-test-"))
-os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's sync API runs a loop in the test's thread
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
