@@ -2,7 +2,6 @@
 import { copy } from "./clipboard.js";
 import { onKey } from "./keys.js";
 
-const LEVELS = ["chat", "steps", "all"]; // what each radio shows, and all before it
 const QUIETLY = { preventScroll: true, focusVisible: false }; // nobody asked where the focus is
 
 /**
@@ -16,9 +15,7 @@ class EventPicker extends HTMLElement {
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
     this.addEventListener("click", (event) => this.#click(event));
-    this.addEventListener("change", (event) => event.target.name === "detail" && this.#keep(event.target.value));
     this.#stops = Object.entries(this.#keys).map(([key, act]) => onKey(key, act));
-    this.#level = localStorage.getItem("switchboard-detail") ?? "all";
     this.addEventListener("tail:following", ({ detail }) => detail.isFollowing && this.#unlink());
     if (document.activeElement === document.body) this.#scroller.focus(QUIETLY); // so that paging keys scroll it
     const start = this.dataset.event || location.hash.slice(2);
@@ -33,16 +30,6 @@ class EventPicker extends HTMLElement {
     return this.#scroller.querySelector('[aria-current="true"]');
   }
 
-  get #level() {
-    return this.querySelector('[name="detail"]:checked').value;
-  }
-
-  set #level(level) {
-    const radio = this.querySelector(`[name="detail"][value="${CSS.escape(level)}"]`);
-    if (radio) radio.checked = true;
-    this.#scroller.dataset.detail = this.#level;
-  }
-
   #row(seq) {
     return document.getElementById(`e${seq}`)?.closest("[data-seq]") ?? null;
   }
@@ -55,7 +42,7 @@ class EventPicker extends HTMLElement {
   /** Show a row as an address meant it: visible, open, in the middle. */
   #open(row) {
     if (!row) return;
-    if (LEVELS.indexOf(row.dataset.level) > LEVELS.indexOf(this.#level)) this.#level = row.dataset.level;
+    this.querySelector("detail-level").reveal(row.dataset.level);
     for (let at = row.querySelector("details") ?? row; at; at = at.parentElement?.closest("details")) at.open = true;
     this.#pick(row, "center");
   }
@@ -107,8 +94,6 @@ class EventPicker extends HTMLElement {
       k: () => this.#step(-1),
       o: () => this.#toggle(),
       c: () => this.#picked && this.#link(this.#picked),
-      "-": () => this.#detail(-1),
-      "+": () => this.#detail(1),
       End: () => this.#scroller.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true })),
     };
   }
@@ -129,16 +114,6 @@ class EventPicker extends HTMLElement {
   #toggle() {
     const details = this.#picked?.querySelector("details");
     if (details) details.open = !details.open;
-  }
-
-  #detail(step) {
-    const level = LEVELS[LEVELS.indexOf(this.#level) + step];
-    if (level) this.#keep(level);
-  }
-
-  #keep(level) {
-    this.#level = level;
-    localStorage.setItem("switchboard-detail", level);
   }
 }
 customElements.define("event-picker", EventPicker);

@@ -1,6 +1,7 @@
 /** Older and newer pages of a transcript, loaded as the reader comes near. Used by `live-transcript`. */
 import { json } from "./fetch.js";
 
+const BARREN = 3; // pages; after them the link waits for a press, else a level of detail would load all history
 const NEAR = "900px 0px"; // how far outside of the view a page is loaded already
 
 export class TranscriptPages {
@@ -10,6 +11,7 @@ export class TranscriptPages {
   #links;
   #loading = 0; // the number of the load under way; 0: none
   #loads = 0;
+  #barren = 0; // older pages in a row of which nothing is shown
   #watch;
 
   /**
@@ -56,7 +58,7 @@ export class TranscriptPages {
   #older() {
     return this.#load("older", `?before=${this.#host.dataset.first}`, (page) => {
       this.#tail.hold();
-      this.#rows.prepend(page.html);
+      this.#barren = this.#rows.prepend(page.html) ? 0 : this.#barren + 1;
       this.#tail.settle();
       this.#host.dataset.first = page.first;
       this.#show("older", page.has_older);
@@ -85,7 +87,7 @@ export class TranscriptPages {
     const isLoaded = await this.#fetch(name, query, (page) => mine === this.#loading && draw(page));
     if (mine !== this.#loading) return false;
     this.#loading = 0;
-    if (isLoaded) this.#look();
+    if (isLoaded && this.#barren < BARREN) this.#look();
     return isLoaded;
   }
 
@@ -94,6 +96,7 @@ export class TranscriptPages {
     try {
       draw(await json(this.#host.dataset.entries + query));
       link.textContent = link.dataset.words;
+      this.#host.dispatchEvent(new CustomEvent("page:drawn", { bubbles: true }));
       return true;
     } catch (error) {
       if (error.name !== "RequestError") throw error;
@@ -104,6 +107,7 @@ export class TranscriptPages {
 
   #pressed(event, name) {
     event.preventDefault();
+    this.#barren = 0;
     this.#turn(name);
   }
 

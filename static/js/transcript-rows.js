@@ -65,12 +65,14 @@ export class TranscriptRows {
     return row;
   }
 
-  /** Draw an older page before everything. */
+  /** Draw an older page before everything. Answers whether anything of it can be seen at the level of detail chosen. */
   prepend(html) {
     const page = this.#page(html);
     const next = this.first;
     this.#root.querySelector(":scope > .rows").before(page);
-    joinRows([...page.querySelectorAll(":scope > [data-seq]"), ...(next ? [next] : [])]);
+    const rows = [...page.querySelectorAll(":scope > [data-seq]")];
+    joinRows(next ? [...rows, next] : rows);
+    return rows.some((row) => row.checkVisibility());
   }
 
   /** Draw a newer page: rows that are there already take their newer drawing. */

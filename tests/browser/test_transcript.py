@@ -211,6 +211,25 @@ def test_keys_walk_open_and_hide(transcript: Transcript) -> None:
     expect(transcript.page.get_by_label("Chat")).to_be_checked()
 
 
+def test_a_level_without_rows_says_so_and_does_not_load_all_history(transcript: Transcript) -> None:
+    transcript.say("the only words")
+    for n in range(400):
+        transcript.stream(event="log", level="info", message=f"line {n}")
+    transcript.open()
+    everything = len(transcript.rows)
+
+    transcript.page.get_by_label("Chat").click()
+
+    expect(transcript.page.locator(".transcript")).to_have_attribute("data-blank", "")
+    older = transcript.page.locator("[data-older]")
+    until(lambda: len(transcript.rows) == everything + 3 * 60, what="three pages")
+    transcript.settle()
+    older.click()
+    until(lambda: transcript.rows[0] == 1, what="the first event")
+    expect(transcript.row(1)).to_be_visible()
+    expect(transcript.page.locator(".transcript")).not_to_have_attribute("data-blank", "")
+
+
 def test_looking_at_the_tail_marks_as_read(transcript: Transcript) -> None:
     transcript.say("one", "two", "three")
 
