@@ -20,6 +20,7 @@ from conversations.models import Conversation, Participant, ReadMarker, User
 from conversations.models.conversation import ConversationQuerySet
 
 MOST_MARKS = 4  # of participants drawn in a row; the rest is a number
+MOST_DRAWN = 300  # rows of one frame
 MOST_WORDS = 8  # of a filter; more are ignored
 STATES = {"person": "Held by a person", "paused": "Paused", "open": "Open"}
 
@@ -167,8 +168,11 @@ def matching(q: str = "", participant: str = "") -> ConversationQuerySet:
 
 
 def rows(keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Draw these conversations for everybody, as the `fleet` topic sends them: key, version, messages, html."""
-    return _drawn(_rows(Conversation.objects.visible().filter(key__in=keys).newest_first()))
+    """Draw these conversations for everybody, as the `fleet` topic sends them: key, version, messages, cursor, html.
+
+    The newest 300 of them: a list shows 200, and pages look at the whole again each minute.
+    """
+    return _drawn(_rows(Conversation.objects.visible().filter(key__in=keys).newest_first()[:MOST_DRAWN]))
 
 
 def newest_rows(limit: int = 100) -> list[dict[str, Any]]:

@@ -50,6 +50,10 @@ class Wire:
             raise TooSlow from None
 
 
+def _no_room(_: bytes) -> bool:
+    return False
+
+
 def tell_failure(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
     """Call `failed` with what a task ended of, unless it ended well or was cancelled."""
     error = None if task.cancelled() else task.exception()
@@ -64,22 +68,16 @@ class Subscription:
         self, hub: Hub, wire: Wire, key: str, mode: Mode, *, last: int, failed: Callable[[BaseException], None]
     ) -> None:
         self._hub, self._wire, self.last = hub, wire, last
+        self.write = wire.write or _no_room
+        self.is_live = False  # level with the ring: the hub writes frames itself
         self._event = asyncio.Event()
-        self._is_live = False
         self._feed = hub.follow(key, mode, self)  # first follow, then read
         self._task = asyncio.create_task(self._run(), name=f"subscription {key}")
         self._task.add_done_callback(partial(tell_failure, failed))
 
     def wake(self) -> None:
-        """Hand the newest frame straight to the transport when this reader is level with it, else run."""
-        if self._is_live and self._wire.write is not None and self._feed.ring:
-            frame = self._feed.ring[-1]
-            if frame.first == self.last + 1 and self._wire.write(frame.wire):
-                self.last = frame.last
-                return
-            if frame.last <= self.last and self._feed.head <= self.last:
-                return
-            self._is_live = False
+        """There is more than the hub could write: run."""
+        self.is_live = False
         self._event.set()
 
     def head(self) -> None:
@@ -94,7 +92,7 @@ class Subscription:
             if self.last < self._feed.head:
                 await self._send_new()
                 continue
-            self._is_live = True
+            self.is_live = True
             await self._event.wait()
 
     async def _catch_up(self) -> None:

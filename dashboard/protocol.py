@@ -16,6 +16,18 @@ LINGER = 60.0  # seconds a hung-up reader has to come back and read why
 class FrameProtocol(WebSocketsSansIOProtocol):
     """Offers `frame.write` and `frame.hang_up` in `scope["extensions"]`."""
 
+    has_room = True
+
+    def pause_writing(self) -> None:
+        """The transport's buffer is full."""
+        self.has_room = False
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """It has drained."""
+        self.has_room = True
+        super().resume_writing()
+
     def handle_connect(self, event: Request) -> None:
         """Add the extension to the scope, unless frames are compressed."""
         super().handle_connect(event)
@@ -26,9 +38,10 @@ class FrameProtocol(WebSocketsSansIOProtocol):
 
     def write_frame(self, frame: bytes) -> bool:
         """Hand a whole frame to the transport. False: not now (full or closing), use the ordinary send."""
-        if not self.writable.is_set() or self.close_sent or self.disconnected or self.transport.is_closing():
+        transport = self.transport
+        if not self.has_room or self.close_sent or self.disconnected or transport.is_closing():
             return False
-        self.transport.write(frame)
+        transport.write(frame)
         return True
 
     def hang_up(self, code: int, reason: str = "") -> None:

@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 
 _LINES = (".txt", ".md")
+MARKDOWN = "# {0}\n```{0}\n{0}\n```\n[{0}]({0}) ![{0}](<{0}> '{0}') <{0}>\n\n| {0} | {0} |\n|---|---|\n| {0} | {0} |\n\n{0}"
 
 
 def payloads(sample: int | None = None) -> list[str]:
@@ -21,6 +22,27 @@ def payloads(sample: int | None = None) -> list[str]:
     if sample is None or sample >= len(found):
         return list(found)
     return random.Random(7).sample(found, sample)
+
+
+def places(text: str) -> Iterator[dict[str, Any]]:
+    """Put the text into every place of a payload that a stranger can fill: of every kind we know, and one we do not."""
+    yield {"type": "message", "sender": text, "recipient": text, "content": text, "metadata": {text: text}}
+    yield {"type": "message", "sender": f"agent:{text}", "recipient": f"chat:{text}", "content": MARKDOWN.format(text)}
+    yield {"type": "control", "sender": text, "recipient": text, "content": json.dumps({text: text})}
+    yield {"event": "token", "agent": text, "text": text, "index": 0}
+    yield {"event": "output", "agent": text, "text": MARKDOWN.format(text), "usage": {text: text}}
+    yield {"event": "output", "agent": text, "text": json.dumps({text: {text: [text]}})}
+    yield {"event": "user_message", "sender": text, "text": text, "created_at": text}
+    yield {"event": "log", "level": text, "component": text, "message": text}
+    yield {"event": "signal_send", "agent": text, "topic": text}
+    yield {"event": "conversation.opened", "title": text, "handler": text}
+    yield {"event": "agent.handoff", "from_agent": text, "to_agent": text, "reason": text}
+    yield {"event": "record.gap", "from": text, "to": text, "reason": text}
+    yield {"event": text[:64], "words": text, text: [text]}
+    step = {"event": "tool_step", "agent": text, "name": text, "tool_call_id": text}
+    yield {**step, "args": {text: text}, "args_raw": text, "status": "start"}
+    yield {**step, "result_summary": {text: text}, "status": "success"}
+    yield {**step, "tool_call_id": f"{text} ", "args": text, "error": text, "status": "error"}
 
 
 @cache

@@ -44,6 +44,8 @@ def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -
 class Server:
     """`manage.py serve` in its own process."""
 
+    folder = ROOT  # where its commands run
+
     def __init__(self, data_dir: Path | None = None, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="switchboard-live-"))
         self.port = free_port()
@@ -62,12 +64,16 @@ class Server:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "DJANGO_"))}
         return kept | {"SWITCHBOARD_DATA_DIR": str(self.data_dir), "PYTHONUNBUFFERED": "1"} | self.environment
 
+    def command_line(self, *arguments: str) -> list[str]:
+        """Write a command as the shell would run it."""
+        return [sys.executable, "manage.py", *arguments]
+
     def start(self) -> Server:
         """Start it and wait until it is ready."""
-        command = [sys.executable, "manage.py", "serve", "--port", str(self.port), *self.arguments]
+        command = self.command_line("serve", "--port", str(self.port), *self.arguments)
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=self.env(), stdout=log, stderr=subprocess.STDOUT, text=True
+                command, cwd=self.folder, env=self.env(), stdout=log, stderr=subprocess.STDOUT, text=True
             )
         until(self._is_ready, within=30, what="the server to be ready")
         return self
@@ -101,8 +107,8 @@ class Server:
     def command(self, *arguments: str, stdin: str | None = None) -> str:
         """Run a command on its data directory; answer what it printed."""
         done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
+            self.command_line(*arguments),
+            cwd=self.folder,
             env=self.env(),
             input=stdin,
             capture_output=True,

@@ -58,7 +58,8 @@ def test_pages_show_every_conversation_once_though_moments_repeat() -> None:
     for n in range(23):
         make(f"c{n}", at=n // 4)
 
-    seen, cursor = [], ""
+    seen: list[str] = []
+    cursor: str | None = ""
     while cursor is not None:
         page = fleet.newest(before=cursor, limit=5)
         seen += [row.key for row in page.rows]
@@ -170,7 +171,7 @@ def test_a_row_for_everybody_tells_nothing_about_a_reader(maria: User) -> None:
 
 
 def test_what_the_log_folds_is_what_the_list_shows() -> None:
-    said = {"type": "message", "sender": "agent:Triage", "recipient": "user:rosa", "content": "On  my\nway"}
+    said: dict[str, object] = {"type": "message", "sender": "agent:Triage", "content": "On  my\nway"}
 
     log.append([of_ours("c", said, SYSTEM)])
     (row,) = fleet.newest().rows
@@ -246,7 +247,7 @@ def test_a_marker_moves_forward_only_and_not_past_the_end(browser: Client) -> No
 
 
 def test_a_marker_without_a_count_takes_the_messages_up_to_it(browser: Client) -> None:
-    said = {"type": "message", "sender": "agent:A", "recipient": "chat:a"}
+    said: dict[str, object] = {"type": "message", "sender": "agent:A", "recipient": "chat:a"}
     log.append([of_ours("a", said | {"content": f"{n}"}, SYSTEM) for n in range(5)])
 
     answer = browser.post(

@@ -266,6 +266,12 @@ def test_body_that_cannot_be_read_is_drawn_as_it_is(body):
         assert Seen(str(fragment.html or fragment.opens)).faults == []
 
 
+def test_body_that_is_no_object_keeps_its_text_in_sight():
+    event = Stored("c1", 1, "message", AT, "bus:redis", None, None, None, '["said", "anyway"]')
+
+    assert '"anyway"' in Seen(draw(event)).text
+
+
 def test_drawing_is_kept_until_the_event_is_redacted():
     event = stored(sender="agent:A", content="secret")
     tombstone = event._replace(body='{"type":"message","sender":"agent:A"}')

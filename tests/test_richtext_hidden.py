@@ -1,5 +1,6 @@
 """Characters that cannot be seen are named, and those that a script or an emoji needs are left alone."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,12 @@ def test_json_with_hidden_characters_stays_the_same_json():
     drawn = hidden.draw_in_json('"a\u202e\U000e0041"')
 
     assert Seen(drawn).text == '"a\\u202e\\udb40\\udc41"'
+
+
+def test_json_with_very_many_of_them_stays_the_same_json_too():
+    value = "a\u200b" * 1_000
+
+    assert json.loads(Seen(hidden.draw_in_json(json.dumps(value, ensure_ascii=False))).text) == value
 
 
 def test_attributes_get_words_instead_of_elements():

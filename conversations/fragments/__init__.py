@@ -1,0 +1,1 @@
+"""Event → HTML, no query. `drawing.Pen` draws rows; `who` and `richtext` draw names and words for pages."""

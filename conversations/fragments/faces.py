@@ -81,7 +81,7 @@ def row(read: Read, level: str, *, state: str = "", group: str | None = None, se
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
     """Draw a pair of voices and their principal."""
     face, beyond = who(sender, principal), behind(principal, sender)
@@ -105,9 +105,10 @@ def named(face: Who) -> Markup:
 
 
 def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
-    """Draw any event but a token and a tool step."""
-    face = _FACES.get(event.kind, _unknown)
-    return face(read(event), group, repeat)
+    """Draw any event but a token and a tool step; one that cannot be read, as it came."""
+    found = read(event)
+    face = _FACES.get(event.kind, _unknown) if found.body else _unknown
+    return face(found, group, repeat)
 
 
 def open_turn(event: Stored, group: str, text: str) -> Markup:

@@ -51,7 +51,7 @@ def draw(html: str) -> str:
 
 def draw_in_json(html: str) -> str:
     """Put the JSON escape of each (`\\u202e`) in a `<span class="hidden-char">`: what is copied stays the same JSON."""
-    return _replace(html, _json_span) if _SUSPECT.search(html) else html
+    return _replace(html, _json_span, lambda found: _json_escape(found.group())) if _SUSPECT.search(html) else html
 
 
 def spell(text: str) -> str:
@@ -67,14 +67,14 @@ def title(character: str) -> str:
     return unicodedata.name(character, "UNASSIGNED OR INVISIBLE CHARACTER")
 
 
-def _replace(text: str, draw_run: Callable[[str], str]) -> str:
+def _replace(text: str, draw_run: Callable[[str], str], rest: str | Callable[[re.Match[str]], str] = "\ufffd") -> str:
     parts: list[str] = []
     end = count = 0
     for match in _FOUND.finditer(text):
         if match.group(1) is None:
             continue
         if count == MAX_TOKENS:
-            return "".join(parts) + _SUSPECT.sub("\ufffd", text[end:])
+            return "".join(parts) + _SUSPECT.sub(rest, text[end:])
         parts += (text[end : match.start()], draw_run(match.group()))
         end, count = match.end(), count + 1
     return "".join(parts) + text[end:]
@@ -88,7 +88,11 @@ def _span(run: str) -> str:
 
 
 def _json_span(run: str) -> str:
-    return f'<span class="hidden-char" title="{title(run[0])}">{json.dumps(run)[1:-1]}</span>'
+    return f'<span class="hidden-char" title="{title(run[0])}">{_json_escape(run)}</span>'
+
+
+def _json_escape(run: str) -> str:
+    return json.dumps(run)[1:-1]
 
 
 def _short(run: str) -> str:

@@ -20,10 +20,15 @@ ARGUMENTS = [
 ]
 
 
+def found_path() -> str | None:
+    """Answer where Chromium is."""
+    return os.environ.get("CHROMIUM_PATH") or next(filter(None, map(shutil.which, PATHS)), None)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """Start Chromium once for the whole run (playwright allows one). None: skip with the remedy, or fail with `CI`."""
-    path = os.environ.get("CHROMIUM_PATH") or next(filter(None, map(shutil.which, PATHS)), None)
+    path = found_path()
     if path is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(REMEDY)
     with sync_playwright() as playwright:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser.axe import violations
+from tests.browser import violations
 from tests.live import Server
 
 pytestmark = pytest.mark.timeout(90)
@@ -45,7 +45,8 @@ class Fleet:
 
     def keys(self, count: int) -> list[str]:
         """The ids of the first rows."""
-        return self.page.locator(".conversation").evaluate_all("(rows) => rows.map((row) => row.dataset.key)")[:count]
+        keys = self.page.locator(".conversation").evaluate_all("(rows) => rows.map((row) => row.dataset.key)")
+        return list(keys[:count])
 
     def unread(self, key: str) -> str:
         """The unread count of a row."""
@@ -190,6 +191,7 @@ def test_a_sign_out_elsewhere_is_said_with_the_way_back(chromium: Browser, serve
 
     expect(page.get_by_text("You are signed out")).to_be_visible()
     expect(page.locator("live-state")).to_have_text("Signed out")
+    expect(page.get_by_text("trying again")).to_be_hidden()
     context.close()
 
 

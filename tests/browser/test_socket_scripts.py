@@ -26,7 +26,9 @@ class Line:
     """The server's end of every socket that the page opens."""
 
     def __init__(self, page: Page) -> None:
-        self.page, self.asked, self.routes = page, [], []
+        self.page = page
+        self.asked: list[dict[str, Any]] = []
+        self.routes: list[Any] = []
         page.route("http://static.test/**", self._serve)
         page.route_web_socket("ws://static.test/ws/", self._open)
         page.goto("http://static.test/")

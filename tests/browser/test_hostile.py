@@ -1,0 +1,241 @@
+"""Hostile content in a real browser: nothing runs, nothing is reported, nothing is asked of others, nothing spills.
+
+A sample drawn anew on each run (a failure tells its seed; `HOSTILE_SEED` draws it again), everything in `make faults`.
+Which elements may be drawn at all is `tests/test_fragments_hostile.py`'s.
+"""
+
+import http.client
+import itertools
+import json
+import os
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from conversations.addresses import to_url
+from conversations.envelopes import fit
+from tests.browser import sign_in
+from tests.browser.hostile import Guard, Trap, lines_of_import, look, trapped
+from tests.hostile import payloads, places
+from tests.live import Server, until
+
+SEED = int(os.environ.get("HOSTILE_SEED", random.randrange(1 << 30)))
+BATCH = 30  # payloads of one conversation: about 450 rows, fewer than a page unloads
+PAGE = 60  # conversations of one page of the list
+FEW = 8
+NARROW, WIDE = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
+ROW, CARD = ".rows > .event", ".fleet > .conversation"
+SPILL = """() => {
+  const card = Object.assign(document.createElement("article"), { id: "spill", className: "event" });
+  const wide = Object.assign(document.createElement("p"), { textContent: "wide" });
+  wide.style.inlineSize = "9000px";
+  card.append(wide);
+  return card;
+}"""
+_number = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of its own: other tests' lists stay clean."""
+    started = Server().start()
+    yield started
+    started.terminate()
+
+
+@pytest.fixture(scope="module")
+def token(server: Server) -> str:
+    """Make what publishes to it."""
+    return server.token()
+
+
+@pytest.fixture(scope="module")
+def trapping(chromium: Browser) -> Iterator[tuple[Browser, Trap]]:
+    """A browser in which every name leads to the trap."""
+    with trapped(chromium) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def context(trapping: tuple[Browser, Trap], server: Server) -> Iterator[BrowserContext]:
+    """The owner's windows in it."""
+    made = trapping[0].new_context(base_url=server.url, viewport=WIDE)
+    sign_in(server, made)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def guard(context: BrowserContext, trapping: tuple[Browser, Trap], server: Server) -> Guard:
+    """Note what must not happen in them."""
+    return Guard(context, trapping[1], server)
+
+
+@pytest.fixture
+def page(context: BrowserContext, guard: Guard) -> Iterator[Page]:
+    """Open a fresh window; nothing may have been noted in it at the end."""
+    guard.forget()
+    window = context.new_page()
+    yield window
+    window.close()
+    assert not guard.found, f"{chr(10).join(guard.found)}\nHOSTILE_SEED={SEED}"
+
+
+def test_the_guard_sees_scripts_reports_requests_and_spills(context: BrowserContext, guard: Guard) -> None:
+    page = context.new_page()
+    page.goto("/")
+    page.evaluate("() => { const spy = new Image(); spy.src = 'http://spy.example/'; document.body.append(spy); }")
+    page.evaluate("() => { try { document.body.innerHTML = '<b>'; } catch {} }")
+    page.evaluate(f"() => document.querySelector('main').insertAdjacentElement('beforeend', ({SPILL})())")
+    spilled, _ = look(page, "#spill")
+    page.goto("http://trap.example/")
+    page.close()
+
+    noted = "\n".join(guard.found)
+    assert [line.split(" outside")[0] for line in spilled][0] == "<p>"
+    assert "policy: img-src http://spy.example" in noted
+    assert "policy: require-trusted-types-for" in noted
+    assert "request: http://trap.example" in noted
+    assert "alert(the trap was run) ran" in noted
+    assert "trap: " in noted
+
+
+def test_sampled_payloads_stay_text_in_a_transcript(page: Page, server: Server, token: str) -> None:
+    prove_in_transcript(page, server, token, sample(BATCH))
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_every_payload_stays_text_in_a_transcript(page: Page, server: Server, token: str) -> None:
+    for texts in in_parts(payloads(), BATCH):
+        prove_in_transcript(page, server, token, texts)
+
+
+def test_sampled_payloads_stay_text_in_the_list(page: Page, server: Server, token: str) -> None:
+    prove_in_list(page, server, token, sample(PAGE))
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_every_payload_stays_text_in_the_list(page: Page, server: Server, token: str) -> None:
+    for texts in in_parts(payloads(), PAGE):
+        prove_in_list(page, server, token, texts)
+
+
+def test_sampled_payloads_stay_text_in_titles_and_addresses(page: Page, server: Server, token: str) -> None:
+    for text in sample(FEW):
+        prove_in_address(page, server, token, text)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_every_payload_stays_text_in_titles_and_addresses(page: Page, server: Server, token: str) -> None:
+    for text in payloads():
+        prove_in_address(page, server, token, text)
+
+
+def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]) -> None:
+    """Say it all into an open transcript; then load the page anew, to its beginning."""
+    key = f"hostile-{next(_number)}"
+    publish(server, token, key, [{"type": "message", "sender": "Rosa", "content": "It is quiet."}])
+    page.set_viewport_size(WIDE)
+    page.goto(f"/conversations/{key}/")
+    expect(page.locator("#e1")).to_be_visible()
+
+    head = publish(server, token, key, [event for text in texts for event in places(text)])
+    head = publish(server, token, key, [{"event": "token", "text": text} for text in texts])
+    until(lambda: int(page.locator("live-transcript").get_attribute("data-head") or 0) >= head, what="the live rows")
+    prove_looks(page, ROW, at_least=12 * len(texts))
+
+    page.reload()
+    until(lambda: is_at_its_beginning(page), within=30, what="the first row")
+    prove_looks(page, ROW, at_least=12 * len(texts))
+
+
+def prove_in_list(page: Page, server: Server, token: str, texts: list[str]) -> None:
+    """Let conversations appear that are called so, by voices called so; then let them go on while the list is open."""
+    named = {key_of(text): text for text in texts}
+    lines = lines_of_import([(key, list(said_in(text))) for key, text in named.items()])
+    status, answer = server.request("POST", "/api/v1/import", lines, token)
+    assert status == 200, answer
+    page.set_viewport_size(WIDE)
+    page.goto("/")
+    prove_looks(page, CARD, at_least=len(named))
+
+    for key, text in named.items():
+        publish(server, token, key, [{"type": "message", "sender": f"agent:{text}", "recipient": text, "content": text}])
+    live = page.locator('.fleet > [data-messages="2"]')
+    until(lambda: live.count() >= len(named), what="the live rows")
+    prove_looks(page, CARD, at_least=len(named))
+
+
+def prove_in_address(page: Page, server: Server, token: str, text: str) -> None:
+    """Open a conversation called so at one of its events, and hear from it; then an address that is made up so."""
+    key = f"{key_of(text)[:190]} {next(_number)}"
+    status, answer = server.request("POST", "/api/v1/import", lines_of_import([(key, list(said_in(text)))]), token)
+    assert status == 200, answer
+    page.goto(f"/conversations/{to_url(key)}/?event=2#e2")
+    expect(page.locator("#e2")).to_have_attribute("aria-current", "true")
+    head = publish(server, token, key, [{"type": "message", "sender": text, "content": text}])
+    expect(page.locator(f"#e{head}")).to_be_attached()
+    prove_looks(page, ROW, at_least=3)
+
+    page.goto(f"/conversations/{quote(key, safe='')}/?event={quote(text)}#{quote(text)}")
+    page.goto(f"/?q={quote(text)}&participant={quote(text)}&before={quote(text)[:0]}")
+    prove_looks(page, CARD, at_least=0)
+
+
+def prove_looks(page: Page, cards: str, *, at_least: int) -> None:
+    """Look at the cards, wide and narrow."""
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)
+        found, count = look(page, cards)
+        assert not found, f"{chr(10).join(found)}\nHOSTILE_SEED={SEED}, {size['width']} px"
+        assert count >= at_least
+    assert len(page.frames) == 1
+
+
+def is_at_its_beginning(page: Page) -> bool:
+    """Scroll up and tell whether the first row has come."""
+    page.locator(".transcript").evaluate("(one) => { one.scrollTop = 0; }")
+    return bool(page.locator("#e1").count())
+
+
+def said_in(text: str) -> Iterator[dict[str, Any]]:
+    """Say what makes a row of the list: title, handler, participants, last line."""
+    yield {"event": "conversation.opened", "title": text, "handler": text}
+    yield {"type": "message", "sender": text, "recipient": f"agent:{text}", "content": text}
+
+
+def key_of(text: str) -> str:
+    """Make a conversation's id of a text."""
+    return fit(text)[:200]
+
+
+def publish(server: Server, token: str, key: str, events: Sequence[dict[str, Any]]) -> int:
+    """Publish over one connection, one by one; answer the last seq."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    answer: dict[str, Any] = {}
+    for event in events:
+        body = json.dumps({"topic": "stream:x", "payload": {**event, "conversation_id": key}})
+        connection.request("POST", "/api/v1/publish", body.encode(), headers)
+        answer = json.loads(connection.getresponse().read())
+        assert "seq" in answer, (answer, event)
+    connection.close()
+    return int(answer["seq"])
+
+
+def sample(number: int) -> list[str]:
+    """Draw some payloads, by this run's seed."""
+    found = payloads()
+    return random.Random(SEED).sample(found, min(number, len(found)))
+
+
+def in_parts(texts: list[str], size: int) -> Iterator[list[str]]:
+    """Cut a list into parts."""
+    return (texts[at : at + size] for at in range(0, len(texts), size))
