@@ -1,6 +1,8 @@
 /** Older and newer pages of a transcript, loaded as the reader comes near. Used by `live-transcript`. */
 import { json } from "./fetch.js";
 
+const MOST = 2000; // rows in the page; what is farther away is taken out and loaded again
+const FOLLOWED = 600; // rows while the tail is followed
 const BARREN = 3; // pages; after them the link waits for a press, else a level of detail would load all history
 const NEAR = "900px 0px"; // how far outside of the view a page is loaded already
 
@@ -33,16 +35,10 @@ export class TranscriptPages {
     this.#watch.disconnect();
   }
 
-  /** The oldest rows were taken out: they can be loaded again. */
-  olderAppeared() {
-    this.#host.dataset.first = this.#rows.firstSeq;
-    this.#show("older", true);
-  }
-
-  /** The tail is no longer drawn live: it can be loaded again. */
-  newerAppeared() {
-    this.#host.dataset.last = this.#host.dataset.head;
-    this.#show("newer", true);
+  /** Keep the page short: at the tail while it is followed, else by leaving the tail to be loaded again. */
+  trim() {
+    if (this.#tail.isFollowing) this.#olderGone(this.#rows.unloadOldest(FOLLOWED));
+    else if (this.#rows.count > MOST) this.#newerGone(Number(this.#host.dataset.head));
   }
 
   /** Draw the newest page in place of everything. Answers whether it came. */
@@ -62,6 +58,7 @@ export class TranscriptPages {
       this.#tail.settle();
       this.#host.dataset.first = page.first;
       this.#show("older", page.has_older);
+      this.#newerGone(this.#rows.unloadNewest(MOST));
     });
   }
 
@@ -69,10 +66,24 @@ export class TranscriptPages {
     return this.#load("newer", `?after=${this.#host.dataset.last}`, (page) => {
       this.#tail.hold();
       this.#rows.extend(page.html);
+      this.#olderGone(this.#rows.unloadOldest(MOST));
       this.#tail.settle();
       this.#host.dataset.last = page.last;
       if (!page.has_newer) this.#atTail(page);
     });
+  }
+
+  #olderGone(seq) {
+    if (!seq) return;
+    this.#host.dataset.first = seq;
+    this.#show("older", true);
+  }
+
+  #newerGone(seq) {
+    if (!seq) return;
+    this.#host.dataset.last = seq;
+    this.#show("newer", true);
+    this.#host.dispatchEvent(new CustomEvent("page:left"));
   }
 
   #atTail({ head, epoch }) {

@@ -5,7 +5,6 @@ import { joinRows } from "./row-joints.js";
 import { morph } from "./morph.js";
 
 const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
-const KEEP = 600; // rows, while the tail is followed
 
 export class TranscriptRows {
   #root;
@@ -92,14 +91,23 @@ export class TranscriptRows {
     joinRows(this.all);
   }
 
-  /** Take the oldest stretches out while more than 600 rows stay. Answers whether any went. */
-  unload() {
-    let went = false;
-    while (this.#stretches.length > 1 && this.count - this.#stretches[0].childElementCount >= KEEP) {
-      this.#forget(this.#stretches[0]);
-      went = true;
-    }
-    return went;
+  /** Take the oldest stretches out while `keep` rows stay. Answers the seq before which history must be loaded; 0: none. */
+  unloadOldest(keep) {
+    let gone = 0;
+    while (this.#has(keep, 0)) gone = Math.max(gone, ...this.#forget(this.#stretches[0]));
+    if (gone) joinRows([this.first]);
+    return gone && gone + 1;
+  }
+
+  /** Take the newest stretches out while `keep` rows stay. Answers the seq after which history must be loaded; 0: none. */
+  unloadNewest(keep) {
+    let gone = Infinity;
+    while (this.#has(keep, -1)) gone = Math.min(gone, ...this.#forget(this.#stretches.at(-1)));
+    return gone === Infinity ? 0 : gone - 1;
+  }
+
+  #has(keep, end) {
+    return this.#stretches.length > 1 && this.count - this.#stretches.at(end).childElementCount >= keep;
   }
 
   get #stretches() {
@@ -117,7 +125,7 @@ export class TranscriptRows {
   #page(html) {
     const page = Object.assign(document.createElement("div"), { className: "rows" });
     page.append(draw(html));
-    for (const row of [...page.children]) if (this.find(row.dataset.group)) row.remove();
+    for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#same(row)) row.remove();
     this.#register(page);
     return page;
   }
@@ -141,9 +149,11 @@ export class TranscriptRows {
     for (const row of root.querySelectorAll("[data-group]")) this.#remember(row);
   }
 
+  /** An output stands where its turn began, so seqs are not in order: all of them are answered. */
   #forget(stretch) {
     for (const row of stretch.querySelectorAll("[data-group]")) this.#groups.delete(row.dataset.group);
     stretch.remove();
+    return [...stretch.querySelectorAll(":scope > [data-seq]")].map((row) => Number(row.dataset.seq));
   }
 }
 

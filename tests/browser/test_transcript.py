@@ -127,6 +127,22 @@ def test_all_history_is_reached_by_scrolling_up(transcript: Transcript) -> None:
     expect(transcript.page.locator("[data-older]")).to_be_hidden()
 
 
+def test_the_page_stays_short_and_what_it_dropped_comes_back(transcript: Transcript) -> None:
+    transcript.say("first")
+    transcript.open()
+    transcript.say(*[f"line {n}" for n in range(820)])
+    transcript.sees()
+    rows = transcript.rows
+    assert 600 <= len(rows) <= 800
+    assert rows == list(range(rows[0], 822))
+
+    transcript.page.locator(".transcript").evaluate("(t) => { t.scrollTop = 0; }")
+    until(lambda: transcript.rows[0] < rows[0], what="the rows before")
+
+    again = transcript.rows
+    assert again == list(range(again[0], 822))
+
+
 def test_a_permalink_opens_its_call_and_the_pill_leads_to_the_latest(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(40)])
     transcript.call(status="start", args={"street": "Mill Street"})
