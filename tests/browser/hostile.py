@@ -14,12 +14,7 @@ from tests.browser import ARGUMENTS, found_path
 from tests.live import Server
 
 BAIT = b"alert('the trap was run')"
-BROWSERS_OWN = (
-    "content-autofill.googleapis.com",
-    "accounts.google.com",
-    "clients2.google.com",
-    "update.googleapis.com",
-)
+BROWSERS_OWN = ("content-autofill.googleapis.com", "accounts.google.com", "clients2.google.com", "update.googleapis.com")
 
 # Told at once, over a binding: what ran is known even when the page goes elsewhere. The driver's own evaluations pass.
 HOOKS = """
@@ -125,9 +120,7 @@ class Trap:
 def _said(words: bytes) -> str:
     """Tell a request by its first line and host, a TLS greeting by the host in it."""
     names = re.findall(rb"[\w-]+(?:\.[\w-]+)+", words)
-    return b" ".join([words.partition(b"\r\n")[0][:80] if words[:1].isalpha() else b"TLS", *names[:3]]).decode(
-        "ascii", "replace"
-    )
+    return b" ".join([words.partition(b"\r\n")[0][:80] if words[:1].isalpha() else b"TLS", *names[:3]]).decode("ascii", "replace")
 
 
 def _first_bytes(connection: socket.socket) -> bytes:
@@ -192,9 +185,7 @@ def trapped(chromium: Browser) -> Iterator[tuple[Browser, Trap]]:
 
 def look(page: Page, cards: str) -> tuple[list[str], int]:
     """Open what is collapsed and look at every card; answer what is wrong and how many cards there were."""
-    page.evaluate(
-        "() => document.querySelectorAll('.page details, main details').forEach((one) => { one.open = true; })"
-    )
+    page.evaluate("() => document.querySelectorAll('.page details, main details').forEach((one) => { one.open = true; })")
     seen = page.evaluate(LOOK, cards)
     return [str(one) for one in seen["found"]], int(seen["cards"])
 

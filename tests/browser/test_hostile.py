@@ -167,9 +167,7 @@ def prove_in_list(page: Page, server: Server, token: str, texts: list[str]) -> N
     prove_looks(page, CARD, at_least=len(named))
 
     for key, text in named.items():
-        publish(
-            server, token, key, [{"type": "message", "sender": f"agent:{text}", "recipient": text, "content": text}]
-        )
+        publish(server, token, key, [{"type": "message", "sender": f"agent:{text}", "recipient": text, "content": text}])
     live = page.locator('.fleet > [data-messages="2"]')
     until(lambda: live.count() >= len(named), what="the live rows")
     prove_looks(page, CARD, at_least=len(named))
