@@ -2,6 +2,7 @@
 import { copy } from "./clipboard.js";
 import { onKey } from "./keys.js";
 
+const COLLAPSED = "details.tool, details.unfold, details.again"; // what of a row is its content, not a side note
 const QUIETLY = { preventScroll: true, focusVisible: false }; // nobody asked where the focus is
 
 /**
@@ -43,14 +44,15 @@ class EventPicker extends HTMLElement {
   #open(row) {
     if (!row) return;
     this.querySelector("detail-level").reveal(row.dataset.level);
-    for (let at = row.querySelector("details") ?? row; at; at = at.parentElement?.closest("details")) at.open = true;
+    const collapsed = row.querySelector(COLLAPSED);
+    if (collapsed) collapsed.open = true;
     this.#pick(row, "center");
   }
 
-  #pick(row, block = "nearest") {
+  #pick(row, block) {
     this.#picked?.removeAttribute("aria-current");
     row.setAttribute("aria-current", "true");
-    row.scrollIntoView({ block });
+    if (block) row.scrollIntoView({ block });
     this.dispatchEvent(new CustomEvent("event:picked", { bubbles: true, detail: { row } }));
   }
 
@@ -78,9 +80,8 @@ class EventPicker extends HTMLElement {
     address.searchParams.set("event", row.dataset.seq);
     address.hash = `e${row.dataset.seq}`;
     history.replaceState(history.state, "", address);
-    const isCopied = await copy(address.href);
-    const words = isCopied ? `Link to event ${row.dataset.seq} copied` : `The address bar links to event ${row.dataset.seq}`;
-    row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+    const words = (await copy(address.href)) ? "Link to event # copied" : "The address bar links to event #";
+    row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: words.replace("#", row.dataset.seq) } }));
   }
 
   /** At the tail the address is the conversation's again: loaded anew it shows the tail. */
@@ -102,7 +103,7 @@ class EventPicker extends HTMLElement {
     const rows = [...this.#scroller.querySelectorAll("[data-seq]")].filter((row) => row.checkVisibility());
     const here = this.#picked ? rows.indexOf(this.#picked) : this.#inView(rows) - step;
     const next = rows[Math.max(0, Math.min(rows.length - 1, here + step))];
-    if (next) this.#pick(next);
+    if (next) this.#pick(next, "nearest");
   }
 
   /** The last row that is wholly in view. */
@@ -112,8 +113,7 @@ class EventPicker extends HTMLElement {
   }
 
   #toggle() {
-    const details = this.#picked?.querySelector("details");
-    if (details) details.open = !details.open;
+    this.#picked?.querySelector(COLLAPSED)?.querySelector("summary").click();
   }
 }
 customElements.define("event-picker", EventPicker);

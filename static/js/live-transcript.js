@@ -67,7 +67,7 @@ class LiveTranscript extends HTMLElement {
     this.#received = Number(head);
     this.#unsubscribe = socket.subscribe(topic, { after: Number(head), epoch, render: "html" }, {
       events: (frame) => this.#receive(frame.events),
-      gap: (frame) => this.#queue.push([{ ...frame, kind: "gap", seq: frame.to }]),
+      gap: (frame) => this.#receive([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
       reset: () => this.#reset(),
       down: () => this.#report.down(Number(this.dataset.head)),

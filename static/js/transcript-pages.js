@@ -24,7 +24,8 @@ export class TranscriptPages {
   constructor(host, rows, tail) {
     [this.#host, this.#rows, this.#tail] = [host, rows, tail];
     this.#links = { older: host.querySelector("[data-older]"), newer: host.querySelector("[data-newer]") };
-    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root: host.querySelector(".transcript"), rootMargin: NEAR });
+    const root = host.querySelector(".transcript");
+    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root, rootMargin: NEAR });
     for (const [name, link] of Object.entries(this.#links)) {
       link.addEventListener("click", (event) => this.#pressed(event, name));
       this.#watch.observe(link);

@@ -131,14 +131,24 @@ export class TranscriptRows {
   }
 
   #same(fresh) {
-    return fresh.id ? document.getElementById(fresh.id) : null;
+    const found = fresh.id && document.getElementById(fresh.id);
+    return found && found.matches(".rows > *") ? found : null; // the end of a call has an id too, inside its row
   }
 
   #replace(old, fresh) {
     const group = old.dataset.group;
     morph(old, fresh);
     if (group !== old.dataset.group) this.#remember(old);
+    joinRows([old], this.#before(old));
     return null;
+  }
+
+  /** The row before this one, across stretches. */
+  #before(row) {
+    let at = row;
+    do at = at.previousElementSibling ?? at.parentElement.previousElementSibling?.lastElementChild ?? null;
+    while (at && !at.matches("[data-seq]"));
+    return at;
   }
 
   #remember(row) {
