@@ -41,7 +41,8 @@ class ConversationPanel extends HTMLElement {
   }
 
   #plan() {
-    if (this.#seq > Number(this.#sections.dataset.head) && !document.hidden) this.#timer ||= setTimeout(() => this.#look(), PAUSE);
+    const isStale = this.#seq > Number(this.#sections.dataset.head);
+    if (isStale && !document.hidden) this.#timer ||= setTimeout(() => this.#look(), PAUSE);
   }
 
   async #look() {

@@ -2,7 +2,13 @@
 import { gapWords } from "./gap-note.js";
 
 const KEPT = 20_000; // ms that good news stay
-const TONES = { down: ["waiting", "s-stuck"], back: ["done", "s-done"], lost: ["failed", "break"], reset: ["waiting", "replay"] };
+const HEARD = ["down", "restored", "gap", "reset", "error"];
+const TONES = {
+  down: ["waiting", "s-stuck"],
+  back: ["done", "s-done"],
+  lost: ["failed", "break"],
+  reset: ["waiting", "replay"],
+};
 
 /** Hears `connection:*` of a `live-transcript` beside it, under the same parent. */
 class ConversationStrip extends HTMLElement {
@@ -11,7 +17,7 @@ class ConversationStrip extends HTMLElement {
   #hide = 0;
 
   connectedCallback() {
-    for (const name of ["down", "restored", "gap", "reset", "error"]) this.parentElement.addEventListener(`connection:${name}`, this);
+    for (const name of HEARD) this.parentElement.addEventListener(`connection:${name}`, this);
     this.querySelector("button").addEventListener("click", () => this.#close());
   }
 

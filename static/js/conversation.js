@@ -5,5 +5,6 @@ import "./announcer.js";
 import "./read-marker.js";
 import "./conversation-panel.js";
 import "./live-transcript.js";
+import "./detail-level.js";
 import "./event-picker.js";
 import "./json-copy.js";

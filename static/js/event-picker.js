@@ -2,7 +2,7 @@
 import { copy } from "./clipboard.js";
 import { onKey } from "./keys.js";
 
-const LEVELS = ["chat", "steps", "all"]; // what each radio shows, and all before it
+const COLLAPSED = "details.tool, details.unfold, details.again"; // what of a row is its content, not a side note
 const QUIETLY = { preventScroll: true, focusVisible: false }; // nobody asked where the focus is
 
 /**
@@ -16,9 +16,7 @@ class EventPicker extends HTMLElement {
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
     this.addEventListener("click", (event) => this.#click(event));
-    this.addEventListener("change", (event) => event.target.name === "detail" && this.#keep(event.target.value));
     this.#stops = Object.entries(this.#keys).map(([key, act]) => onKey(key, act));
-    this.#level = localStorage.getItem("switchboard-detail") ?? "all";
     this.addEventListener("tail:following", ({ detail }) => detail.isFollowing && this.#unlink());
     if (document.activeElement === document.body) this.#scroller.focus(QUIETLY); // so that paging keys scroll it
     const start = this.dataset.event || location.hash.slice(2);
@@ -33,16 +31,6 @@ class EventPicker extends HTMLElement {
     return this.#scroller.querySelector('[aria-current="true"]');
   }
 
-  get #level() {
-    return this.querySelector('[name="detail"]:checked').value;
-  }
-
-  set #level(level) {
-    const radio = this.querySelector(`[name="detail"][value="${CSS.escape(level)}"]`);
-    if (radio) radio.checked = true;
-    this.#scroller.dataset.detail = this.#level;
-  }
-
   #row(seq) {
     return document.getElementById(`e${seq}`)?.closest("[data-seq]") ?? null;
   }
@@ -55,15 +43,16 @@ class EventPicker extends HTMLElement {
   /** Show a row as an address meant it: visible, open, in the middle. */
   #open(row) {
     if (!row) return;
-    if (LEVELS.indexOf(row.dataset.level) > LEVELS.indexOf(this.#level)) this.#level = row.dataset.level;
-    for (let at = row.querySelector("details") ?? row; at; at = at.parentElement?.closest("details")) at.open = true;
+    this.querySelector("detail-level").reveal(row.dataset.level);
+    const collapsed = row.querySelector(COLLAPSED);
+    if (collapsed) collapsed.open = true;
     this.#pick(row, "center");
   }
 
-  #pick(row, block = "nearest") {
+  #pick(row, block) {
     this.#picked?.removeAttribute("aria-current");
     row.setAttribute("aria-current", "true");
-    row.scrollIntoView({ block });
+    if (block) row.scrollIntoView({ block });
     this.dispatchEvent(new CustomEvent("event:picked", { bubbles: true, detail: { row } }));
   }
 
@@ -91,9 +80,8 @@ class EventPicker extends HTMLElement {
     address.searchParams.set("event", row.dataset.seq);
     address.hash = `e${row.dataset.seq}`;
     history.replaceState(history.state, "", address);
-    const isCopied = await copy(address.href);
-    const words = isCopied ? `Link to event ${row.dataset.seq} copied` : `The address bar links to event ${row.dataset.seq}`;
-    row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+    const words = (await copy(address.href)) ? "Link to event # copied" : "The address bar links to event #";
+    row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: words.replace("#", row.dataset.seq) } }));
   }
 
   /** At the tail the address is the conversation's again: loaded anew it shows the tail. */
@@ -107,8 +95,6 @@ class EventPicker extends HTMLElement {
       k: () => this.#step(-1),
       o: () => this.#toggle(),
       c: () => this.#picked && this.#link(this.#picked),
-      "-": () => this.#detail(-1),
-      "+": () => this.#detail(1),
       End: () => this.#scroller.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true })),
     };
   }
@@ -117,7 +103,7 @@ class EventPicker extends HTMLElement {
     const rows = [...this.#scroller.querySelectorAll("[data-seq]")].filter((row) => row.checkVisibility());
     const here = this.#picked ? rows.indexOf(this.#picked) : this.#inView(rows) - step;
     const next = rows[Math.max(0, Math.min(rows.length - 1, here + step))];
-    if (next) this.#pick(next);
+    if (next) this.#pick(next, "nearest");
   }
 
   /** The last row that is wholly in view. */
@@ -127,18 +113,7 @@ class EventPicker extends HTMLElement {
   }
 
   #toggle() {
-    const details = this.#picked?.querySelector("details");
-    if (details) details.open = !details.open;
-  }
-
-  #detail(step) {
-    const level = LEVELS[LEVELS.indexOf(this.#level) + step];
-    if (level) this.#keep(level);
-  }
-
-  #keep(level) {
-    this.#level = level;
-    localStorage.setItem("switchboard-detail", level);
+    this.#picked?.querySelector(COLLAPSED)?.querySelector("summary").click();
   }
 }
 customElements.define("event-picker", EventPicker);

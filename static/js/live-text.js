@@ -1,9 +1,9 @@
-/** Text of turns that are still being written. Text grows by `appendData`; a paragraph ends at a line break after 2,000 characters. */
+/** Text of turns that are still being written: grown by `appendData`, in stretches that end at a line break. */
 
-const PARAGRAPH = 2000; // characters; one growing node stays cheap to lay out (measured: 16,000 tokens/s at 60 frames/s)
+const STRETCH = 2000; // characters; one growing node stays cheap to lay out (measured: 16,000 tokens/s at 60 frames/s)
 
 export class LiveText {
-  /** @type {Map<string, {node: Text, length: number}>} */
+  /** @type {Map<string, {node: Text}>} */
   #open = new Map();
   /** @type {Map<string, string[]>} */
   #waiting = new Map();
@@ -39,9 +39,9 @@ export class LiveText {
   #write(group, block, text) {
     const open = this.#open.get(group);
     const node = open?.node.isConnected ? open.node : lastText(block);
-    const cut = node.length + text.length > PARAGRAPH ? text.indexOf("\n") : -1;
+    const cut = node.length + text.length > STRETCH ? text.indexOf("\n") : -1;
     node.appendData(cut < 0 ? text : text.slice(0, cut));
-    this.#open.set(group, { node: cut < 0 ? node : nextParagraph(block, text.slice(cut + 1)) });
+    this.#open.set(group, { node: cut < 0 ? node : nextStretch(block, text.slice(cut + 1)) });
   }
 }
 
@@ -51,7 +51,7 @@ const lastText = (block) => {
   return last.appendChild(document.createTextNode(""));
 };
 
-const nextParagraph = (block, text) => {
+const nextStretch = (block, text) => {
   const node = document.createTextNode(text);
   const span = document.createElement("span");
   span.className = "stretch";

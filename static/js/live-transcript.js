@@ -8,7 +8,6 @@ import { socket } from "./socket.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
 
-const TOO_MANY = 2000; // rows below a reader who looks at something else; from there on the tail is left to pages
 
 const RETRY = 2000; // ms
 
@@ -34,6 +33,7 @@ class LiveTranscript extends HTMLElement {
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
     this.addEventListener("tail:latest", () => this.latest());
     this.addEventListener("page:newest", (event) => this.#start(event.detail));
+    this.addEventListener("page:left", () => this.#end());
     if (!this.hasAttribute("data-has-newer")) this.#subscribe();
   }
 
@@ -67,7 +67,7 @@ class LiveTranscript extends HTMLElement {
     this.#received = Number(head);
     this.#unsubscribe = socket.subscribe(topic, { after: Number(head), epoch, render: "html" }, {
       events: (frame) => this.#receive(frame.events),
-      gap: (frame) => this.#queue.push([{ ...frame, kind: "gap", seq: frame.to }]),
+      gap: (frame) => this.#receive([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
       reset: () => this.#reset(),
       down: () => this.#report.down(Number(this.dataset.head)),
@@ -98,11 +98,10 @@ class LiveTranscript extends HTMLElement {
     this.#tail.hold();
     for (let event = take(); event; event = take()) this.#apply(event);
     this.#text.flush((group) => this.#rows.find(group));
-    if (this.#tail.isFollowing && this.#rows.unload()) this.#pages.olderAppeared();
+    this.#pages.trim();
     const news = this.#news.take();
     this.#tail.settle(news);
     this.#tell("transcript:drawn", { ...news, seq: Number(this.dataset.head) });
-    if (!this.#tail.isFollowing && this.#rows.count > TOO_MANY) this.#leaveTail();
   }
 
   #apply(event) {
@@ -125,9 +124,10 @@ class LiveTranscript extends HTMLElement {
     if (this.#rows.find(group)) this.#text.add(group, text);
   }
 
-  #leaveTail() {
+  /** The tail is no longer in the page: it is loaded again when the reader comes near. */
+  #end() {
+    if (!this.isLive) return;
     this.#leave();
-    this.#pages.newerAppeared();
     this.#tell("transcript:live", { isLive: false });
   }
 

@@ -19,7 +19,7 @@ class TailFollow extends HTMLElement {
     this.#pill = this.querySelector(".pill");
     this.#scroller.addEventListener("scroll", () => this.#look(), { passive: true });
     this.#scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: true });
-    this.#scroller.addEventListener("toggle", () => this.#opened(), { capture: true });
+    this.#scroller.addEventListener("click", (event) => this.#pressed(event));
     this.#pill.addEventListener("click", () => this.#ask());
     document.addEventListener("visibilitychange", this.#seen);
     this.#edge = this.#scroller.getBoundingClientRect().top;
@@ -88,9 +88,9 @@ class TailFollow extends HTMLElement {
   }
 
   /** A reader who opens something reads it: it does not run away. */
-  #opened() {
-    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
-    if (scrollHeight - scrollTop - clientHeight > AT_TAIL) this.#pause();
+  #pressed(event) {
+    const details = event.target.closest("summary")?.parentElement;
+    if (details && !details.open) this.#pause();
   }
 
   #ask() {

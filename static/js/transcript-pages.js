@@ -1,6 +1,9 @@
 /** Older and newer pages of a transcript, loaded as the reader comes near. Used by `live-transcript`. */
 import { json } from "./fetch.js";
 
+const MOST = 2000; // rows in the page; what is farther away is taken out and loaded again
+const FOLLOWED = 600; // rows while the tail is followed
+const BARREN = 3; // pages; after them the link waits for a press, else a level of detail would load all history
 const NEAR = "900px 0px"; // how far outside of the view a page is loaded already
 
 export class TranscriptPages {
@@ -10,6 +13,7 @@ export class TranscriptPages {
   #links;
   #loading = 0; // the number of the load under way; 0: none
   #loads = 0;
+  #barren = 0; // older pages in a row of which nothing is shown
   #watch;
 
   /**
@@ -20,7 +24,8 @@ export class TranscriptPages {
   constructor(host, rows, tail) {
     [this.#host, this.#rows, this.#tail] = [host, rows, tail];
     this.#links = { older: host.querySelector("[data-older]"), newer: host.querySelector("[data-newer]") };
-    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root: host.querySelector(".transcript"), rootMargin: NEAR });
+    const root = host.querySelector(".transcript");
+    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root, rootMargin: NEAR });
     for (const [name, link] of Object.entries(this.#links)) {
       link.addEventListener("click", (event) => this.#pressed(event, name));
       this.#watch.observe(link);
@@ -31,16 +36,10 @@ export class TranscriptPages {
     this.#watch.disconnect();
   }
 
-  /** The oldest rows were taken out: they can be loaded again. */
-  olderAppeared() {
-    this.#host.dataset.first = this.#rows.firstSeq;
-    this.#show("older", true);
-  }
-
-  /** The tail is no longer drawn live: it can be loaded again. */
-  newerAppeared() {
-    this.#host.dataset.last = this.#host.dataset.head;
-    this.#show("newer", true);
+  /** Keep the page short: at the tail while it is followed, else by leaving the tail to be loaded again. */
+  trim() {
+    if (this.#tail.isFollowing) this.#olderGone(this.#rows.unloadOldest(FOLLOWED));
+    else if (this.#rows.count > MOST) this.#newerGone(Number(this.#host.dataset.head));
   }
 
   /** Draw the newest page in place of everything. Answers whether it came. */
@@ -56,10 +55,11 @@ export class TranscriptPages {
   #older() {
     return this.#load("older", `?before=${this.#host.dataset.first}`, (page) => {
       this.#tail.hold();
-      this.#rows.prepend(page.html);
+      this.#barren = this.#rows.prepend(page.html) ? 0 : this.#barren + 1;
       this.#tail.settle();
       this.#host.dataset.first = page.first;
       this.#show("older", page.has_older);
+      this.#newerGone(this.#rows.unloadNewest(MOST));
     });
   }
 
@@ -67,10 +67,24 @@ export class TranscriptPages {
     return this.#load("newer", `?after=${this.#host.dataset.last}`, (page) => {
       this.#tail.hold();
       this.#rows.extend(page.html);
+      this.#olderGone(this.#rows.unloadOldest(MOST));
       this.#tail.settle();
       this.#host.dataset.last = page.last;
       if (!page.has_newer) this.#atTail(page);
     });
+  }
+
+  #olderGone(seq) {
+    if (!seq) return;
+    this.#host.dataset.first = seq;
+    this.#show("older", true);
+  }
+
+  #newerGone(seq) {
+    if (!seq) return;
+    this.#host.dataset.last = seq;
+    this.#show("newer", true);
+    this.#host.dispatchEvent(new CustomEvent("page:left"));
   }
 
   #atTail({ head, epoch }) {
@@ -85,7 +99,7 @@ export class TranscriptPages {
     const isLoaded = await this.#fetch(name, query, (page) => mine === this.#loading && draw(page));
     if (mine !== this.#loading) return false;
     this.#loading = 0;
-    if (isLoaded) this.#look();
+    if (isLoaded && this.#barren < BARREN) this.#look();
     return isLoaded;
   }
 
@@ -94,6 +108,7 @@ export class TranscriptPages {
     try {
       draw(await json(this.#host.dataset.entries + query));
       link.textContent = link.dataset.words;
+      this.#host.dispatchEvent(new CustomEvent("page:drawn", { bubbles: true }));
       return true;
     } catch (error) {
       if (error.name !== "RequestError") throw error;
@@ -104,6 +119,7 @@ export class TranscriptPages {
 
   #pressed(event, name) {
     event.preventDefault();
+    this.#barren = 0;
     this.#turn(name);
   }
 

@@ -5,7 +5,6 @@ import { joinRows } from "./row-joints.js";
 import { morph } from "./morph.js";
 
 const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
-const KEEP = 600; // rows, while the tail is followed
 
 export class TranscriptRows {
   #root;
@@ -65,12 +64,14 @@ export class TranscriptRows {
     return row;
   }
 
-  /** Draw an older page before everything. */
+  /** Draw an older page before everything. Answers whether anything of it can be seen at the level of detail chosen. */
   prepend(html) {
     const page = this.#page(html);
     const next = this.first;
     this.#root.querySelector(":scope > .rows").before(page);
-    joinRows([...page.querySelectorAll(":scope > [data-seq]"), ...(next ? [next] : [])]);
+    const rows = [...page.querySelectorAll(":scope > [data-seq]")];
+    joinRows(next ? [...rows, next] : rows);
+    return rows.some((row) => row.checkVisibility());
   }
 
   /** Draw a newer page: rows that are there already take their newer drawing. */
@@ -90,14 +91,23 @@ export class TranscriptRows {
     joinRows(this.all);
   }
 
-  /** Take the oldest stretches out while more than 600 rows stay. Answers whether any went. */
-  unload() {
-    let went = false;
-    while (this.#stretches.length > 1 && this.count - this.#stretches[0].childElementCount >= KEEP) {
-      this.#forget(this.#stretches[0]);
-      went = true;
-    }
-    return went;
+  /** Take the oldest stretches out while `keep` rows stay. Answers the seq before which history must be loaded; 0: none. */
+  unloadOldest(keep) {
+    let gone = 0;
+    while (this.#has(keep, 0)) gone = Math.max(gone, ...this.#forget(this.#stretches[0]));
+    if (gone) joinRows([this.first]);
+    return gone && gone + 1;
+  }
+
+  /** Take the newest stretches out while `keep` rows stay. Answers the seq after which history must be loaded; 0: none. */
+  unloadNewest(keep) {
+    let gone = Infinity;
+    while (this.#has(keep, -1)) gone = Math.min(gone, ...this.#forget(this.#stretches.at(-1)));
+    return gone === Infinity ? 0 : gone - 1;
+  }
+
+  #has(keep, end) {
+    return this.#stretches.length > 1 && this.count - this.#stretches.at(end).childElementCount >= keep;
   }
 
   get #stretches() {
@@ -115,20 +125,30 @@ export class TranscriptRows {
   #page(html) {
     const page = Object.assign(document.createElement("div"), { className: "rows" });
     page.append(draw(html));
-    for (const row of [...page.children]) if (this.find(row.dataset.group)) row.remove();
+    for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#same(row)) row.remove();
     this.#register(page);
     return page;
   }
 
   #same(fresh) {
-    return fresh.id ? document.getElementById(fresh.id) : null;
+    const found = fresh.id && document.getElementById(fresh.id);
+    return found && found.matches(".rows > *") ? found : null; // the end of a call has an id too, inside its row
   }
 
   #replace(old, fresh) {
     const group = old.dataset.group;
     morph(old, fresh);
     if (group !== old.dataset.group) this.#remember(old);
+    joinRows([old], this.#before(old));
     return null;
+  }
+
+  /** The row before this one, across stretches. */
+  #before(row) {
+    let at = row;
+    do at = at.previousElementSibling ?? at.parentElement.previousElementSibling?.lastElementChild ?? null;
+    while (at && !at.matches("[data-seq]"));
+    return at;
   }
 
   #remember(row) {
@@ -139,9 +159,11 @@ export class TranscriptRows {
     for (const row of root.querySelectorAll("[data-group]")) this.#remember(row);
   }
 
+  /** An output stands where its turn began, so seqs are not in order: all of them are answered. */
   #forget(stretch) {
     for (const row of stretch.querySelectorAll("[data-group]")) this.#groups.delete(row.dataset.group);
     stretch.remove();
+    return [...stretch.querySelectorAll(":scope > [data-seq]")].map((row) => Number(row.dataset.seq));
   }
 }
 

@@ -127,6 +127,22 @@ def test_all_history_is_reached_by_scrolling_up(transcript: Transcript) -> None:
     expect(transcript.page.locator("[data-older]")).to_be_hidden()
 
 
+def test_the_page_stays_short_and_what_it_dropped_comes_back(transcript: Transcript) -> None:
+    transcript.say("first")
+    transcript.open()
+    transcript.say(*[f"line {n}" for n in range(820)])
+    transcript.sees()
+    rows = transcript.rows
+    assert 600 <= len(rows) <= 800
+    assert rows == list(range(rows[0], 822))
+
+    transcript.page.locator(".transcript").evaluate("(t) => { t.scrollTop = 0; }")
+    until(lambda: transcript.rows[0] < rows[0], what="the rows before")
+
+    again = transcript.rows
+    assert again == list(range(again[0], 822))
+
+
 def test_a_permalink_opens_its_call_and_the_pill_leads_to_the_latest(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(40)])
     transcript.call(status="start", args={"street": "Mill Street"})
@@ -209,6 +225,25 @@ def test_keys_walk_open_and_hide(transcript: Transcript) -> None:
 
     expect(transcript.row(2)).to_be_hidden()
     expect(transcript.page.get_by_label("Chat")).to_be_checked()
+
+
+def test_a_level_without_rows_says_so_and_does_not_load_all_history(transcript: Transcript) -> None:
+    transcript.say("the only words")
+    for n in range(400):
+        transcript.stream(event="log", level="info", message=f"line {n}")
+    transcript.open()
+    everything = len(transcript.rows)
+
+    transcript.page.get_by_label("Chat").click()
+
+    expect(transcript.page.locator(".transcript")).to_have_attribute("data-blank", "")
+    older = transcript.page.locator("[data-older]")
+    until(lambda: len(transcript.rows) == everything + 3 * 60, what="three pages")
+    transcript.settle()
+    older.click()
+    until(lambda: transcript.rows[0] == 1, what="the first event")
+    expect(transcript.row(1)).to_be_visible()
+    expect(transcript.page.locator(".transcript")).not_to_have_attribute("data-blank", "")
 
 
 def test_looking_at_the_tail_marks_as_read(transcript: Transcript) -> None:
