@@ -31,8 +31,8 @@ HOOKS = """
 })()
 """
 
-# What a page is made of after the hostile words came into it. Clips of elements inside a card count, the card's own do
-# not: what it cuts off was drawn outside.
+# What a page is made of after the hostile words came into it. Clips of elements inside a card count; the card's own does
+# not, since what it cuts off cannot be read, but for the ink of stacked marks, which no box tells of.
 LOOK = """
 (cards) => {
   const found = [];
@@ -49,6 +49,7 @@ LOOK = """
     let rects = [];
     if (node.nodeType === Node.TEXT_NODE) {
       if (!node.data.trim()) return;
+      if (clip === ALL && /\\p{M}{4}/u.test(node.data)) say("ink is not clipped", card);
       const range = document.createRange();
       range.selectNodeContents(node);
       rects = range.getClientRects();
@@ -73,15 +74,17 @@ LOOK = """
   const all = document.querySelectorAll(cards);
   for (const card of all) {
     const { left, top, right, bottom } = card.getBoundingClientRect();
-    if (right > left) for (const child of card.childNodes) look(child, ALL, { left, top, right, bottom }, card);
-    if (!["clip", "hidden"].includes(getComputedStyle(card).overflowX)) say("ink is not clipped", card);
+    const isInkClipped = ["clip", "hidden"].includes(getComputedStyle(card).overflowX);
+    const clip = isInkClipped ? { ...ALL } : ALL;
+    if (right > left) for (const child of card.childNodes) look(child, clip, { left, top, right, bottom }, card);
     for (const one of card.querySelectorAll("*"))
       for (const { name, value } of one.attributes)
         if (name.startsWith("on") || name === "style" || /^\\s*(javascript|data|vbscript):/i.test(value) && name !== "title")
           say(`<${one.localName} ${name}=${value}>`, card);
   }
   const wide = document.scrollingElement.scrollWidth - innerWidth;
-  if (wide > 0) found.push(`the page is ${wide} px too wide`);
+  const wideOnes = () => [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth);
+  if (wide > 0) found.push(`${location} is ${wide} px too wide: ${wideOnes().slice(0, 3).map((one) => one.outerHTML.slice(0, 120))}`);
   for (const one of document.querySelectorAll(".transcript, .panel, .topbar, .conversation-head, main"))
     if (one.scrollWidth > one.clientWidth + SLACK) found.push(`${one.className || "main"} scrolls sideways`);
   const strange = document.querySelectorAll("iframe, object, embed, base, portal, math, style, meta[http-equiv], img, video, audio");
