@@ -55,7 +55,8 @@ SCROLL_UP = """
   const frame = (now) => {
     if (last) frames.push(now - last);
     last = now;
-    if (frames.length >= n) return done({ frames, stuck, first: Number(document.querySelector("live-transcript").dataset.first) });
+    const { dataset } = document.querySelector("live-transcript");
+    if (frames.length >= n) return done({ frames, stuck, first: Number(dataset.first) });
     stuck += scroller.scrollTop === 0;
     scroller.scrollTop -= px;
     requestAnimationFrame(frame);
@@ -174,8 +175,8 @@ def wrong(page: Page, n: int) -> list[str]:
     wanted = stage.rows(n) - 1  # the first turn had begun before
     faults = [] if rows == wanted else [f"{rows} rows were drawn, not {wanted}"]
     drawn = page.evaluate(
-        "() => [...document.querySelectorAll('.rows > [data-seq]')].map((row) => [Number(row.dataset.seq), row.dataset.kind,"
-        " row.querySelector('.said')?.textContent ?? row.textContent])"
+        "() => [...document.querySelectorAll('.rows > [data-seq]')].map((row) =>"
+        " [Number(row.dataset.seq), row.dataset.kind, (row.querySelector('.said') ?? row).textContent])"
     )
     if len(drawn) < 400:
         faults.append(f"only {len(drawn)} rows are there")
@@ -237,7 +238,8 @@ def long() -> None:
     p95 = common.percentile(scrolled["frames"], 0.95)
     common.report(
         "render-scroll", ratio=p95 / SMOOTH, target="p95 of frames <= 20 ms scrolling up", met=p95 <= SMOOTH,
-        p95_ms=round(p95, 1), p50_ms=round(common.median(scrolled["frames"]), 1), worst_ms=round(max(scrolled["frames"]), 1),
+        p95_ms=round(p95, 1), p50_ms=round(common.median(scrolled["frames"]), 1),
+        worst_ms=round(max(scrolled["frames"]), 1),
         over_25_ms=round(slow(scrolled["frames"]), 4), frames=len(scrolled["frames"]), px_a_frame=SCROLL,
         frames_waiting_for_a_page=scrolled["stuck"], events_passed=LONG - scrolled["first"],
     )  # fmt: skip

@@ -16,11 +16,11 @@ CYCLE = len(LANES) * (TOKENS + 4)  # events
 WORDS = ("agents ", "speak ", "while ", "tools ", "answer; ", "a person ", "reads ", "along. ")
 
 
-def payload(i: int) -> dict[str, Any]:
-    """Write event number i of the load."""
+def payload(i: int, key: str = "") -> dict[str, Any]:
+    """Write event number i of the load; a run belongs to one conversation."""
     cycle, at = divmod(i, CYCLE)
     step, lane = divmod(at, len(LANES))
-    agent, run = LANES[lane], {"run_id": f"run{lane}", "turn": cycle, "agent": LANES[lane]}
+    agent, run = LANES[lane], {"run_id": f"{key}-{lane}", "turn": cycle, "agent": LANES[lane]}
     if step < TOKENS:
         return {"event": "token", "index": step, "text": token(cycle, step), **run}
     call = {"event": "tool_step", "name": "look_up", "tool_call_id": f"{lane}-{cycle}", **run}
@@ -65,7 +65,7 @@ async def serve(port: int, secret: str) -> None:
         start, sent, waiting = time.monotonic(), 0, []
         while sent < n:
             due = min(n, int((time.monotonic() - start) * rate))
-            batch = [of_ours(key, payload(i), principals.SYSTEM) for i in range(sent, due)]
+            batch = [of_ours(key, payload(i, key), principals.SYSTEM) for i in range(sent, due)]
             if batch:
                 waiting.append(asyncio.create_task(application.engine.store(batch)))
             sent = due
