@@ -2,6 +2,7 @@
 import { News } from "./news.js";
 
 const AT_TAIL = 24; // px from the end, scrolling down, that count as having arrived
+const BY_READER = ":hover, :focus-within, [aria-current] *"; // by mouse, by keyboard, by a letter on the picked row
 
 /** Tells, bubbling: `tail:following` {isFollowing} and `tail:latest` (the newest page is asked for). */
 class TailFollow extends HTMLElement {
@@ -19,7 +20,7 @@ class TailFollow extends HTMLElement {
     this.#pill = this.querySelector(".pill");
     this.#scroller.addEventListener("scroll", () => this.#look(), { passive: true });
     this.#scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: true });
-    this.#scroller.addEventListener("toggle", () => this.#opened(), { capture: true });
+    this.#scroller.addEventListener("toggle", (event) => this.#opened(event), { capture: true });
     this.#pill.addEventListener("click", () => this.#ask());
     document.addEventListener("visibilitychange", this.#seen);
     this.#edge = this.#scroller.getBoundingClientRect().top;
@@ -87,8 +88,9 @@ class TailFollow extends HTMLElement {
     this.#edge = edge;
   }
 
-  /** A reader who opens something reads it: it does not run away. */
-  #opened() {
+  /** A reader who opens something reads it: it does not run away. What is drawn open tells `toggle` too. */
+  #opened({ target }) {
+    if (!target.matches(BY_READER)) return; // before layout is read: it is not done yet, for each row of a burst
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     if (scrollHeight - scrollTop - clientHeight > AT_TAIL) this.#pause();
   }
