@@ -90,7 +90,7 @@ class TailFollow extends HTMLElement {
 
   /** A reader who opens something reads it: it does not run away. What is drawn open tells `toggle` too. */
   #opened({ target }) {
-    if (!target.matches(BY_READER)) return; // before layout is read: it is not done yet, for each row of a burst
+    if (!target.matches(BY_READER)) return; // heights cost a layout, in a burst one for each row
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     if (scrollHeight - scrollTop - clientHeight > AT_TAIL) this.#pause();
   }
