@@ -62,6 +62,14 @@ def test_message_names_sender_and_recipient():
     assert 'data-sender="agent:Dialogue"' in seen.html
 
 
+def test_message_to_the_conversation_is_said_to_everybody():
+    to_all = Seen(draw(stored(1, sender="agent:A", recipient="chat:c1", content="x")))
+    elsewhere = Seen(draw(stored(2, sender="agent:A", recipient="chat:c2", content="x")))
+
+    assert "everybody here" in to_all.text
+    assert "chat:c2" in elsewhere.text
+
+
 def test_words_of_a_person_under_another_name_say_so():
     html = draw(
         stored(principal="user:maria", sender="agent:Dialogue", content="x", metadata={"reason": "it was late"})

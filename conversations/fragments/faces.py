@@ -21,6 +21,9 @@ Body = Mapping[str, Any]  # a decoded payload: any JSON
 Repeat = Literal["", "named", "same"]  # whether an envelope says an output once more, and how we know
 
 
+EVERYBODY = "everybody here"
+
+
 class Row(NamedTuple):
     """What every row shows, whatever its kind."""
 
@@ -76,7 +79,7 @@ def row(read: Read, level: str, *, state: str = "", group: str | None = None, se
         level=level,
         state=state,
         group=group,
-        voice=voice(name, said.recipient or "", event.principal, is_demo),
+        voice=voice(name, _recipient(said, event), event.principal, is_demo),
         times=times.of_event(event.at, event.principal, body),
     )
 
@@ -97,6 +100,11 @@ def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
         principal=told,
         head=name + told + to if beyond.by else name + to + told,
     )
+
+
+def _recipient(said: Said, event: Stored) -> str:
+    """Answer whom it was said to; the conversation's own topic is everybody in it."""
+    return EVERYBODY if said.recipient == f"chat:{event.conversation}" else said.recipient or ""
 
 
 def named(face: Who) -> Markup:
@@ -120,7 +128,8 @@ def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
     said = read.said
     if repeat:  # a name alone proves nothing: such a line stays in sight, its words behind it
         face = row(read, "all" if repeat == "same" else "chat")
-        return render("repeat", face, richtext.plain(said.words), _first_line(said.words))
+        first = "" if repeat == "same" else _first_line(said.words)
+        return render("repeat", face, richtext.plain(said.words), first)
     extra = content.more(read.body, content.ENVELOPE)
     return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read))
 
