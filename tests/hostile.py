@@ -11,7 +11,9 @@ import pytest
 from django.conf import settings
 
 _LINES = (".txt", ".md")
-MARKDOWN = "# {0}\n```{0}\n{0}\n```\n[{0}]({0}) ![{0}](<{0}> '{0}') <{0}>\n\n| {0} | {0} |\n|---|---|\n| {0} | {0} |\n\n{0}"
+MARKDOWN = (
+    "# {0}\n```{0}\n{0}\n```\n[{0}]({0}) ![{0}](<{0}> '{0}') <{0}>\n\n| {0} | {0} |\n|---|---|\n| {0} | {0} |\n\n{0}"
+)
 
 
 def payloads(sample: int | None = None) -> list[str]:

@@ -120,6 +120,11 @@ class Following(RuleBasedStateMachine):
     def nothing_is_doubled_or_out_of_order(self):
         assert [seq for seq, _ in self.client.seen] == list(range(1, len(self.client.seen) + 1))
 
+    async def _all_ended(self):
+        """Let what was cancelled end."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
+
     def teardown(self):
         try:
             self.run(self._settle())
@@ -131,7 +136,7 @@ class Following(RuleBasedStateMachine):
         finally:
             self.line.cut()
             self.run(self.hub.stop())
-            self.run(asyncio.sleep(0))  # lets what was cancelled end
+            self.run(self._all_ended())
             self.loop.close()
             self.patch.undo()
 

@@ -14,7 +14,12 @@ from tests.browser import ARGUMENTS, found_path
 from tests.live import Server
 
 BAIT = b"alert('the trap was run')"
-BROWSERS_OWN = ("content-autofill.googleapis.com", "accounts.google.com", "clients2.google.com", "update.googleapis.com")
+BROWSERS_OWN = (
+    "content-autofill.googleapis.com",
+    "accounts.google.com",
+    "clients2.google.com",
+    "update.googleapis.com",
+)
 
 # Told at once, over a binding: what ran is known even when the page goes elsewhere. The driver's own evaluations pass.
 HOOKS = """
@@ -31,8 +36,8 @@ HOOKS = """
 })()
 """
 
-# What a page is made of after the hostile words came into it. Clips of elements inside a card count, the card's own do
-# not: what it cuts off was drawn outside.
+# What a page is made of after the hostile words came into it. Clips of elements inside a card count; the card's own does
+# not, since what it cuts off cannot be read, but for the ink of stacked marks, which no box tells of.
 LOOK = """
 (cards) => {
   const found = [];
@@ -45,26 +50,37 @@ LOOK = """
   const say = (what, card) => found.push(`${what} in ${card.dataset.kind ?? card.className} ` +
     `${card.dataset.seq ?? ""}: ${card.textContent.slice(0, 160)}`);
 
+  const isSpilt = (rects, clip, box) => [...rects].find((rect) => {
+    const seen = both(rect, clip);
+    return seen.right > seen.left && seen.bottom > seen.top && !isIn(seen, box);
+  });
+
+  /** Blanks at the end of a line may hang over the edge: only words count. */
+  function ofWords(text, clip, box) {
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    if (!isSpilt(range.getClientRects(), clip, box)) return undefined;
+    for (const { index, 0: word } of text.data.matchAll(/\\S+/g)) {
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      const rect = isSpilt(range.getClientRects(), clip, box);
+      if (rect) return rect;
+    }
+    return undefined;
+  }
+
   function look(node, clip, box, card) {
-    let rects = [];
-    if (node.nodeType === Node.TEXT_NODE) {
-      if (!node.data.trim()) return;
-      const range = document.createRange();
-      range.selectNodeContents(node);
-      rects = range.getClientRects();
-    } else if (node.nodeType === Node.ELEMENT_NODE) {
-      rects = node.getClientRects();
-    }
-    for (const rect of rects) {
-      const seen = both(rect, clip);
-      if (seen.right - seen.left > 0 && seen.bottom - seen.top > 0 && !isIn(seen, box))
-        return say(`<${node.localName ?? "text"}> outside by ${JSON.stringify(seen)} of ${JSON.stringify(box)}`, card);
-    }
-    if (node.nodeType !== Node.ELEMENT_NODE || !node.firstChild) return;
-    const style = getComputedStyle(node);
-    if (style.display === "none" || style.visibility === "hidden") return;
-    const clips = style.display !== "inline" && style.display !== "contents"
-      && (style.overflowX !== "visible" || style.clipPath !== "none");
+    const isText = node.nodeType === Node.TEXT_NODE;
+    if (!isText && node.nodeType !== Node.ELEMENT_NODE) return;
+    if (isText && clip === ALL && /\\p{M}{4}/u.test(node.data)) say("ink is not clipped", card);
+    const style = isText ? null : getComputedStyle(node);
+    if (style?.display === "none" || style?.visibility === "hidden") return;
+    const isBox = style && style.display !== "inline" && style.display !== "contents";
+    const rect = isText ? ofWords(node, clip, box) : isBox && isSpilt(node.getClientRects(), clip, box);
+    if (rect)
+      return say(`<${node.localName ?? "text"}> at ${Object.values(both(rect, ALL))} is outside of ${Object.values(box)}, ` +
+        `in ${(node.parentElement ?? card).cloneNode(false).outerHTML.slice(0, 120)}: "${node.textContent.slice(0, 60)}"`, card);
+    const clips = isBox && (style.overflowX !== "visible" || style.clipPath !== "none");
     const inner = clips ? both(clip, node.getBoundingClientRect()) : clip;
     for (const child of node.childNodes) look(child, inner, box, card);
   }
@@ -73,15 +89,17 @@ LOOK = """
   const all = document.querySelectorAll(cards);
   for (const card of all) {
     const { left, top, right, bottom } = card.getBoundingClientRect();
-    if (right > left) for (const child of card.childNodes) look(child, ALL, { left, top, right, bottom }, card);
-    if (!["clip", "hidden"].includes(getComputedStyle(card).overflowX)) say("ink is not clipped", card);
+    const isInkClipped = ["clip", "hidden"].includes(getComputedStyle(card).overflowX);
+    const clip = isInkClipped ? { ...ALL } : ALL;
+    if (right > left) for (const child of card.childNodes) look(child, clip, { left, top, right, bottom }, card);
     for (const one of card.querySelectorAll("*"))
       for (const { name, value } of one.attributes)
         if (name.startsWith("on") || name === "style" || /^\\s*(javascript|data|vbscript):/i.test(value) && name !== "title")
           say(`<${one.localName} ${name}=${value}>`, card);
   }
   const wide = document.scrollingElement.scrollWidth - innerWidth;
-  if (wide > 0) found.push(`the page is ${wide} px too wide`);
+  const wideOnes = () => [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth);
+  if (wide > 0) found.push(`${location} is ${wide} px too wide: ${wideOnes().slice(0, 3).map((one) => one.outerHTML.slice(0, 120))}`);
   for (const one of document.querySelectorAll(".transcript, .panel, .topbar, .conversation-head, main"))
     if (one.scrollWidth > one.clientWidth + SLACK) found.push(`${one.className || "main"} scrolls sideways`);
   const strange = document.querySelectorAll("iframe, object, embed, base, portal, math, style, meta[http-equiv], img, video, audio");
@@ -120,7 +138,9 @@ class Trap:
 def _said(words: bytes) -> str:
     """Tell a request by its first line and host, a TLS greeting by the host in it."""
     names = re.findall(rb"[\w-]+(?:\.[\w-]+)+", words)
-    return b" ".join([words.partition(b"\r\n")[0][:80] if words[:1].isalpha() else b"TLS", *names[:3]]).decode("ascii", "replace")
+    return b" ".join([words.partition(b"\r\n")[0][:80] if words[:1].isalpha() else b"TLS", *names[:3]]).decode(
+        "ascii", "replace"
+    )
 
 
 def _first_bytes(connection: socket.socket) -> bytes:
@@ -160,7 +180,7 @@ class Guard:
         page.on("frameattached", lambda frame: self.noted.append(f"frame: {frame.url}"))
 
     def _said(self, message: Any) -> None:  # Any: playwright does not export the type of a console message
-        if message.type == "error" and "status of 404" not in message.text:
+        if message.type == "error" and "status of 4" not in message.text:
             self.noted.append(f"console: {message.text}")
 
     def _asked(self, address: str) -> None:
@@ -185,7 +205,9 @@ def trapped(chromium: Browser) -> Iterator[tuple[Browser, Trap]]:
 
 def look(page: Page, cards: str) -> tuple[list[str], int]:
     """Open what is collapsed and look at every card; answer what is wrong and how many cards there were."""
-    page.evaluate("() => document.querySelectorAll('.page details, main details').forEach((one) => { one.open = true; })")
+    page.evaluate(
+        "() => document.querySelectorAll('.page details, main details').forEach((one) => { one.open = true; })"
+    )
     seen = page.evaluate(LOOK, cards)
     return [str(one) for one in seen["found"]], int(seen["cards"])
 
