@@ -111,7 +111,7 @@ export class TranscriptRows {
   }
 
   get #stretches() {
-    return [...this.#root.querySelectorAll(":scope > .rows")];
+    return [...this.#root.children].filter((child) => child.classList.contains("rows")); // a selector would visit all
   }
 
   #tail() {

@@ -1,0 +1,109 @@
+"""A server process for `render`: our whole application with its pages, and a control route that makes its load.
+
+`python -m tests.benchmarks.stage PORT`. The load is four agents that write at once: of 376 events 360 are tokens of
+four turns, then each turn's output, a tool call in two steps, and a message.
+"""
+
+import asyncio
+import sys
+import time
+from typing import Any
+from urllib.parse import parse_qsl
+
+LANES = ("Triage", "Dialogue", "Files", "Search")
+TOKENS = 90  # of a turn
+CYCLE = len(LANES) * (TOKENS + 4)  # events
+WORDS = ("agents ", "speak ", "while ", "tools ", "answer; ", "a person ", "reads ", "along. ")
+
+
+def payload(i: int, key: str = "") -> dict[str, Any]:
+    """Write event number i of the load; a run belongs to one conversation."""
+    cycle, at = divmod(i, CYCLE)
+    step, lane = divmod(at, len(LANES))
+    agent, run = LANES[lane], {"run_id": f"{key}-{lane}", "turn": cycle, "agent": LANES[lane]}
+    if step < TOKENS:
+        return {"event": "token", "index": step, "text": token(cycle, step), **run}
+    call = {"event": "tool_step", "name": "look_up", "tool_call_id": f"{lane}-{cycle}", **run}
+    return [
+        {"event": "output", "text": words(cycle), **run},
+        {**call, "status": "start", "args": {"page": cycle, "of": agent}},
+        {**call, "status": "success", "result_summary": f"{cycle} pages", "duration_ms": 12},
+        {"type": "message", "sender": f"agent:{agent}", "recipient": "user:maria", "content": f"Done with {cycle}."},
+    ][step - TOKENS]
+
+
+def token(cycle: int, step: int) -> str:
+    """Write a token's text."""
+    return WORDS[(cycle + step) % len(WORDS)]
+
+
+def words(cycle: int) -> str:
+    """Write a whole turn's text."""
+    return "".join(token(cycle, step) for step in range(TOKENS))
+
+
+def rows(n: int) -> int:
+    """Answer how many rows n events make: one each turn begun, each call begun, each message."""
+    kinds = [payload(i) for i in range(n)]
+    begun = {(one["run_id"], one["turn"]) for one in kinds if one.get("event") == "token"}
+    return len(begun) + sum(one.get("status") == "start" or one.get("type") == "message" for one in kinds)
+
+
+async def serve(port: int, secret: str) -> None:
+    """Serve until killed; `secret` signs the owner in."""
+    import uvicorn
+
+    from conversations import log, principals
+    from conversations.log.events import of_ours
+    from dashboard.asgi import application, with_static
+    from dashboard.server import config
+    from tests.benchmarks import seed
+    from tests.benchmarks.server import _answer
+
+    async def play(key: str, n: int, rate: float) -> None:
+        """Commit what is due every 16 ms, each event a row of its own."""
+        start, sent, waiting = time.monotonic(), 0, []
+        while sent < n:
+            due = min(n, int((time.monotonic() - start) * rate))
+            batch = [of_ours(key, payload(i, key), principals.SYSTEM) for i in range(sent, due)]
+            if batch:
+                waiting.append(asyncio.create_task(application.engine.store(batch)))
+            sent = due
+            await asyncio.sleep(0.016)
+        await asyncio.gather(*waiting)
+
+    async def control(scope: Any, receive: Any, send: Any) -> None:
+        asked, start = dict(parse_qsl(scope["query_string"].decode())), time.monotonic()
+        if "fill" in asked:
+            some = (seed.message(asked["key"], i) for i in range(int(asked["fill"])))
+            await asyncio.to_thread(seed.fill, some)
+        if "rate" in asked:
+            await play(asked["key"], int(asked["n"]), float(asked["rate"]))
+        head = await asyncio.to_thread(log.head, asked.get("key", ""))
+        told = {"secret": secret, "cpu": time.process_time(), "head": head, "seconds": time.monotonic() - start}
+        await _answer(send, told)
+
+    app = with_static(application)
+
+    async def both(scope: Any, receive: Any, send: Any) -> None:
+        await (control if scope.get("path") == "/bench/" else app)(scope, receive, send)
+
+    await uvicorn.Server(config(both, "127.0.0.1", port)).serve()
+
+
+def main() -> None:
+    """Prepare the data directory as `serve` does, and serve."""
+    from tests.benchmarks import common
+
+    common.set_up()
+    import uvloop
+    from django.core.management import call_command
+
+    from conversations.actions.people import first_owner
+
+    call_command("collectstatic", verbosity=0, interactive=False)
+    uvloop.run(serve(int(sys.argv[1]), first_owner() or ""))
+
+
+if __name__ == "__main__":
+    main()
