@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
+from tests.browser import violations
 from tests.browser.transcript import Transcript
 from tests.live import Server, until
 
@@ -43,6 +44,7 @@ def test_a_killed_server_comes_back_and_the_strip_counts_what_was_restored(trans
     transcript.server.kill()
     expect(transcript.strip).to_contain_text("You see events up to 6; trying again.")
     expect(transcript.strip).to_contain_text("No connection for")
+    assert violations(transcript.page) == []
 
     with away(transcript.page):
         transcript.server.start()
