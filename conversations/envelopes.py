@@ -160,6 +160,12 @@ def check_topic(topic: str) -> None:
         )
 
 
+def check_named(topic: str, conversation: str | None) -> None:
+    """Raise `Invalid` when a message names no conversation on a topic where it must."""
+    if conversation is None and topic.partition(":")[0] not in NAMELESS:
+        raise Invalid("expected the conversation's id", field="payload.conversation_id")
+
+
 def conversation_of(topic: str, said: Said) -> str | None:
     """File by the payload, else by a `stream:` topic, else nowhere (None). Raises `Invalid` for an unfit id."""
     prefix, _, suffix = topic.partition(":")

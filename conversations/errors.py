@@ -2,6 +2,7 @@
 
 SwitchboardError            code, message, field?
 ├── Invalid                 the input is wrong: where, what was expected (400; 422 for a form)
+│   └── UnknownPosition     a reader's place that the bus never gave out
 ├── TooLarge                over a limit of design 3.1 (413)
 ├── NotSignedIn             nobody is there (401)
 ├── NotAllowed              the principal may not (403)
@@ -35,6 +36,12 @@ class Invalid(SwitchboardError):
     """Wrong input: says where and what was expected."""
 
     status, code = 400, "invalid"
+
+
+class UnknownPosition(Invalid):
+    """A reader names a place that the bus never gave out (design 3.2)."""
+
+    code = "unknown_position"
 
 
 class TooLarge(SwitchboardError):

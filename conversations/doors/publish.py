@@ -63,8 +63,7 @@ def read(body: bytes, principal: Principal) -> NewEvent:
     said = envelopes.read(bytes(asked.payload))
     fallback = said.id if said.kind != "token" else None
     event = log.of_payload(asked.topic, asked.id or (fallback or new_id())[:200], text, said, principal)
-    if event.conversation is None and asked.topic.partition(":")[0] not in envelopes.NAMELESS:
-        raise Invalid("expected the conversation's id", field="payload.conversation_id")
+    envelopes.check_named(asked.topic, event.conversation)
     return event
 
 
