@@ -121,8 +121,10 @@ class Following(RuleBasedStateMachine):
         assert [seq for seq, _ in self.client.seen] == list(range(1, len(self.client.seen) + 1))
 
     async def _all_ended(self):
-        """Let what was cancelled end."""
+        """End what is left."""
         others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
     def teardown(self):

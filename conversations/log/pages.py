@@ -71,14 +71,19 @@ def preview_before(key: str, seq: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT id,preview_after FROM conversations_conversation WHERE key=%s", [key])
         row = cursor.fetchone()
-        if row is None or row[1] <= seq:
-            return row[1] if row else 0
-        cursor.execute(
-            "SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq<=%s AND kind<>'token'"
-            " AND kind='output' AND run IS NULL ORDER BY seq DESC LIMIT 1",
-            [row[0], seq],
-        )
-        found = cursor.fetchone()
+        return _preview_before(cursor, row[0], row[1], seq) if row else 0
+
+
+def _preview_before(cursor: CursorWrapper, conversation: int, newest: int, seq: int) -> int:
+    """Look back from `seq` where the newest one is later, at most 5,000 events: older groups are closed anyway."""
+    if newest <= seq:
+        return newest
+    cursor.execute(
+        "SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s AND kind<>'token'"
+        " AND kind='output' AND run IS NULL ORDER BY seq DESC LIMIT 1",
+        [conversation, seq - PREVIEW, seq],
+    )
+    found = cursor.fetchone()
     return int(found[0]) if found else 0
 
 
@@ -188,7 +193,7 @@ class _Window:
             head=self.head,
             has_older=has_older,
             has_newer=last < self.head,
-            preview_after=self.preview_after if last >= self.head else preview_before(self.key, first - 1),
+            preview_after=_preview_before(self.cursor, self.id, self.preview_after, first - 1),
             previous=self._one(first - 1),
         )
 

@@ -139,8 +139,32 @@ export class TranscriptRows {
     const group = old.dataset.group;
     morph(old, fresh);
     if (group !== old.dataset.group) this.#remember(old);
+    this.#settle(old);
     joinRows([old], this.#before(old));
     return null;
+  }
+
+  /** Put a row behind those of smaller seqs: an output has its own place in the record, not that of its first token. */
+  #settle(row) {
+    const left = this.#after(row);
+    let last = null;
+    for (let next = left; next && Number(next.dataset.seq) < Number(row.dataset.seq); next = this.#after(next)) last = next;
+    if (!last) return;
+    const day = row.previousElementSibling?.matches(".day") ? row.previousElementSibling : null;
+    const before = this.#before(row);
+    day?.remove();
+    last.after(row);
+    joinRows([left], before);
+    const next = this.#after(row);
+    if (next) joinRows([next], row);
+  }
+
+  /** The row after this one, across stretches. */
+  #after(row) {
+    let at = row;
+    do at = at.nextElementSibling ?? at.parentElement.nextElementSibling?.firstElementChild ?? null;
+    while (at && !at.matches("[data-seq]"));
+    return at;
   }
 
   /** The row before this one, across stretches. */

@@ -37,6 +37,22 @@ def test_tokens_grow_in_one_block_and_the_output_takes_its_place(transcript: Tra
     expect(transcript.page.locator("[data-live-text]")).to_have_count(0)
 
 
+def test_an_output_goes_to_its_own_place_behind_what_came_meanwhile(transcript: Transcript) -> None:
+    transcript.say("Please write.")
+    transcript.open()
+    transcript.stream(event="token", text="slow", index=0)
+    transcript.say("meanwhile", sender="agent:Triage")
+    transcript.sees()
+    assert transcript.rows == [1, 2, 3]
+
+    transcript.stream(event="output", text="slowly")
+    transcript.sees()
+    live = transcript.rows
+    transcript.open()
+
+    assert live == transcript.rows == [1, 3, 4]
+
+
 def test_a_turn_in_the_middle_goes_on_after_the_page_was_opened(transcript: Transcript) -> None:
     transcript.stream(event="token", agent="Dialogue", text="first ", index=0)
     transcript.open()
