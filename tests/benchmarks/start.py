@@ -171,7 +171,8 @@ def _report(linked: float, seconds: float, starts: list[tuple[float, float]], wi
     caches = "empty" if os.environ.get("EMPTY_CACHE") else "as it was on this machine"
     common.report(
         "start-cold", ratio=seconds / COLD, target="empty folder to the live demo on screen <= 60 s",
-        met=seconds <= COLD, seconds=round(seconds, 1), link_after_s=round(linked, 1), package_cache=caches, load_average=load,
+        met=seconds <= COLD, seconds=round(seconds, 1), link_after_s=round(linked, 1), package_cache=caches,
+        load_average=load,
     )  # fmt: skip
     drawn = common.median([one for _, one in starts])
     common.report(
