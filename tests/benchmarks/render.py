@@ -128,6 +128,14 @@ def cpu_of(browser: Browser) -> dict[str, float]:
     return spent
 
 
+def thread_of(page: Page) -> float:
+    """Answer the CPU seconds of the page's main thread; unlike frames they do not depend on the machine's other work."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    spent = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    return float(spent["TaskDuration"])
+
+
 def frames_of(page: Page) -> list[float]:
     """Take the frames noted so far."""
     taken: list[float] = page.evaluate("() => window.__seen.frames.splice(0)")
@@ -150,7 +158,7 @@ def flood(browser: Browser, context: BrowserContext, server: Stage, key: str) ->
     frames_of(page)
     page.wait_for_timeout(3000)
     idle = frames_of(page)
-    spent, cpu = cpu_of(browser), server.ask()["cpu"]
+    spent, thread, cpu = cpu_of(browser), thread_of(page), server.ask()["cpu"]
     page.evaluate("() => (window.__seen.rows = 0)")
     frames_of(page)
     load = page.context.request  # playwright's own connection: the browser's thread stays free
@@ -160,10 +168,11 @@ def flood(browser: Browser, context: BrowserContext, server: Stage, key: str) ->
     behind = time.monotonic() - start
     frames = frames_of(page)
     later, busy = cpu_of(browser), server.ask()["cpu"] - cpu
+    thread = thread_of(page) - thread
     found = {
         "frames": frames, "idle": idle, "behind_s": behind, "made_s": made["seconds"], "server_cpu_s": busy,
         "browser_cpu_s": {kind: round(later[kind] - spent.get(kind, 0), 1) for kind in later},
-        "wrong": wrong(page, n),
+        "wrong": wrong(page, n), "thread_ms_a_frame": thread * 1000 / len(frames), "share": common.share_of_a_core(),
     }  # fmt: skip
     page.close()
     return found
@@ -213,7 +222,9 @@ def live() -> None:
         made_per_s=[round(RATE * SECONDS / one["made_s"]) for one in rounds],
         behind_s=[round(one["behind_s"], 2) for one in rounds],
         server_cpu_s=[round(one["server_cpu_s"], 1) for one in rounds],
-        browser_cpu_s=rounds[-1]["browser_cpu_s"], rounds=ROUNDS, load_average=round(os.getloadavg()[0], 1),
+        browser_cpu_s=rounds[-1]["browser_cpu_s"], rounds=ROUNDS,
+        main_thread_cpu_ms_a_frame=[round(one["thread_ms_a_frame"], 1) for one in rounds],
+        share_of_a_core=[one["share"] for one in rounds],
     )  # fmt: skip
 
 
@@ -233,7 +244,7 @@ def long() -> None:
         "render-open", ratio=ms / 300, target="tail of 100,000 events on the screen <= 300 ms", met=ms <= 300,
         newest_painted_ms=[round(one["painted"]) for one in opened],
         dom_ready_ms=[round(one["ready"]) for one in opened], answered_ms=[round(one["answered"]) for one in opened],
-        events=LONG, load_average=round(os.getloadavg()[0], 1),
+        events=LONG, share_of_a_core=common.share_of_a_core(),
     )  # fmt: skip
     p95 = common.percentile(scrolled["frames"], 0.95)
     common.report(
@@ -242,6 +253,7 @@ def long() -> None:
         worst_ms=round(max(scrolled["frames"]), 1),
         over_25_ms=round(slow(scrolled["frames"]), 4), frames=len(scrolled["frames"]), px_a_frame=SCROLL,
         frames_waiting_for_a_page=scrolled["stuck"], events_passed=LONG - scrolled["first"],
+        main_thread_cpu_ms_a_frame=round(scrolled["thread"] * 1000 / len(scrolled["frames"]), 1),
     )  # fmt: skip
 
 
@@ -264,7 +276,8 @@ def scrolling(context: BrowserContext) -> Any:
     page.goto("/conversations/long/")
     page.wait_for_selector("live-transcript:defined")
     page.wait_for_timeout(500)
-    return page.evaluate(SCROLL_UP, [SCROLL, 600])
+    before = thread_of(page)
+    return page.evaluate(SCROLL_UP, [SCROLL, 600]) | {"thread": thread_of(page) - before}
 
 
 if __name__ == "__main__":

@@ -167,18 +167,18 @@ def main() -> None:
 
 
 def _report(linked: float, seconds: float, starts: list[tuple[float, float]], wire: Wire, elsewhere: list[str]) -> None:
-    load = round(os.getloadavg()[0], 1)
+    share = common.share_of_a_core()
     caches = "empty" if os.environ.get("EMPTY_CACHE") else "as it was on this machine"
     common.report(
         "start-cold", ratio=seconds / COLD, target="empty folder to the live demo on screen <= 60 s",
         met=seconds <= COLD, seconds=round(seconds, 1), link_after_s=round(linked, 1), package_cache=caches,
-        load_average=load,
+        share_of_a_core=share,
     )  # fmt: skip
     drawn = common.median([one for _, one in starts])
     common.report(
         "start-warm", ratio=drawn / WARM, target="start to first screen drawn <= 3 s", met=drawn <= WARM,
         seconds=[round(one, 2) for _, one in starts], ready_after_s=[round(one, 2) for one, _ in starts],
-        load_average=load,
+        share_of_a_core=share,
     )  # fmt: skip
     common.report(
         "start-bytes", ratio=wire.bytes / FIRST_SCREEN, target="first screen <= 150 kB, no request elsewhere",
