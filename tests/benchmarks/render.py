@@ -128,12 +128,21 @@ def cpu_of(browser: Browser) -> dict[str, float]:
     return spent
 
 
-def thread_of(page: Page) -> float:
-    """Answer the CPU seconds of the page's main thread; unlike frames they do not depend on the machine's other work."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    spent = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
-    return float(spent["TaskDuration"])
+class Thread:
+    """The CPU time of a page's main thread: unlike frames it does not depend on the machine's other work."""
+
+    def __init__(self, page: Page) -> None:
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._start = self._spent()
+
+    def seconds(self) -> float:
+        """Answer what it spent since this was made."""
+        return self._spent() - self._start
+
+    def _spent(self) -> float:
+        spent = {one["name"]: one["value"] for one in self._session.send("Performance.getMetrics")["metrics"]}
+        return float(spent["TaskDuration"])
 
 
 def frames_of(page: Page) -> list[float]:
@@ -158,7 +167,7 @@ def flood(browser: Browser, context: BrowserContext, server: Stage, key: str) ->
     frames_of(page)
     page.wait_for_timeout(3000)
     idle = frames_of(page)
-    spent, thread, cpu = cpu_of(browser), thread_of(page), server.ask()["cpu"]
+    spent, thread, cpu = cpu_of(browser), Thread(page), server.ask()["cpu"]
     page.evaluate("() => (window.__seen.rows = 0)")
     frames_of(page)
     load = page.context.request  # playwright's own connection: the browser's thread stays free
@@ -168,11 +177,11 @@ def flood(browser: Browser, context: BrowserContext, server: Stage, key: str) ->
     behind = time.monotonic() - start
     frames = frames_of(page)
     later, busy = cpu_of(browser), server.ask()["cpu"] - cpu
-    thread = thread_of(page) - thread
     found = {
         "frames": frames, "idle": idle, "behind_s": behind, "made_s": made["seconds"], "server_cpu_s": busy,
         "browser_cpu_s": {kind: round(later[kind] - spent.get(kind, 0), 1) for kind in later},
-        "wrong": wrong(page, n), "thread_ms_a_frame": thread * 1000 / len(frames), "share": common.share_of_a_core(),
+        "wrong": wrong(page, n), "thread_ms_a_frame": thread.seconds() * 1000 / len(frames),
+        "share": common.share_of_a_core(),
     }  # fmt: skip
     page.close()
     return found
@@ -276,8 +285,8 @@ def scrolling(context: BrowserContext) -> Any:
     page.goto("/conversations/long/")
     page.wait_for_selector("live-transcript:defined")
     page.wait_for_timeout(500)
-    before = thread_of(page)
-    return page.evaluate(SCROLL_UP, [SCROLL, 600]) | {"thread": thread_of(page) - before}
+    thread = Thread(page)
+    return page.evaluate(SCROLL_UP, [SCROLL, 600]) | {"thread": thread.seconds()}
 
 
 if __name__ == "__main__":
