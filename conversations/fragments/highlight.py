@@ -6,20 +6,10 @@ lexer is quadratic over plain words and left out.
 """
 
 import re
+from functools import cache
+from importlib import import_module
 
 from pygments.lexer import Lexer
-from pygments.lexers.c_cpp import CLexer, CppLexer
-from pygments.lexers.configs import TOMLLexer
-from pygments.lexers.css import CssLexer
-from pygments.lexers.data import JsonLexer, YamlLexer
-from pygments.lexers.diff import DiffLexer
-from pygments.lexers.go import GoLexer
-from pygments.lexers.html import HtmlLexer
-from pygments.lexers.javascript import JavascriptLexer, TypeScriptLexer
-from pygments.lexers.python import PythonLexer
-from pygments.lexers.rust import RustLexer
-from pygments.lexers.shell import BashLexer
-from pygments.lexers.sql import SqlLexer
 from pygments.token import Token, _TokenType
 
 from conversations.fragments.markup import escape
@@ -30,26 +20,24 @@ MAX_SIGNS = 900  # words and signs of one block, and of all blocks of a message
 _SIGN = re.compile(r"\w+|[^\w\s]")
 _UNFIT = re.compile(r"\n[ \t]*\n[ \t]*\n[ \t]*\n|[ \t]{81}|[^\n]{241}")  # quadratic in some lexer
 
-_LEXERS: dict[str, Lexer] = {}
-for _names, _lexer in {
-    "python py python3": PythonLexer,
-    "json jsonc": JsonLexer,
-    "yaml yml": YamlLexer,
-    "toml": TOMLLexer,
-    "bash sh shell zsh": BashLexer,
-    "javascript js jsx mjs": JavascriptLexer,
-    "typescript ts tsx": TypeScriptLexer,
-    "html xml svg": HtmlLexer,
-    "css": CssLexer,
-    "sql postgresql sqlite": SqlLexer,
-    "diff patch": DiffLexer,
-    "rust rs": RustLexer,
-    "go golang": GoLexer,
-    "c h": CLexer,
-    "cpp c++ cc hpp": CppLexer,
-}.items():
-    _made = _lexer(stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]  # pygments has no types for it
-    _LEXERS.update(dict.fromkeys(_names.split(), _made))
+_PLACES = {  # a language's names: where its lexer is; loaded when first needed, since all cost half a second at start
+    "python py python3": "python:PythonLexer",
+    "json jsonc": "data:JsonLexer",
+    "yaml yml": "data:YamlLexer",
+    "toml": "configs:TOMLLexer",
+    "bash sh shell zsh": "shell:BashLexer",
+    "javascript js jsx mjs": "javascript:JavascriptLexer",
+    "typescript ts tsx": "javascript:TypeScriptLexer",
+    "html xml svg": "html:HtmlLexer",
+    "css": "css:CssLexer",
+    "sql postgresql sqlite": "sql:SqlLexer",
+    "diff patch": "diff:DiffLexer",
+    "rust rs": "rust:RustLexer",
+    "go golang": "go:GoLexer",
+    "c h": "c_cpp:CLexer",
+    "cpp c++ cc hpp": "c_cpp:CppLexer",
+}
+_LEXERS = {name: place for names, place in _PLACES.items() for name in names.split()}
 
 _CLASSES = (  # the first that holds the token
     (Token.Comment, "tok-comment"),
@@ -79,14 +67,21 @@ def signs(code: str) -> int:
 
 def highlight(code: str, language: str) -> str:
     """Answer escaped HTML, with spans when the language is known and the code within the limits."""
-    lexer = _LEXERS.get(language.lower())
-    if lexer is None or len(code) > MAX_CODE or _UNFIT.search(code) or signs(code) > MAX_SIGNS:
+    place = _LEXERS.get(language.lower())
+    if place is None or len(code) > MAX_CODE or _UNFIT.search(code) or signs(code) > MAX_SIGNS:
         return escape(code)
     parts = []
-    for token, text in lexer.get_tokens(code):
+    for token, text in _lexer(place).get_tokens(code):
         name = _class(token)
         parts.append(f'<span class="{name}">{escape(text)}</span>' if name else escape(text))
     return "".join(parts)
+
+
+@cache
+def _lexer(place: str) -> Lexer:
+    module, _, name = place.partition(":")
+    made: Lexer = getattr(import_module(f"pygments.lexers.{module}"), name)(stripnl=False, ensurenl=False)
+    return made
 
 
 def _class(token: _TokenType) -> str:

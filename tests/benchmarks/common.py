@@ -11,6 +11,7 @@ import statistics
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,14 @@ def busy_thread() -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def share_of_a_core(wall: float = 0.5) -> float:
+    """Measure what share of a core a busy process gets now, 1.0 on a machine with nothing else to do."""
+    start, used = time.perf_counter(), time.process_time()
+    while time.perf_counter() - start < wall:
+        sum(range(1000))
+    return round((time.process_time() - used) / (time.perf_counter() - start), 2)
 
 
 def cpu_of(pid: int) -> float:

@@ -128,6 +128,23 @@ def cpu_of(browser: Browser) -> dict[str, float]:
     return spent
 
 
+class Thread:
+    """The CPU time of a page's main thread: unlike frames it does not depend on the machine's other work."""
+
+    def __init__(self, page: Page) -> None:
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._start = self._spent()
+
+    def seconds(self) -> float:
+        """Answer what it spent since this was made."""
+        return self._spent() - self._start
+
+    def _spent(self) -> float:
+        spent = {one["name"]: one["value"] for one in self._session.send("Performance.getMetrics")["metrics"]}
+        return float(spent["TaskDuration"])
+
+
 def frames_of(page: Page) -> list[float]:
     """Take the frames noted so far."""
     taken: list[float] = page.evaluate("() => window.__seen.frames.splice(0)")
@@ -150,7 +167,7 @@ def flood(browser: Browser, context: BrowserContext, server: Stage, key: str) ->
     frames_of(page)
     page.wait_for_timeout(3000)
     idle = frames_of(page)
-    spent, cpu = cpu_of(browser), server.ask()["cpu"]
+    spent, thread, cpu = cpu_of(browser), Thread(page), server.ask()["cpu"]
     page.evaluate("() => (window.__seen.rows = 0)")
     frames_of(page)
     load = page.context.request  # playwright's own connection: the browser's thread stays free
@@ -163,7 +180,8 @@ def flood(browser: Browser, context: BrowserContext, server: Stage, key: str) ->
     found = {
         "frames": frames, "idle": idle, "behind_s": behind, "made_s": made["seconds"], "server_cpu_s": busy,
         "browser_cpu_s": {kind: round(later[kind] - spent.get(kind, 0), 1) for kind in later},
-        "wrong": wrong(page, n),
+        "wrong": wrong(page, n), "thread_ms_a_frame": thread.seconds() * 1000 / len(frames),
+        "share": common.share_of_a_core(),
     }  # fmt: skip
     page.close()
     return found
@@ -213,7 +231,9 @@ def live() -> None:
         made_per_s=[round(RATE * SECONDS / one["made_s"]) for one in rounds],
         behind_s=[round(one["behind_s"], 2) for one in rounds],
         server_cpu_s=[round(one["server_cpu_s"], 1) for one in rounds],
-        browser_cpu_s=rounds[-1]["browser_cpu_s"], rounds=ROUNDS, load_average=round(os.getloadavg()[0], 1),
+        browser_cpu_s=rounds[-1]["browser_cpu_s"], rounds=ROUNDS,
+        main_thread_cpu_ms_a_frame=[round(one["thread_ms_a_frame"], 1) for one in rounds],
+        share_of_a_core=[one["share"] for one in rounds],
     )  # fmt: skip
 
 
@@ -233,7 +253,7 @@ def long() -> None:
         "render-open", ratio=ms / 300, target="tail of 100,000 events on the screen <= 300 ms", met=ms <= 300,
         newest_painted_ms=[round(one["painted"]) for one in opened],
         dom_ready_ms=[round(one["ready"]) for one in opened], answered_ms=[round(one["answered"]) for one in opened],
-        events=LONG, load_average=round(os.getloadavg()[0], 1),
+        events=LONG, share_of_a_core=common.share_of_a_core(),
     )  # fmt: skip
     p95 = common.percentile(scrolled["frames"], 0.95)
     common.report(
@@ -242,6 +262,7 @@ def long() -> None:
         worst_ms=round(max(scrolled["frames"]), 1),
         over_25_ms=round(slow(scrolled["frames"]), 4), frames=len(scrolled["frames"]), px_a_frame=SCROLL,
         frames_waiting_for_a_page=scrolled["stuck"], events_passed=LONG - scrolled["first"],
+        main_thread_cpu_ms_a_frame=round(scrolled["thread"] * 1000 / len(scrolled["frames"]), 1),
     )  # fmt: skip
 
 
@@ -264,7 +285,8 @@ def scrolling(context: BrowserContext) -> Any:
     page.goto("/conversations/long/")
     page.wait_for_selector("live-transcript:defined")
     page.wait_for_timeout(500)
-    return page.evaluate(SCROLL_UP, [SCROLL, 600])
+    thread = Thread(page)
+    return page.evaluate(SCROLL_UP, [SCROLL, 600]) | {"thread": thread.seconds()}
 
 
 if __name__ == "__main__":
