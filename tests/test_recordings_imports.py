@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 
 from conversations import log, principals
 from conversations.errors import Conflict, Invalid, NotFound
+from conversations.log.rebuild import rebuild
 from conversations.models import Conversation, Event, Post, ToolCall
 from conversations.recordings import importing, intake, playing
 from conversations.recordings.exporting import export
@@ -220,6 +221,27 @@ def test_text_that_no_column_can_hold_is_imported(tmp_path):
     assert (body["sender"], body["content"]) == ("\0 \ud83d", "a\0b \udfff \u202e")
     bring_file(exported("x", tmp_path / "x.jsonl"), key="copy", is_strict=True)
     assert history("copy") == history("x")
+
+
+def test_rebuild_changes_no_id_of_an_imported_call():
+    bring_file(OWN / "simulations.json")
+    before = list(ToolCall.objects.order_by("id").values())
+
+    list(rebuild())
+
+    assert before
+    assert list(ToolCall.objects.order_by("id").values()) == before
+
+
+@pytest.mark.parametrize("bad", ["\\u0000", "\\ud800"])
+def test_id_that_no_column_can_hold_is_made_fit(bad):
+    intake = Intake(PRINCIPAL)
+    event = f'{{"payload":{{"event":"log","conversation_id":"x","text":"a"}},"id":"a{bad}b"}}'
+
+    intake.take([b'{"conversation":"x"}', event.encode(), b'{"end":1}'])
+    intake.finish()
+
+    assert Event.objects.get().event_id == "a\ufffdb"
 
 
 def test_import_keeps_who_said_it_and_when(tmp_path):

@@ -42,8 +42,10 @@ def _append(batch: Sequence[NewEvent], chained_as: dict[str, str], *, is_checked
     with connection.wrap_database_errors, connection.cursor() as cursor:
         keys = sorted({e.conversation for e in batch if e.conversation is not None})
         heads = rows.lock_heads(cursor, keys, chained_as) if keys else {}
+        for staged_key in chained_as.keys() & heads.keys():
+            heads[staged_key].key = chained_as[staged_key]  # what comes of the key, the final one has to give again
         known = look_up(cursor, batch, heads) if is_checked else None
-        work = _Work(cursor, heads, chained_as, batch)
+        work = _Work(cursor, heads, batch)
         stored = [work.store(event, known) for event in batch]
         work.write()
     fresh = [s for s in stored if s.is_new and s.seq]
@@ -61,10 +63,8 @@ def _committed(fresh: list[Stored]) -> None:
 class _Work:
     """One batch on its way into the tables: flat lists are what the block statements take."""
 
-    def __init__(
-        self, cursor: CursorWrapper, heads: dict[str, Head], chained_as: dict[str, str], batch: Sequence[NewEvent]
-    ) -> None:
-        self.cursor, self.heads, self.chained_as = cursor, heads, chained_as
+    def __init__(self, cursor: CursorWrapper, heads: dict[str, Head], batch: Sequence[NewEvent]) -> None:
+        self.cursor, self.heads = cursor, heads
         self.at = time.time_ns() // 1000
         self.salts = os.urandom(chain.SALT * len(batch))
         self.events: list[Any] = []
@@ -87,9 +87,8 @@ class _Work:
         at = len(self.events) // rows.WIDTH["event"] * chain.SALT
         salt = self.salts[at : at + chain.SALT]
         digest = sha256(salt + event.body.encode()).hexdigest()
-        key = self.chained_as.get(event.conversation, event.conversation)
         head.head_hash = chain.link(
-            head.head_hash, key, seq, event.kind, self.at, event.principal, event.event_id, digest
+            head.head_hash, head.key, seq, event.kind, self.at, event.principal, event.event_id, digest
         )
         self.events += (head.id, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id)
         self.events += (event.body, salt, digest, head.head_hash)

@@ -60,6 +60,7 @@ def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal:
     conversation's id is unfit.
     """
     kind = fit(said.kind)
+    bus_id = fit(bus_id) if bus_id else None
     event_id = bus_id if kind == "token" else (said.id or bus_id)
     ours = principal.is_ours
     has_two_ids = bool(bus_id and said.id and bus_id != said.id and kind != "token")
