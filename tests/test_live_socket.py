@@ -8,14 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from websockets.client import ClientProtocol
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.frames import Opcode
 from websockets.sync.client import connect
-from websockets.uri import parse_uri
 
 from conversations.subscription import SLOW_AFTER
 from tests.live import Server, until
+from tests.stuck import StuckReader
 
 SECRET = "a long enough password"
 
@@ -212,55 +210,8 @@ def committed(server, code):
     return float(server.command("shell", "--no-imports", "-c", text).strip().splitlines()[-1])
 
 
-class StuckReader:
-    """A subscriber over a raw connection with a small buffer, that reads only when told to."""
-
-    def __init__(self, server, topic):
-        self.protocol = ClientProtocol(parse_uri(f"ws://127.0.0.1:{server.port}/ws/"), max_size=None)
-        self.socket = socket.socket()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.socket.settimeout(10)
-        self.socket.connect(("127.0.0.1", server.port))
-        request = self.protocol.connect()
-        request.headers["Authorization"] = f"Bearer {server.secret}"
-        self.protocol.send_request(request)
-        self.flush()
-        self.frames = []
-        self.until_frame("caught_up", topic)
-
-    def until_frame(self, kind, topic):
-        while not any(f["t"] == kind for f in self.frames):
-            self.read()
-            if topic and self.protocol.state.name == "OPEN":
-                self.protocol.send_text(json.dumps({"op": "subscribe", "topic": topic, "after": 0}).encode())
-                self.flush()
-                topic = ""
-
-    def flush(self):
-        for data in self.protocol.data_to_send():
-            if data:
-                self.socket.sendall(data)
-
-    def read(self):
-        """Read once; answer False at the end."""
-        data = self.socket.recv(1 << 20)
-        self.protocol.receive_data(data) if data else self.protocol.receive_eof()
-        for event in self.protocol.events_received():
-            if getattr(event, "opcode", None) == Opcode.TEXT:
-                self.frames.append(json.loads(event.data))
-        return bool(data) and self.protocol.close_rcvd is None
-
-    def read_to_the_end(self):
-        """Read all there is; answer the seqs and the close code."""
-        while self.read():
-            pass
-        self.socket.close()
-        code = self.protocol.close_rcvd.code if self.protocol.close_rcvd else None
-        return [e["seq"] for f in self.frames for e in f.get("events", [])], code
-
-
 def test_readers_that_stop_reading_are_hung_up_on_and_resume_without_a_hole(server):
-    stuck = [StuckReader(server, "stream:stuck") for _ in range(50)]
+    stuck = [StuckReader(server.port, server.secret, "stream:stuck") for _ in range(50)]
     memory = rss(server)
 
     for _ in range(120):  # 24 MB for each reader: more than any buffer on the way

@@ -1,20 +1,42 @@
 """`latency`: from the making of an event to 100 readers, quiet and beside neighbours in the same process; and an action
 (a role change with its audit entry) beside a saturated writer.
 
-Targets: p99 beside a 100 ms query at most 1.5 times quiet, beside two page renderers 5, beside a busy Python thread 3;
+Targets: p99 beside a 100 ms query at most 1.5 times quiet, beside two page renderers 5, beside a busy Python thread 3, beside 50
+sockets that stopped reading 1.2;
 the action's p99 at most 15 ms.
 """
 
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 from tests.benchmarks import common
 from tests.benchmarks.fanout import Bench
+from tests.stuck import StuckReader
 
 LOAD = (300, 100.0, 1)  # events, a second, a batch
 ROUNDS = 4
-LIMITS = {"query": 1.5, "pages": 5.0, "busy": 3.0}
+LIMITS = {"query": 1.5, "pages": 5.0, "busy": 3.0, "stuck": 1.2}
+STUCK = 50  # sockets that stop reading
+
+
+@contextmanager
+def neighbour(bench: Bench, name: str) -> Iterator[None]:
+    """Have a neighbour for a while: a load in the process, or 50 sockets whose buffers are full."""
+    if name in ("query", "pages", "busy"):
+        bench.ask(load=name, on=1)
+        yield
+        bench.ask(load=name, on=0)
+    elif name == "stuck":
+        stuck = [StuckReader(bench.port, "bench", "stream:g") for _ in range(STUCK)]
+        bench.ask(fill=120)  # 24 MB for each of them
+        yield
+        for reader in stuck:
+            reader.socket.close()
+    else:
+        yield
 
 
 def beside() -> None:
@@ -26,11 +48,8 @@ def beside() -> None:
         bench.deliver(*LOAD)  # warm-up
         for _ in range(ROUNDS):
             for name in ("quiet", *LIMITS):
-                if name != "quiet":
-                    bench.ask(load=name, on=1)
-                got = bench.deliver(*LOAD)
-                if name != "quiet":
-                    bench.ask(load=name, on=0)
+                with neighbour(bench, name):
+                    got = bench.deliver(*LOAD)
                 assert got["got"] == got["wanted"], (name, got)
                 p99.setdefault(name, []).append(got["p99"])
                 p50.setdefault(name, []).append(got["p50"])

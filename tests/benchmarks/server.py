@@ -65,6 +65,10 @@ def ours(port: int) -> None:
         asked = dict(parse_qsl(scope["query_string"].decode()))
         if "n" in asked:
             await paced(int(asked["n"]), float(asked["rate"]), int(asked["batch"]), emit)
+        if "fill" in asked:
+            big = log.of_ours("g", {"event": "log", "filler": "x" * 200_000}, robot)
+            for _ in range(int(asked["fill"])):
+                await application.engine.store([big])
         if "load" in asked:
             _load(loads, asked["load"], asked["on"] == "1")
         await _answer(send, {"cpu": time.process_time(), "head": await asyncio.to_thread(log.head, "f")})
