@@ -1,9 +1,8 @@
 """`latency`: from the making of an event to 100 readers, quiet and beside neighbours in the same process; and an action
 (a role change with its audit entry) beside a saturated writer.
 
-Targets: p99 beside a 100 ms query at most 1.5 times quiet, beside two page renderers 5, beside a busy Python thread 3, beside 50
-sockets that stopped reading 1.2;
-the action's p99 at most 15 ms.
+Targets: p99 beside a 100 ms query at most 1.5 times quiet, beside two page renderers 5, beside a busy Python thread 3,
+beside 50 sockets that stopped reading 1.2; the action's p99 at most 15 ms.
 """
 
 import threading

@@ -15,6 +15,7 @@ FILES = (
     "tau-bench/MockAirlineDomainEnv-few_shot.jsonl",
     "tau2-bench/telecom_gpt-4o_20sims.json.gz",
 )
+OPTIONS = ("--speed", "300", "--tokens", "--limit", "1", "--conversation")
 SEQS = "() => [...document.querySelectorAll('.rows > [data-seq]')].map((row) => row.dataset.seq)"
 
 
@@ -26,8 +27,7 @@ def players(server: Server):
         pytest.skip(f"no sample data: {missing[0]} is not in {settings.SAMPLES_DIR}")
     started = [
         subprocess.Popen(
-            [sys.executable, "manage.py", "play", str(Path(settings.SAMPLES_DIR) / name)]
-            + ["--speed", "300", "--tokens", "--limit", "1", "--conversation", f"family-{i}"],
+            [sys.executable, "manage.py", "play", str(Path(settings.SAMPLES_DIR) / name), *OPTIONS, f"family-{i}"],
             cwd=ROOT,
             env=server.env(),
             stdout=subprocess.DEVNULL,
