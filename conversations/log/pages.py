@@ -12,6 +12,7 @@ from conversations.log.rows import marks
 
 PAGE = 60  # drawn entries
 RESUME = 500  # events of one read while catching up
+READ_SIZE = 4 << 20  # characters of one read, or one event
 PREVIEW = 5000  # how far back a page looks for tokens without an output, in events
 
 _COLUMNS = "seq,kind,at,principal,run,turn,event_id,body"
@@ -56,14 +57,20 @@ def heads(keys: Sequence[str]) -> dict[str, int]:
 
 
 def read_after(key: str, after: int, limit: int = RESUME) -> list[Stored]:
-    """Read up to `limit` events after a seq, in order."""
+    """Read up to `limit` events after a seq, in order; fewer once they pass 4 MiB, none only at the end."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id="
             "(SELECT id FROM conversations_conversation WHERE key=%s) AND seq>%s ORDER BY seq LIMIT %s",
             [key, after, limit],
         )
-        return [Stored(key, *row) for row in cursor.fetchall()]
+        events, size = [], 0
+        for row in cursor:
+            events.append(Stored(key, *row))
+            size += len(events[-1].body)
+            if size > READ_SIZE:
+                break
+        return events
 
 
 def preview_before(key: str, seq: int) -> int:
