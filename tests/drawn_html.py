@@ -94,7 +94,7 @@ class Seen(HTMLParser):
 
     def _address(self, tag: str, href: str, attrs: dict[str, str | None]) -> None:
         if tag == "use":
-            if not href.startswith("/static/sprite"):
+            if not href.startswith("#i-"):
                 self.faults.append(f"<use {href}>")
         elif href and not href.startswith("?event="):  # without an address (the cleaner took it) it is no link
             self.links.append(href)

@@ -41,7 +41,7 @@ def test_imports_of_a_module_exist(path: Path) -> None:
     assert all((path.parent / one).is_file() for one in imported)
 
 
-@pytest.mark.parametrize("path", [*SCRIPTS, *SHEETS, *PAGES, STATIC / "sprite.svg", STATIC / "icon.svg"], ids=name)
+@pytest.mark.parametrize("path", [*SCRIPTS, *SHEETS, *PAGES, STATIC / "icon.svg"], ids=name)
 def test_nothing_is_loaded_from_elsewhere(path: Path) -> None:
     addresses = re.findall(r"\b(?:https?:)?//[a-z0-9][\w.-]+\.\w+", path.read_text())
 
@@ -83,7 +83,7 @@ def test_a_style_sheet_keeps_the_rules_of_the_house(path: Path) -> None:
 
 
 def test_every_symbol_that_a_template_names_is_in_the_sprite() -> None:
-    symbols = set(re.findall(r'<symbol id="([\w-]+)"', (STATIC / "sprite.svg").read_text()))
+    symbols = set(re.findall(r'<symbol id="i-([\w-]+)"', (TEMPLATES / "partials" / "sprite.html").read_text()))
     named = {one for page in PAGES for one in re.findall(r'\bicon\("([\w-]+)"\s*[,)]', page.read_text())}
 
     assert named <= symbols

@@ -76,8 +76,7 @@ class ConversationStrip extends HTMLElement {
     clearTimeout(this.#hide);
     this.dataset.tone = tone;
     this.setAttribute("role", kind === "lost" ? "alert" : "status");
-    const use = this.querySelector("use");
-    use.setAttribute("href", use.getAttribute("href").replace(/#.*/, `#${symbol}`));
+    this.querySelector("use").setAttribute("href", `#i-${symbol}`);
     this.querySelector("span").replaceChildren(...words);
     this.querySelector("a").hidden = true;
     this.hidden = false;

@@ -1,6 +1,8 @@
-/** Hand events on once per animation frame, for at most 8 ms; by a timer while the tab is hidden, which gets no frames. */
+/** Hand events on once per animation frame, for 2 to 8 ms; by a timer while the tab is hidden, which gets no frames. */
 
-const BUDGET = 8; // ms of one frame
+const LEAST = 2; // ms of one frame: to style, lay out and paint what is drawn then costs twice as much again
+const MOST = 8; // ms of one frame, when much waits
+const WAITING = 250; // a frame gets one more ms for so many items that wait
 const HIDDEN = 250; // ms between two flushes of a hidden tab
 
 export class FrameQueue {
@@ -40,7 +42,7 @@ export class FrameQueue {
   #schedule() {
     if (this.#frame || this.#timer || !this.length) return;
     if (document.hidden) this.#timer = setTimeout(() => this.#run(Infinity), HIDDEN);
-    else this.#frame = requestAnimationFrame(() => this.#run(BUDGET));
+    else this.#frame = requestAnimationFrame(() => this.#run(Math.min(MOST, LEAST + this.length / WAITING)));
   }
 
   #again() {

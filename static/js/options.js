@@ -84,8 +84,7 @@ export class Options {
     element.id = id;
     if (href) element.href = href;
     if (act) this.#acts.set(element, act);
-    const use = element.querySelector("use");
-    use.setAttribute("href", use.getAttribute("href").replace(/#.*/, `#${symbol}`));
+    element.querySelector("use").setAttribute("href", `#i-${symbol}`);
     element.querySelector("span").textContent = words;
     element.querySelector("small").textContent = note;
     return element;
