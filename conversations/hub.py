@@ -89,10 +89,15 @@ class Feed:
             return [self.ring[j] for j in range(i, len(self.ring))]
         return None
 
+    def is_drawing_after(self, last: int) -> bool:
+        """Tell whether what comes after `last` is still with the artist, and so worth waiting for."""
+        return self.drawing > 0 and (not self.ring or self.ring[-1].last <= last)
+
     def wake(self) -> None:
-        """Tell everybody who follows."""
-        for subscriber in list(self.subscribers):
-            subscriber.wake()
+        """Tell everybody who is behind."""
+        for subscriber in tuple(self.subscribers):
+            if subscriber.last < self.head:
+                subscriber.wake()
 
 
 class Hub:
@@ -174,6 +179,8 @@ class Hub:
     def _take_drawn(self, feed: Feed, ready: list[Frame], n: int) -> None:
         feed.drawing -= n
         feed.push(ready)
+        if not feed.drawing:
+            feed.wake()  # what was too much to draw, or failed, comes in no frame: who is behind reads the database
 
     async def read(self, feed: Feed, after: int) -> list[Frame]:
         """Read from the database what comes after a seq, as frames."""

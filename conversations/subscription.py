@@ -103,8 +103,8 @@ class Subscription:
 
     async def _send_new(self) -> None:
         ready = self._feed.after(self.last)
-        if ready is None and self._feed.drawing:
-            await self._event.wait()  # it is with the artist
+        if ready is None and self._feed.is_drawing_after(self.last):
+            await self._event.wait()
             return
         if ready is None:
             ready = await self._hub.read(self._feed, self.last)

@@ -14,6 +14,7 @@ from conversations.doors.bearers import Bearers
 from conversations.errors import NotAllowed, NotSignedIn
 from conversations.models import AuditEntry
 from conversations.principals import SYSTEM
+from conversations.watch import Watch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -73,3 +74,32 @@ def test_a_socket_from_a_foreign_origin_is_refused_and_counted(origin):
 
     assert asyncio.run(first_answer(scope))["type"] == "websocket.close"
     assert refused() == [("open_socket", "socket", "10.0.0.1")]
+
+
+class Engine:
+    """As much of one as a socket asks for."""
+
+    def __init__(self):
+        self.watch = Watch()
+
+
+def test_a_socket_that_ended_by_an_error_is_forgotten():
+    engine, words = Engine(), tokens.make_token(SYSTEM, "ci", "viewer")
+    scope = {**carrying(words), "type": "websocket", "path": "/ws/"}
+
+    async def leave_while_answered():
+        received = iter([{"type": "websocket.connect"}, {"type": "websocket.receive", "text": "{"}])
+
+        async def receive():
+            return next(received)
+
+        async def send(message):
+            if message["type"] == "websocket.send":
+                raise OSError("the client left")
+
+        await Socket.as_asgi(engine=engine)(scope, receive, send)
+
+    with pytest.raises(OSError, match="left"):
+        asyncio.run(leave_while_answered())
+
+    assert not engine.watch.sockets

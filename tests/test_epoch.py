@@ -7,6 +7,9 @@ import sqlite3
 import pytest
 from websockets.sync.client import connect
 
+from conversations import principals
+from conversations.epoch import HighWater
+from conversations.recordings.intake import Intake
 from tests.live import Server
 
 
@@ -71,3 +74,14 @@ def test_a_restart_without_loss_keeps_the_epoch(tmp_path):
 
     assert [frame["t"] for frame in frames] == ["caught_up"]
     assert frames[0]["epoch"] == epoch
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_discarded_import_does_not_make_the_record_look_older(tmp_path):
+    intake, water = Intake(principals.of_import("file")), HighWater(tmp_path)
+    intake.take([b'{"conversation":"x"}', b'{"payload":{"event":"log","conversation_id":"x"}}', b'{"end":1}'])
+    water.write()
+
+    intake.discard()
+
+    assert not water.check()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conversations.fragments import drawing
+from conversations.fragments import drawing, faces
 from conversations.fragments.drawing import Pen
 from conversations.log.events import Call, Stored
 from tests.drawn_html import Seen
@@ -38,6 +38,17 @@ def stored(seq=1, kind="message", principal="token:bus", run=None, turn=None, at
 
 def draw(event, call=None):
     return str(Pen("c1").draw(event, call).html)
+
+
+def test_an_event_that_cannot_be_drawn_costs_itself_alone(monkeypatch):
+    monkeypatch.setitem(faces._FACES, "log", lambda *_: 1 / 0)
+    pen = Pen("c1")
+
+    failed, next_one = pen.draw(stored(7, "log", message="words")), pen.draw(stored(8, "weather"))
+
+    assert 'data-seq="7"' in str(failed.html)
+    assert "words" in str(failed.html)
+    assert 'data-seq="8"' in str(next_one.html)
 
 
 @pytest.mark.parametrize(("kind", "body"), KINDS)

@@ -112,6 +112,7 @@ def test_wrong_frames_are_answered_with_what_was_expected(server):
             "[]",
             '{"op":"publish"}',
             '{"op":"subscribe","topic":"secret:x"}',
+            '{"op":"subscribe","topic":"stream:\\ud800"}',
             '{"op":"subscribe","topic":"stream:x","after":-1}',
         ]:
             ws.send(wrong)

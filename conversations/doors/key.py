@@ -35,7 +35,7 @@ class KeyDoor:
         try:
             given = http.bearer(scope)
             asked = _read(await http.body(receive, 4096))
-            if scope["method"] != "POST" or not self._secret or not secrets.compare_digest(given, self._secret):
+            if scope["method"] != "POST" or not self._secret or not self._is_ours(given):
                 raise NotSignedIn("expected the one-use token of the data directory's door.json")
             self.open(self._url)
             token = self._bearers.give(asked.name)
@@ -43,6 +43,9 @@ class KeyDoor:
             await http.refuse(send, error)
         else:
             await http.answer(send, 200, json.dumps({"token": token}).encode())
+
+    def _is_ours(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(), self._secret.encode())
 
 
 def _read(body: bytes) -> _Asked:

@@ -1,5 +1,6 @@
 """Event → HTML, no query (design 4). A `Pen` draws a conversation's events in seq order, for a page or a live feed."""
 
+import logging
 from functools import partial
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from conversations.fragments import calls, faces, hidden
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
 from conversations.log.events import Call, Stored
+
+logger = logging.getLogger(__name__)
 
 _cache = DrawnCache()
 
@@ -40,15 +43,22 @@ class Pen:
         self._opened: set[str] = set()
 
     def draw(self, event: Stored, call: Call | None = None) -> Fragment:
-        """Draw the next event; a tool step needs its `call` to be one block with its other step."""
-        if event.kind == "token":
-            fragment = self._token(event)
-        elif event.kind == "tool_step":
-            fragment = self._call(event, call)
-        else:
-            fragment = self._event(event)
+        """Draw the next event; a tool step needs its `call` to be one block with its other step.
+
+        One that cannot be drawn costs itself alone, not its page or its feed: its place and its text are shown.
+        """
+        try:
+            fragment = self._draw(event, call)
+        except Exception:
+            logger.exception("event %s of %r could not be drawn", event.seq, event.conversation)
+            fragment = Fragment(html=faces.draw_failed(event))
         self._previous = event
         return fragment
+
+    def _draw(self, event: Stored, call: Call | None) -> Fragment:
+        if event.kind == "token":
+            return self._token(event)
+        return self._call(event, call) if event.kind == "tool_step" else self._event(event)
 
     def group(self, event: Stored) -> str:
         """Name the block of a token, or of an output to come."""

@@ -119,6 +119,12 @@ def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
     return face(found, group, repeat)
 
 
+def draw_failed(event: Stored) -> Markup:
+    """Draw an event that nothing else here could draw: its kind, and its body as text."""
+    bare = Read(event, Said(), {})
+    return render("unknown", row(bare, "all"), richtext.inline(event.kind), jsontree.draw_text(event.body[:4000]))
+
+
 def open_turn(event: Stored, group: str, text: str) -> Markup:
     """Draw a turn that is still being written; `text` so far, as it stands."""
     return render("token", row(read(event), "chat", state="running", group=group), hidden.spell(text))

@@ -1,0 +1,89 @@
+"""The hub: whoever follows a feed gets all of it, whatever becomes of the drawing."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from conversations import envelopes, hub, log, principals
+from conversations.drawn import Artist
+from conversations.hub import Hub
+from tests.protocol_client import Client, Line
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def event(n):
+    body = json.dumps({"event": "log", "conversation_id": "c", "n": n})
+    return log.of_payload("stream:c", None, body, envelopes.read(body.encode()), principals.of_token("t"))
+
+
+async def reaches(line, seq):
+    """Wait until the client has seen this seq, without asking for anything again."""
+    async with asyncio.timeout(5):
+        while line.client.last < seq:
+            line.deliver()
+            await asyncio.sleep(0.005)
+
+
+async def following(work):
+    """Run `work` with a hub and a client who is level with an empty conversation."""
+    running = Hub(epoch="e")
+    running.start()
+    line = Line(running, Client(), "c", "html")
+    try:
+        line.connect()
+        await asyncio.to_thread(log.append, [event(0)])
+        await reaches(line, 1)
+        await work(running, line)
+    finally:
+        line.cut()
+        await running.stop()
+        running.readers.shutdown()
+
+
+def test_the_end_of_a_burst_too_large_to_draw_reaches_who_is_level(monkeypatch):
+    monkeypatch.setattr(hub, "MAX_DRAWING", 0)
+    gate, draw = threading.Event(), Artist.draw
+    monkeypatch.setattr(Artist, "draw", lambda *given: gate.wait(5) and draw(*given))
+
+    async def work(running, line):
+        feed = running.feeds["c", "html"]
+        await asyncio.to_thread(log.append, [event(1)])
+        await asyncio.to_thread(log.append, [event(2)])
+        async with asyncio.timeout(5):
+            while feed.head < 3:  # noqa: ASYNC110  # the feed tells nobody
+                await asyncio.sleep(0.005)
+        gate.set()
+        await reaches(line, 3)
+
+    gate.set()
+    asyncio.run(following(lambda running, line: gate.clear() or work(running, line)))
+
+
+def test_a_drawing_that_failed_is_read_again(monkeypatch):
+    failures, draw = [OSError("no such template")], Artist.draw
+
+    def fail_once(artist, events):
+        if events and events[0].seq == 2 and failures:
+            raise failures.pop()
+        return draw(artist, events)
+
+    monkeypatch.setattr(Artist, "draw", fail_once)
+
+    async def work(running, line):
+        await asyncio.to_thread(log.append, [event(1)])
+        await reaches(line, 2)
+
+    asyncio.run(following(work))
+
+
+def test_who_fell_behind_the_ring_does_not_wait_for_the_artist():
+    feed = hub.Feed("c", "html")
+    feed.drawing = 1
+
+    assert feed.is_drawing_after(4)
+    feed.push(hub.frames.events("stream:c", "e", [(9, "{}")]))
+    assert feed.is_drawing_after(9)
+    assert not feed.is_drawing_after(4)
