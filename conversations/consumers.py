@@ -14,7 +14,7 @@ from django.http import parse_cookie
 
 from conversations import frames, origins, refusals, rights, sessions
 from conversations.engine import Engine
-from conversations.envelopes import MAX_KEY
+from conversations.envelopes import MAX_KEY, fit
 from conversations.errors import Invalid, SwitchboardError
 from conversations.sessions import NOT_ALLOWED, SIGNED_OUT, Visitor
 from conversations.states import FleetSubscription
@@ -155,7 +155,7 @@ def _parse(text: str) -> dict[str, Any]:
         raise Invalid('expected {"op": "subscribe" | "unsubscribe", "topic": …}', field="op")
     topic = asked.get("topic")
     is_stream = isinstance(topic, str) and topic.startswith("stream:") and 1 <= len(topic) - 7 <= MAX_KEY
-    if not is_stream and topic != "fleet":
+    if topic != "fleet" and not (is_stream and fit(str(topic)) == topic):
         raise Invalid("expected stream:{conversation} or fleet", code="unknown_topic", field="topic")
     after = asked.get("after")
     if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):

@@ -35,7 +35,11 @@ class KeyDoor:
         try:
             given = http.bearer(scope)
             asked = _read(await http.body(receive, 4096))
-            if scope["method"] != "POST" or not self._secret or not secrets.compare_digest(given, self._secret):
+            if (
+                scope["method"] != "POST"
+                or not self._secret
+                or not secrets.compare_digest(given.encode(), self._secret.encode())
+            ):
                 raise NotSignedIn("expected the one-use token of the data directory's door.json")
             self.open(self._url)
             token = self._bearers.give(asked.name)
