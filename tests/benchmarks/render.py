@@ -133,7 +133,7 @@ class Thread:
 
     def __init__(self, page: Page) -> None:
         self._session = page.context.new_cdp_session(page)
-        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._session.send("Performance.enable")
         self._start = self._spent()
 
     def seconds(self) -> float:
@@ -142,7 +142,7 @@ class Thread:
 
     def _spent(self) -> float:
         spent = {one["name"]: one["value"] for one in self._session.send("Performance.getMetrics")["metrics"]}
-        return float(spent["TaskDuration"])
+        return float(spent["ThreadTime"])
 
 
 def frames_of(page: Page) -> list[float]:
