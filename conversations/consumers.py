@@ -38,6 +38,13 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         self.topics: dict[str, Subscription | FleetSubscription] = {}
         self.is_dismissed = False
 
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: channels is untyped
+        """Forget everything at the end, whatever it was: after an error no `disconnect` comes."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Call the handler without Channels' thread hop for database connections: nothing here uses one."""
         await getattr(self, message["type"].replace(".", "_"))(message)
@@ -105,6 +112,8 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
                 await asyncio.get_running_loop().run_in_executor(hub.readers, self.engine.change_epoch, hub.epoch)
             await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))
             after = None
+        if self.is_dismissed:  # meanwhile
+            return
         last = after if after is not None else max(0, head - NEWEST)
         mode = "html" if asked.get("render") == "html" else "data"
         self.topics[topic] = Subscription(hub, self.wire, key, mode, last=last, failed=self._failed)  # type: ignore[arg-type]
@@ -154,8 +163,13 @@ def _parse(text: str) -> dict[str, Any]:
     if not isinstance(asked, dict) or asked.get("op") not in ("subscribe", "unsubscribe"):
         raise Invalid('expected {"op": "subscribe" | "unsubscribe", "topic": …}', field="op")
     topic = asked.get("topic")
-    is_stream = isinstance(topic, str) and topic.startswith("stream:") and 1 <= len(topic) - 7 <= MAX_KEY
-    if topic != "fleet" and not (is_stream and fit(str(topic)) == topic):
+    is_stream = (
+        isinstance(topic, str)
+        and topic.startswith("stream:")
+        and 1 <= len(topic) - 7 <= MAX_KEY
+        and fit(topic) == topic
+    )
+    if not is_stream and topic != "fleet":
         raise Invalid("expected stream:{conversation} or fleet", code="unknown_topic", field="topic")
     after = asked.get("after")
     if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):
