@@ -5,6 +5,7 @@ from typing import Any
 
 import uvicorn
 
+from dashboard.http_protocol import BoundedHttp
 from dashboard.protocol import FrameProtocol
 
 
@@ -15,7 +16,8 @@ def config(app: Any, host: str, port: int) -> uvicorn.Config:
         host=host,
         port=port,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
-        http="httptools",
+        http=BoundedHttp,
+        proxy_headers=False,  # else a client on this machine names its own address, and the throttle counts nothing
         ws=FrameProtocol,
         lifespan="on",
         log_level="warning",
