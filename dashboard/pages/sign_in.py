@@ -1,5 +1,6 @@
 """Signing in by password or link, and signing out."""
 
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +20,9 @@ from conversations.models import User
 from dashboard import throttle
 from dashboard.pages.frame import page
 
+AT_ONCE = 3  # passwords checked at the same time: each costs a thread of the pages some tenths of a second
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+_turns = threading.BoundedSemaphore(AT_ONCE)
 
 
 @login_not_required
@@ -30,7 +33,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _to_next(request) if request.user.is_authenticated else _draw(request)
     name = request.POST.get("username", "").strip()[:150]
-    user = authenticate(request, username=name, password=request.POST.get("password", ""))
+    if not _turns.acquire(blocking=False):
+        return _draw(request, status=429, name=name, error="Too many people sign in at this moment. Try again.")
+    try:
+        user = authenticate(request, username=name, password=request.POST.get("password", ""))
+    finally:
+        _turns.release()
     if isinstance(user, User):
         _begin(request, user, "password")
         return _to_next(request)
