@@ -137,4 +137,5 @@ def with_static(app: Door) -> Any:
 
 def _guard_file(headers: Any, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
+    headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'"
     headers["Cross-Origin-Resource-Policy"] = "same-origin"

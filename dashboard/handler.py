@@ -37,7 +37,7 @@ class PageHandler(ASGIHandler):
         except RequestAborted:
             return
         except RequestDataTooBig:
-            await self.send_response(HttpResponse("This is too large.", status=413, content_type="text/plain"), send)
+            await self.send_response(_too_large(), send)
             return
         loop = asyncio.get_running_loop()
         response = await loop.run_in_executor(self._pool, self._answer, scope, body)
@@ -74,3 +74,12 @@ class PageHandler(ASGIHandler):
         response = self.get_response(request)
         response._handler_class = self.__class__  # type: ignore[attr-defined]  # its close() signals with it
         return response
+
+
+def _too_large() -> HttpResponse:
+    """Answer what no middleware has seen."""
+    guard = {
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse("This is too large.", status=413, content_type="text/plain", headers=guard)

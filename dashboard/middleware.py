@@ -30,6 +30,7 @@ POLICY = (
 )
 FIXED = {
     "X-Content-Type-Options": "nosniff",
+    "X-DNS-Prefetch-Control": "off",  # else the names in a message's links are looked up before anybody clicks
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -44,7 +45,7 @@ def headers(get_response: Handler) -> Handler:
         number = uuid.uuid4().hex[:12]
         request.id = number  # type: ignore[attr-defined]  # Django's requests are open
         with audit.during(request=number, address=address_of(request)):
-            response = get_response(request)
+            response = _in_json(request, get_response(request))
         response["X-Request-Id"] = number
         response["Content-Security-Policy"] = POLICY.format(socket=_socket_origin(request))
         for name, value in FIXED.items():
@@ -54,6 +55,17 @@ def headers(get_response: Handler) -> Handler:
         return response
 
     return middleware
+
+
+def _in_json(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Say as JSON what Django says without words: this method is not one of this address."""
+    if response.status_code != 405 or not request.path.startswith("/api/"):
+        return response
+    error = SwitchboardError(f"expected {response['Allow']}", code="method_not_allowed")
+    error.status = 405
+    answer = errors.answer(request, error)
+    answer["Allow"] = response["Allow"]
+    return answer
 
 
 def fetch_metadata(get_response: Handler) -> Handler:

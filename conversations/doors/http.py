@@ -11,6 +11,7 @@ FIXED = (
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
