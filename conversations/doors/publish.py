@@ -55,7 +55,7 @@ def read(body: bytes, principal: Principal) -> NewEvent:
     try:
         asked = _decoder.decode(body)
         text = bytes(asked.payload).decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f'expected {{"topic", "payload", "id"?}} as JSON: {error}') from None
     envelopes.check_topic(asked.topic)
     if asked.id is not None and (not 1 <= len(asked.id) <= 200 or envelopes.fit(asked.id) != asked.id):

@@ -80,6 +80,8 @@ def line_of(text: bytes) -> Line:
     """Read one line. Raises `Invalid` when it is none of the three."""
     try:
         line = msgspec.json.decode(text, type=Line)
+    except RecursionError as error:
+        raise Invalid(f"expected a line of an import: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         line = _line_anyhow(text, error)
     if (line.conversation is not None) + bool(len(memoryview(line.payload))) + (line.end is not None) != 1:

@@ -42,6 +42,6 @@ def _item(row: fleet.Row, now: str) -> dict[str, object]:
 
 
 def _limit(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST:
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST:
         raise Invalid(f"expected a number from 1 to {MOST}, got {text[:20]!r}", field="limit")
     return int(text)
