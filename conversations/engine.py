@@ -21,6 +21,7 @@ class Engine:
         self.watch = Watch()
         self.fleet = Fleet()
         self.is_ready = False
+        self._may_be_restored = True
 
     async def start(self) -> None:
         """Begin to take and to send."""
@@ -48,8 +49,14 @@ class Engine:
         return log.head(key)
 
     def change_epoch(self, old: str) -> None:
-        """History went back under an open client: start a new epoch. Sync; call it in a thread."""
-        self.hub.epoch = epoch.change(old)
+        """History went back under an open client: start a new epoch, once. Sync; call it in a thread.
+
+        Only a stopped server's file can be swapped, and after the first change nobody's epoch is from before the start:
+        whoever claims it again is mistaken, or means to have every open page load anew.
+        """
+        if self._may_be_restored:
+            self._may_be_restored = False
+            self.hub.epoch = epoch.change(old)
 
 
 def _then_close(work: Callable[[], str]) -> str:
