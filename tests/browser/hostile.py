@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -36,77 +37,7 @@ HOOKS = """
 })()
 """
 
-# What a page is made of after the hostile words came into it. Clips of elements inside a card count; the card's own does
-# not, since what it cuts off cannot be read, but for the ink of stacked marks, which no box tells of.
-LOOK = """
-(cards) => {
-  const found = [];
-  const SLACK = 1;  // px
-  const ALL = { left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity };
-  const both = (a, b) => ({ left: Math.max(a.left, b.left), top: Math.max(a.top, b.top),
-    right: Math.min(a.right, b.right), bottom: Math.min(a.bottom, b.bottom) });
-  const isIn = (a, b) => a.left >= b.left - SLACK && a.right <= b.right + SLACK
-    && a.top >= b.top - SLACK && a.bottom <= b.bottom + SLACK;
-  const say = (what, card) => found.push(`${what} in ${card.dataset.kind ?? card.className} ` +
-    `${card.dataset.seq ?? ""}: ${card.textContent.slice(0, 160)}`);
-
-  const isSpilt = (rects, clip, box) => [...rects].find((rect) => {
-    const seen = both(rect, clip);
-    return seen.right > seen.left && seen.bottom > seen.top && !isIn(seen, box);
-  });
-
-  /** Blanks at the end of a line may hang over the edge: only words count. */
-  function ofWords(text, clip, box) {
-    const range = document.createRange();
-    range.selectNodeContents(text);
-    if (!isSpilt(range.getClientRects(), clip, box)) return undefined;
-    for (const { index, 0: word } of text.data.matchAll(/\\S+/g)) {
-      range.setStart(text, index);
-      range.setEnd(text, index + word.length);
-      const rect = isSpilt(range.getClientRects(), clip, box);
-      if (rect) return rect;
-    }
-    return undefined;
-  }
-
-  function look(node, clip, box, card) {
-    const isText = node.nodeType === Node.TEXT_NODE;
-    if (!isText && node.nodeType !== Node.ELEMENT_NODE) return;
-    if (isText && clip === ALL && /\\p{M}{4}/u.test(node.data)) say("ink is not clipped", card);
-    const style = isText ? null : getComputedStyle(node);
-    if (style?.display === "none" || style?.visibility === "hidden") return;
-    const isBox = style && style.display !== "inline" && style.display !== "contents";
-    const rect = isText ? ofWords(node, clip, box) : isBox && isSpilt(node.getClientRects(), clip, box);
-    if (rect)
-      return say(`<${node.localName ?? "text"}> at ${Object.values(both(rect, ALL))} is outside of ${Object.values(box)}, ` +
-        `in ${(node.parentElement ?? card).cloneNode(false).outerHTML.slice(0, 120)}: "${node.textContent.slice(0, 60)}"`, card);
-    const clips = isBox && (style.overflowX !== "visible" || style.clipPath !== "none");
-    const inner = clips ? both(clip, node.getBoundingClientRect()) : clip;
-    for (const child of node.childNodes) look(child, inner, box, card);
-  }
-
-  for (const stretch of document.querySelectorAll(".rows")) stretch.style.contentVisibility = "visible";
-  const all = document.querySelectorAll(cards);
-  for (const card of all) {
-    const { left, top, right, bottom } = card.getBoundingClientRect();
-    const isInkClipped = ["clip", "hidden"].includes(getComputedStyle(card).overflowX);
-    const clip = isInkClipped ? { ...ALL } : ALL;
-    if (right > left) for (const child of card.childNodes) look(child, clip, { left, top, right, bottom }, card);
-    for (const one of card.querySelectorAll("*"))
-      for (const { name, value } of one.attributes)
-        if (name.startsWith("on") || name === "style" || /^\\s*(javascript|data|vbscript):/i.test(value) && name !== "title")
-          say(`<${one.localName} ${name}=${value}>`, card);
-  }
-  const wide = document.scrollingElement.scrollWidth - innerWidth;
-  const wideOnes = () => [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth);
-  if (wide > 0) found.push(`${location} is ${wide} px too wide: ${wideOnes().slice(0, 3).map((one) => one.outerHTML.slice(0, 120))}`);
-  for (const one of document.querySelectorAll(".transcript, .panel, .topbar, .conversation-head, main"))
-    if (one.scrollWidth > one.clientWidth + SLACK) found.push(`${one.className || "main"} scrolls sideways`);
-  const strange = document.querySelectorAll("iframe, object, embed, base, portal, math, style, meta[http-equiv], img, video, audio");
-  for (const one of strange) found.push(`<${one.localName}> in the page`);
-  return { found, cards: all.length };
-}
-"""
+LOOK = (Path(__file__).parent / "hostile_look.js").read_text()
 
 
 class Trap:
