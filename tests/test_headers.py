@@ -94,6 +94,7 @@ def test_every_answer_carries_the_headers(viewer, page):
         "trusted-types": "switchboard",
     }
     assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["X-DNS-Prefetch-Control"] == "off"
     assert response["Referrer-Policy"] == "same-origin"
     assert response["Cross-Origin-Opener-Policy"] == "same-origin"
     assert response["Cross-Origin-Resource-Policy"] == "same-origin"

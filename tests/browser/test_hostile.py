@@ -26,7 +26,7 @@ from tests.live import Server, until
 SEED = int(os.environ.get("HOSTILE_SEED", random.randrange(1 << 30)))
 BATCH = 30  # payloads of one conversation: about 450 rows, fewer than a page unloads
 PAGE = 60  # conversations of one page of the list
-SOME, FEW, SHORT = 16, 4, 4000  # of a sample: payloads, addresses, characters
+SOME, FEW, SHORT = 12, 4, 4000  # of a sample: payloads, addresses, characters
 NARROW, WIDE = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 ROW, CARD = ".rows > .event", ".fleet > .conversation"
 SPILL = """() => {
