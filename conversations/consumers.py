@@ -108,7 +108,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         head = await asyncio.get_running_loop().run_in_executor(hub.readers, self.engine.head, key)
         after, epoch = asked.get("after"), asked.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
-            if epoch in (None, hub.epoch):
+            if epoch in (None, hub.epoch) and head:  # one that is gone altogether tells nothing of the others
                 await asyncio.get_running_loop().run_in_executor(hub.readers, self.engine.change_epoch, hub.epoch)
             await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))
             after = None

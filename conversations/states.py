@@ -96,6 +96,7 @@ class Fleet:
             except Exception:
                 logger.exception("the list of conversations could not be looked at")
                 continue
+            self._versions = {key: self._versions[key] for key in versions if key in self._versions}
             if missed := [key for key, version in versions.items() if self._versions.get(key) != version]:
                 self._note(missed)
 

@@ -10,11 +10,13 @@ from typing import Protocol
 from django.db import connection
 
 from conversations import doorbell, sessions
+from conversations.lasting import repeat
 from conversations.sessions import Visitor
 
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.5  # seconds
+TRY_AGAIN = 1012  # close code: come back
 HEAD_EVERY = 15.0  # seconds between two `head` frames of a topic
 
 
@@ -49,8 +51,8 @@ class Watch:
 
         self._stop_listening = doorbell.on_revoked(revoked)
         self._tasks = [
-            asyncio.create_task(self._guard(), name="watch-guard"),
-            asyncio.create_task(self._heads(), name="watch-heads"),
+            asyncio.create_task(repeat(self._guard, what="the watch"), name="watch-guard"),
+            asyncio.create_task(repeat(self._heads, what="telling heads"), name="watch-heads"),
         ]
 
     async def stop(self) -> None:
@@ -62,26 +64,24 @@ class Watch:
         self._pool.shutdown(wait=False)
 
     async def _guard(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
+        self._wake.clear()
+        if not self.sockets:
+            return
         loop = asyncio.get_running_loop()
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
-            self._wake.clear()
-            if not self.sockets:
-                continue
-            try:
-                gone = await loop.run_in_executor(self._pool, _look, {s.visitor for s in self.sockets})
-            except Exception:
-                logger.exception("the watch could not look; nobody is sent anything until it can")
-                continue
-            for socket in [s for s in self.sockets if s.visitor in gone]:
-                socket.dismiss(gone[socket.visitor])
+        try:
+            gone = await loop.run_in_executor(self._pool, _look, {s.visitor for s in self.sockets})
+        except Exception:
+            logger.exception("nobody's rights could be looked up: all sockets are closed, and may come back")
+            gone = {s.visitor: TRY_AGAIN for s in self.sockets}
+        for socket in [s for s in self.sockets if s.visitor in gone]:
+            socket.dismiss(gone[socket.visitor])
 
     async def _heads(self) -> None:
-        while True:
-            await asyncio.sleep(HEAD_EVERY)
-            for socket in list(self.sockets):
-                socket.tell_heads()
+        await asyncio.sleep(HEAD_EVERY)
+        for socket in list(self.sockets):
+            socket.tell_heads()
 
 
 def _look(visitors: set[Visitor]) -> dict[Visitor, int]:

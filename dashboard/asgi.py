@@ -26,6 +26,7 @@ from conversations.doors.key import KeyDoor
 from conversations.doors.publish import PublishDoor
 from conversations.engine import Engine
 from conversations.epoch import HighWater
+from conversations.lasting import repeat
 from dashboard.demo import Demo
 from dashboard.handler import PageHandler
 
@@ -83,10 +84,10 @@ class Application:
         await self.engine.start()
         if self.url:
             self.key.open(self.url)
-            self._tasks.append(asyncio.create_task(_keep_high_water(), name="high-water"))
+            self._tasks.append(asyncio.create_task(repeat(_keep_high_water, what="high-water"), name="high-water"))
         if self.with_demo:
             self._tasks.append(asyncio.create_task(self.demo.run(), name="demo"))
-        self._tasks.append(asyncio.create_task(_write_refusals(), name="refusals"))
+        self._tasks.append(asyncio.create_task(repeat(_write_refusals, what="counting refusals"), name="refusals"))
         for task in self._tasks:
             task.add_done_callback(_log_failure)
         gc.collect()
@@ -103,16 +104,13 @@ class Application:
 
 
 async def _keep_high_water() -> None:
-    water = HighWater(settings.DATA_DIR)
-    while True:
-        await asyncio.sleep(HIGH_WATER_EVERY)
-        await asyncio.to_thread(water.write)
+    await asyncio.sleep(HIGH_WATER_EVERY)
+    await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
 
 
 async def _write_refusals() -> None:
-    while True:
-        await asyncio.sleep(REFUSALS_EVERY)
-        await asyncio.to_thread(refusals.flush)
+    await asyncio.sleep(REFUSALS_EVERY)
+    await asyncio.to_thread(refusals.flush)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -7,7 +7,7 @@ import threading
 import pytest
 from django.db import connection
 
-from conversations import envelopes, log, principals
+from conversations import doorbell, envelopes, log, principals
 from conversations.log import chain
 from conversations.models import Conversation, Event, Participant, Post, ToolCall
 
@@ -219,3 +219,28 @@ def test_our_tokens_join_into_segments_and_flush_before_the_output():
     token = json.loads(events[0].body)
     assert token["text"] == "".join(f"{i} " for i in range(50))
     assert (token["index"], token["last_index"]) == (0, 49)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writer_outlives_a_job_that_breaks_in_an_unheard_of_way():
+    from concurrent.futures import Future
+
+    writer, good, bad = log.Writer(), Future(), Future()
+    writer.submit([said("a")._replace(said=None)], bad)
+    writer.submit([said("a", words="fine")], good)
+    writer.start()
+
+    assert good.result(10)[0].seq == 1
+    assert isinstance(bad.exception(10), AttributeError)
+    writer.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_listener_that_breaks_costs_no_stored_event():
+    stop = doorbell.on_ring(lambda stored: 1 / 0)
+    try:
+        (stored,) = log.append([said("a")])
+    finally:
+        stop()
+
+    assert stored.seq == log.head("a") == 1

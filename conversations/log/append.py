@@ -50,7 +50,7 @@ def _append(batch: Sequence[NewEvent], chained_as: dict[str, str], *, is_checked
         work.write()
     fresh = [s for s in stored if s.is_new and s.seq]
     if fresh and not chained_as:
-        transaction.on_commit(lambda: _committed(fresh))
+        transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
     return stored
 
 

@@ -5,6 +5,7 @@ our own runs wait: the first goes at once, then 50 ms or 1 kB, and before any ot
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -13,9 +14,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from django.db import DatabaseError, OperationalError, connection
+from django.db import OperationalError, connection
 
-from conversations.errors import Busy, SwitchboardError, Unavailable
+from conversations.errors import Busy, Unavailable
 from conversations.log.append import append
 from conversations.log.events import NewEvent, Stored
 from conversations.log.segments import Segments
@@ -83,9 +84,17 @@ class Writer(threading.Thread):
             jobs = self._next()
             if jobs is None:
                 break
-            self._commit(self._segments.join(jobs, time.monotonic(), is_last=not self._is_open))
-        self._commit(self._segments.join([], time.monotonic(), is_last=True))
+            self._commit(self._joined(jobs, is_last=not self._is_open))
+        self._commit(self._joined([], is_last=True))
         connection.close()
+
+    def _joined(self, jobs: list[Job], *, is_last: bool) -> list[Job]:
+        """Join tokens; when that fails they go as they are: the thread must live."""
+        try:
+            return self._segments.join(jobs, time.monotonic(), is_last=is_last)
+        except Exception:
+            logger.exception("tokens could not be joined")
+            return jobs
 
     def _next(self) -> list[Job] | None:
         """Wait for work or for a token that is due; None when closed and empty."""
@@ -114,7 +123,7 @@ class Writer(threading.Thread):
         except OperationalError as error:
             logger.error("cannot write: %s", error)
             _answer([(job.done, Unavailable(f"the database cannot write now: {error}")) for job in jobs])
-        except (SwitchboardError, DatabaseError, ValueError, UnicodeError) as error:
+        except Exception as error:  # whatever it is: it costs one job, never the thread
             if len(jobs) > 1:
                 self._commit(jobs[: len(jobs) // 2])
                 self._commit(jobs[len(jobs) // 2 :])
@@ -139,12 +148,13 @@ def _answer(answers: Sequence[tuple[Done | None, list[Stored] | Exception]]) -> 
         elif done is not None:
             _settle([(done, answer)])
     for loop, some in by_loop.items():
-        loop.call_soon_threadsafe(_settle, some)
+        with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
+            loop.call_soon_threadsafe(_settle, some)
 
 
 def _settle(answers: Sequence[tuple[Done, list[Stored] | Exception]]) -> None:
     for done, answer in answers:
-        if done.cancelled():
+        if done.done():  # given up
             continue
         if isinstance(answer, Exception):
             done.set_exception(answer)

@@ -1,0 +1,15 @@
+"""Background loops that outlive an error: one bad round is logged, the next one comes."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+logger = logging.getLogger(__name__)
+
+
+async def repeat(rounds: Callable[[], Awaitable[None]], *, what: str) -> None:
+    """Do one round after the other, for ever; each one waits for its own time. An error costs its round."""
+    while True:
+        try:
+            await rounds()
+        except Exception:
+            logger.exception("%s failed once", what)
