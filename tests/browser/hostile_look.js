@@ -7,6 +7,7 @@
 (cards) => {
   const found = [];
   const SLACK = 1;  // px
+  const HEAP = /\p{M}{8}/u;  // one letter to the browser, which cannot break it: where ink is clipped, it may be cut off
   const ALL = { left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity };
   const both = (a, b) => ({ left: Math.max(a.left, b.left), top: Math.max(a.top, b.top),
     right: Math.min(a.right, b.right), bottom: Math.min(a.bottom, b.bottom) });
@@ -27,6 +28,7 @@
     range.selectNodeContents(text);
     if (!isSpilt(range.getClientRects(), clip, box)) return undefined;
     for (const { index, 0: word } of text.data.matchAll(/\S+/g)) {
+      if (clip !== ALL && HEAP.test(word)) continue;
       range.setStart(text, index);
       range.setEnd(text, index + word.length);
       const rect = isSpilt(range.getClientRects(), clip, box);
