@@ -93,8 +93,8 @@ class Stage:
 
     def stop(self) -> None:
         """End it."""
-        self.process.kill()
-        self.process.wait()
+        self.process.terminate()
+        self.process.wait(30)
 
 
 @contextmanager
@@ -292,3 +292,4 @@ def scrolling(context: BrowserContext) -> Any:
 if __name__ == "__main__":
     live()
     long()
+    common.tear_down()

@@ -50,7 +50,7 @@ def rows(n: int) -> int:
 
 
 async def serve(port: int, secret: str) -> None:
-    """Serve until killed; `secret` signs the owner in."""
+    """Serve until told to stop; `secret` signs the owner in."""
     import uvicorn
 
     from conversations import log, principals
@@ -102,7 +102,10 @@ def main() -> None:
     from conversations.actions.people import first_owner
 
     call_command("collectstatic", verbosity=0, interactive=False)
-    uvloop.run(serve(int(sys.argv[1]), first_owner() or ""))
+    try:
+        uvloop.run(serve(int(sys.argv[1]), first_owner() or ""))
+    finally:
+        common.tear_down()
 
 
 if __name__ == "__main__":

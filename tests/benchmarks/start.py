@@ -163,6 +163,7 @@ def main() -> None:
         if newcomer.process.poll() is None:
             newcomer.stop()
         shutil.rmtree(home, ignore_errors=True)
+        common.tear_down()
     _report(linked, seconds, starts, wire, wire.elsewhere(newcomer.port))
 
 
