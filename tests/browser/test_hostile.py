@@ -128,14 +128,17 @@ def test_every_payload_stays_text_in_the_list(page: Page, server: Server, token:
 
 def test_sampled_payloads_stay_text_in_titles_and_addresses(page: Page, server: Server, token: str) -> None:
     for text in sample(FEW):
-        prove_in_address(page, server, token, text)
+        prove_in_title(page, server, token, text)
+        prove_in_address(page, text)
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_every_payload_stays_text_in_titles_and_addresses(page: Page, server: Server, token: str) -> None:
-    for text in payloads():
-        prove_in_address(page, server, token, text)
+    for n, text in enumerate(payloads()):
+        prove_in_title(page, server, token, text)
+        if n % 10 == 0:
+            prove_in_address(page, text)
 
 
 def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]) -> None:
@@ -175,8 +178,8 @@ def prove_in_list(page: Page, server: Server, token: str, texts: list[str]) -> N
     prove_looks(page, CARD, at_least=len(named))
 
 
-def prove_in_address(page: Page, server: Server, token: str, text: str) -> None:
-    """Open a conversation called so at one of its events, and hear from it; then an address that is made up so."""
+def prove_in_title(page: Page, server: Server, token: str, text: str) -> None:
+    """Open a conversation called so at one of its events, and hear from it."""
     key = key_of(text)
     status, answer = server.request("POST", "/api/v1/import", lines_of_import([(key, list(said_in(text)))]), token)
     assert status == 200, answer
@@ -186,6 +189,9 @@ def prove_in_address(page: Page, server: Server, token: str, text: str) -> None:
     expect(page.locator(f"#e{head}")).to_be_attached()
     prove_looks(page, ROW, at_least=3)
 
+
+def prove_in_address(page: Page, text: str) -> None:
+    """Go to addresses that are made up of it."""
     words = quote(text[:SHORT], safe="")
     for address in (
         f"/conversations/{words}/",
