@@ -32,7 +32,7 @@ from dashboard.handler import PageHandler
 
 logger = logging.getLogger(__name__)
 
-SWITCH_INTERVAL = 0.0005  # seconds: the loop gets its turn beside busy threads (design, section 6)
+SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
 HIGH_WATER_EVERY = 1.0  # seconds
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 

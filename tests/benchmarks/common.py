@@ -28,7 +28,7 @@ def set_up() -> None:
     from django.core.management import call_command
 
     django.setup()
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0001)
     call_command("migrate", verbosity=0)
 
 
