@@ -123,10 +123,11 @@ def open_calls(cursor: CursorWrapper, conversation: int, call_ids: list[str], na
         return []
     cursor.execute(
         f"SELECT {CALL} FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NULL"
-        f" AND ({' OR '.join(wanted)}) ORDER BY called_seq LIMIT 5000",
+        f" AND ({' OR '.join(wanted)}) LIMIT 5000",
         [conversation, *call_ids, *names],
     )
-    return [CallRow(*row) for row in cursor.fetchall()]
+    # Ordered here: asked to order, SQLite walks all calls of the conversation by seq instead of the open ones.
+    return sorted((CallRow(*row) for row in cursor.fetchall()), key=lambda call: call.called_seq)
 
 
 def uses(cursor: CursorWrapper, conversation: int, call_ids: list[str]) -> list[tuple[str | None, str, int]]:
