@@ -3,9 +3,11 @@
 import asyncio
 from typing import Any
 
+from django.db.models import QuerySet
+
 from conversations import log, principals
 from conversations.engine import Engine
-from conversations.models import Conversation
+from conversations.models import Conversation, Event
 from conversations.recordings import demo
 
 LOOK_EVERY = 1.0  # seconds between two looks for something real
@@ -50,9 +52,21 @@ class Demo:
 def _look() -> tuple[bool, list[str]]:
     """Answer whether there is anything but the demo, and the demo's conversations so far, oldest first."""
     demos = Conversation.objects.filter(is_demo=True).order_by("id").values_list("key", flat=True)
-    return Conversation.objects.visible().filter(is_demo=False).exists(), list(demos)
+    is_real = Conversation.objects.visible().filter(is_demo=False).exists() or _strangers().exists()
+    return is_real, list(demos)
+
+
+def _strangers(**which: Any) -> QuerySet[Event]:
+    """Find what somebody else published into a demo conversation: it was acknowledged, so it stays (law C)."""
+    return Event.objects.filter(conversation__is_demo=True, **which).exclude(principal=str(principals.SYSTEM))
 
 
 def _remove(key: str) -> None:
-    for conversation in Conversation.objects.filter(key=key, is_demo=True):
-        log.remove(conversation)
+    """Take a demo conversation out of sight in one step, unless it holds more than the demo; then remove it."""
+    with log.writing():
+        found = Conversation.objects.filter(key=key, is_demo=True).first()
+        if found is None or _strangers(conversation=found).exists():
+            return
+        found.key, found.is_staged = f"staged:{key}"[:200], True
+        found.save(update_fields=["key", "is_staged"])
+    log.remove(found)

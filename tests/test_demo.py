@@ -1,0 +1,41 @@
+"""What the demo touches: it removes its own conversations, and nothing that somebody else put there."""
+
+import pytest
+
+from conversations import log, principals
+from conversations.models import Conversation, Event
+from dashboard import demo
+
+pytestmark = pytest.mark.django_db
+
+
+def opened(key):
+    log.append([log.of_ours(key, {"event": "conversation.opened", "title": "T", "demo": True}, principals.SYSTEM)])
+
+
+def test_a_demo_conversation_is_removed_whole():
+    opened("demo-1")
+
+    demo._remove("demo-1")
+
+    assert not Conversation.objects.exists()
+    assert not Event.objects.exists()
+
+
+def test_what_somebody_published_into_the_demo_stays_and_ends_it():
+    opened("demo-1")
+    assert demo._look() == (False, ["demo-1"])
+    log.append([log.of_ours("demo-1", {"event": "log", "text": "mine"}, principals.of_token("robot"))])
+
+    demo._remove("demo-1")
+
+    assert log.head("demo-1") == 2
+    assert demo._look() == (True, ["demo-1"])
+
+
+def test_only_the_demos_own_conversations_are_removed():
+    log.append([log.of_ours("real", {"event": "log", "text": "x"}, principals.of_token("robot"))])
+
+    demo._remove("real")
+
+    assert log.head("real") == 1
