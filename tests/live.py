@@ -70,13 +70,17 @@ class Server:
 
     def start(self) -> Server:
         """Start it and wait until it is ready."""
+        self.launch()
+        until(self._is_ready, within=30, what="the server to be ready")
+        return self
+
+    def launch(self) -> None:
+        """Start it, whatever becomes of it."""
         command = self.command_line("serve", "--port", str(self.port), *self.arguments)
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=self.env(), stdout=log, stderr=subprocess.STDOUT, text=True
             )
-        until(self._is_ready, within=30, what="the server to be ready")
-        return self
 
     def _is_ready(self) -> bool:
         assert self.process is not None

@@ -73,7 +73,7 @@ def crash(folder: Path, failpoint: str, kills: int, seed: int) -> tuple[int, int
     publishers = [Publisher(server, secret, ledger, i) for i in range(PUBLISHERS)]
     for kill in range(kills):
         server.environment = {"SWITCHBOARD_FAILPOINT": f"{failpoint}:{dice.randint(1, 40)}"}
-        server.start()
+        server.launch()  # it may die before anybody sees it ready
         if kill == 0:
             [publisher.start() for publisher in publishers]
         until(lambda: server.process.poll() is not None, within=60, what=f"death at {failpoint}")

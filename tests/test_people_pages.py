@@ -430,7 +430,7 @@ def test_nobody_is_404(admin):
 
 
 def test_no_secret_reaches_the_log_the_audit_or_the_throttle(maria, caplog):
-    secret = "planted secret 4711"
+    secret = "planted secret hidden-secret-471108150"
     client = client_of()
     link = link_for("maria")
     client.get(link), client.get(link)  # the second is refused
@@ -443,5 +443,5 @@ def test_no_secret_reaches_the_log_the_audit_or_the_throttle(maria, caplog):
     stored = [str(list(model.objects.values())) for model in apps.get_models() if model is not AccessAttempt]
     attempts = str(list(AccessAttempt.objects.exclude(username=secret).values()))
     assert AccessAttempt.objects.count() == 2
-    assert "4711" not in attempts + "".join(stored) + caplog.text
+    assert "hidden-secret-471108150" not in attempts + "".join(stored) + caplog.text
     assert link.partition("t=")[2] not in attempts + "".join(stored) + caplog.text
