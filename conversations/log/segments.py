@@ -1,17 +1,12 @@
 """Join the tokens of our own runs into segments while they wait (design 3.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from conversations.log.events import NewEvent
-
-if TYPE_CHECKING:
-    from conversations.log.writer import Job
+from conversations.log.job import Job
 
 PATIENCE = 0.05  # seconds between two segments of a turn
 FULL = 1024  # characters of one segment

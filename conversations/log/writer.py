@@ -11,14 +11,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
-from typing import NamedTuple
 
 from django.db import OperationalError, connection
 
 from conversations.errors import Busy, Unavailable
 from conversations.log.append import append
 from conversations.log.events import NewEvent, Stored
+from conversations.log.job import Done, Job
 from conversations.log.segments import Segments
 
 logger = logging.getLogger(__name__)
@@ -26,16 +25,6 @@ logger = logging.getLogger(__name__)
 MAX_ROWS = 2000  # a transaction
 MAX_BYTES = 32 << 20  # waiting
 CHECKPOINT = 16_000  # pages; in this thread alone
-
-Done = asyncio.Future[list[Stored]] | Future[list[Stored]]
-
-
-class Job(NamedTuple):
-    """Events of one caller, stored together or not at all, and who waits for them."""
-
-    events: Sequence[NewEvent]
-    done: Done | None
-    size: int
 
 
 class Writer(threading.Thread):
