@@ -139,10 +139,6 @@ class Hub:
         if not feed.subscribers and self.feeds.get((feed.key, feed.mode)) is feed:
             del self.feeds[feed.key, feed.mode]
 
-    def has_viewers(self, key: str) -> bool:
-        """Tell whether anybody follows this conversation."""
-        return (key, "html") in self.feeds or (key, "data") in self.feeds
-
     def _rung(self, stored: Sequence[Stored]) -> None:
         """Called by whoever committed, in their thread."""
         if self._loop is None or should_drop("doorbell"):
