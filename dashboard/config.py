@@ -4,10 +4,14 @@ import os
 import secrets
 import sys
 from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+SECRETS = ("secret_key", "database_url", "redis_url")
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -25,6 +29,10 @@ class Config(BaseSettings):
 
     data_dir: Path = Field(default_factory=_home, description="where the database, the secret and the lock live")
     secret_key: str = Field(default="", description="signs sessions; made and kept in the data directory when empty")
+    database_url: str = Field(
+        default="", description="postgresql://user:password@host:port/name; empty: SQLite in data_dir"
+    )
+    redis_url: str = Field(default="", description="redis://host:port/db, the foreign agents' bus and the doorbell")
     origins: str = Field(default="", description="further origins, comma separated: scheme://host[:port]")
     samples_dir: Path = Field(default=CHECKOUT.parent / "shared" / "data", description="recordings for tests")
 
@@ -32,6 +40,23 @@ class Config(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("database_url")
+    @classmethod
+    def _postgresql(cls, value: str) -> str:
+        return _expect(value, "postgresql", "postgres")
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis(cls, value: str) -> str:
+        return _expect(value, "redis", "rediss")
+
+    @model_validator(mode="after")
+    def _secret_is_shared(self) -> Self:
+        """Several processes may share a database, so they have to be given one secret."""
+        if self.database_url and not self.secret_key:
+            raise PydanticCustomError("secret", "SWITCHBOARD_SECRET_KEY is required with SWITCHBOARD_DATABASE_URL")
+        return self
 
     @field_validator("origins")
     @classmethod
@@ -48,13 +73,29 @@ class Config(BaseSettings):
         return [part.strip() for part in self.origins.split(",") if part.strip()]
 
 
+def _expect(url: str, *schemes: str) -> str:
+    """Refuse an address of another kind, or one without a host. The address itself may hold a password: never said."""
+    parts = urlsplit(url)
+    if url and (parts.scheme not in schemes or not parts.hostname):
+        raise PydanticCustomError("address", f"expected {schemes[0]}://host[:port]/name, got {parts.scheme or '?'}://…")
+    return url
+
+
 def load() -> Config:
     """Read the environment; exit with one line for each wrong variable."""
     try:
         return Config()
     except ValidationError as error:
-        lines = [f"SWITCHBOARD_{str(e['loc'][0]).upper()}: {e['msg']} (got {e['input']!r})" for e in error.errors()]
-        sys.exit("Settings are wrong:\n  " + "\n  ".join(lines))
+        sys.exit("Settings are wrong:\n  " + "\n  ".join(map(_line, error.errors())))
+
+
+def _line(error: ErrorDetails) -> str:
+    """Name the variable; a value is repeated unless it may hold a secret."""
+    if not error["loc"]:
+        return error["msg"]
+    name = str(error["loc"][0])
+    got = "" if name in SECRETS else f" (got {error['input']!r})"
+    return f"SWITCHBOARD_{name.upper()}: {error['msg']}{got}"
 
 
 def secret_key(config: Config) -> str:

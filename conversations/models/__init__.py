@@ -4,8 +4,10 @@ from conversations.models.audit import AuditEntry, AuditHead
 from conversations.models.conversation import Conversation, Participant, ReadMarker
 from conversations.models.event import Event
 from conversations.models.meta import Meta
+from conversations.models.node import Node
 from conversations.models.people import Role, SignInLink, Token, User
 from conversations.models.post import Post
+from conversations.models.redis import Quarantine, RedisPosition
 from conversations.models.tool_call import ToolCall
 
 __all__ = [
@@ -14,9 +16,12 @@ __all__ = [
     "Conversation",
     "Event",
     "Meta",
+    "Node",
     "Participant",
     "Post",
+    "Quarantine",
     "ReadMarker",
+    "RedisPosition",
     "Role",
     "SignInLink",
     "Token",
