@@ -27,6 +27,7 @@ class Principal:
 
 
 SYSTEM = Principal("system")
+REDIS = Principal("bus", "redis")  # whoever wrote there: drawn as unverified
 
 
 def of_user(username: str) -> Principal:

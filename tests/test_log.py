@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from conversations import doorbell, envelopes, log, principals
+from conversations.errors import Conflict
 from conversations.log import chain
 from conversations.models import Conversation, Event, Participant, Post, ToolCall
 
@@ -244,3 +245,20 @@ def test_a_listener_that_breaks_costs_no_stored_event():
         stop()
 
     assert stored.seq == log.head("a") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_rides_along_runs_again_with_its_batch_and_takes_it_down_when_it_fails():
+    runs = []
+
+    log.append([said("a", id="one")], riding=lambda: runs.append(Event.objects.count()))
+    log.append([said("a", id="one"), said("a", id="two")], riding=lambda: runs.append(Event.objects.count()))
+
+    assert runs == [1, 2]
+    with pytest.raises(Conflict):
+        log.append([said("a", id="three")], riding=_lose)
+    assert Event.objects.count() == 2
+
+
+def _lose():
+    raise Conflict("another one moved it")

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -20,25 +20,35 @@ from conversations.projections import Facts, Fold, Head
 _NO_STAGING: Mapping[str, str] = {}
 
 
-def append(batch: Sequence[NewEvent], *, chained_as: Mapping[str, str] = _NO_STAGING) -> list[Stored]:
+def append(
+    batch: Sequence[NewEvent],
+    *,
+    chained_as: Mapping[str, str] = _NO_STAGING,
+    riding: Callable[[], None] | None = None,
+) -> list[Stored]:
     """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
 
     Alone it numbers as if every id were new and looks ids up only after an IntegrityError. Inside another `writing()`
     it looks first, since that transaction is not its own to roll back. `chained_as` maps staged keys to final ones.
+    `riding` changes rows in the same transaction, after the events (a read position); it runs again when the batch
+    does, and what it raises rolls everything back.
     """
     if is_writing():
-        return _append(batch, dict(chained_as), is_checked=True)
+        return _append(batch, dict(chained_as), riding, is_checked=True)
     try:
         with writing():
-            stored = _append(batch, dict(chained_as), is_checked=False)
+            stored = _append(batch, dict(chained_as), riding, is_checked=False)
             failpoint("before-commit")
     except IntegrityError:
         with writing():
-            stored = _append(batch, dict(chained_as), is_checked=True)
+            stored = _append(batch, dict(chained_as), riding, is_checked=True)
+            failpoint("before-commit")
     return stored
 
 
-def _append(batch: Sequence[NewEvent], chained_as: dict[str, str], *, is_checked: bool) -> list[Stored]:
+def _append(
+    batch: Sequence[NewEvent], chained_as: dict[str, str], riding: Callable[[], None] | None, *, is_checked: bool
+) -> list[Stored]:
     with connection.wrap_database_errors, connection.cursor() as cursor:
         keys = sorted({e.conversation for e in batch if e.conversation is not None})
         heads = rows.lock_heads(cursor, keys, chained_as) if keys else {}
@@ -48,6 +58,8 @@ def _append(batch: Sequence[NewEvent], chained_as: dict[str, str], *, is_checked
         work = _Work(cursor, heads, batch)
         stored = [work.store(event, known) for event in batch]
         work.write()
+    if riding is not None:
+        riding()
     fresh = [s for s in stored if s.is_new and s.seq]
     if fresh and not chained_as:
         transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens

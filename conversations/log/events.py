@@ -23,6 +23,7 @@ class NewEvent(NamedTuple):
     turn: int | None = None
     topic: str = ""  # the bus topic, when a post is kept of it
     bus_id: str | None = None
+    is_live: bool = True  # False: history (import, play, first contact); it never starts a run (design 3.4)
 
 
 class Stored(NamedTuple):

@@ -1,0 +1,37 @@
+"""A process tells of itself, and is gone when it stops telling."""
+
+import json
+
+import pytest
+
+from conversations import nodes
+from conversations.models import Node
+from conversations.nodes import Pulse
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_beat_is_one_row_that_is_told_again():
+    lag = iter((0.5, 0.2))
+    pulse = Pulse("recorder", lambda: {"lag_s": next(lag)})
+
+    pulse.beat()
+    pulse.beat()
+
+    ((node, is_alive),) = nodes.known()
+    facts = json.loads(node.facts)
+    assert (node.kind, is_alive, facts["lag_s"]) == ("recorder", True, 0.2)
+    assert abs(facts["clock_skew_ms"]) < 1000
+
+
+def test_who_stopped_telling_is_gone_and_who_ended_in_order_is_not_there():
+    silent, ended = Pulse("web", dict), Pulse("worker", dict)
+    ended.name += "-2"
+    silent.beat()
+    ended.beat()
+
+    Node.objects.filter(name=silent.name).update(seen_at=nodes.database_time() - 30_000_000)
+    ended.stop()
+
+    ((node, is_alive),) = nodes.known()
+    assert (node.name, is_alive) == (silent.name, False)
