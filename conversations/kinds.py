@@ -109,6 +109,142 @@ class Handoff(_Ours):
     reason: str | None = None
 
 
+class HandlerChanged(_Ours):
+    """Another agent answers what is said to the conversation from now on."""
+
+    event: Literal["conversation.handler"]
+    handler: str
+
+
+class RunQueued(_Ours):
+    """A run waits for a worker. `input_seq` is the event it answers."""
+
+    event: Literal["run.queued"]
+    run_id: str
+    agent: str
+    run_kind: Literal["agent", "replay"] = "agent"
+    input_seq: int
+    parent_call: str | None = None
+    reason: str | None = None
+
+
+class RunStarted(_Ours):
+    """A worker has it; `attempt` is its fence (law F)."""
+
+    event: Literal["run.started"]
+    run_id: str
+    attempt: int
+    worker: str
+
+
+class RunWaiting(_Ours):
+    """It waits for a person; no worker holds it."""
+
+    event: Literal["run.waiting"]
+    run_id: str
+    reason: Literal["approval", "pause"]
+
+
+class RunResumed(_Ours):
+    """What it waited for is there: it is queued again."""
+
+    event: Literal["run.resumed"]
+    run_id: str
+    reason: str | None = None
+
+
+class RunDone(_Ours):
+    """It ended well."""
+
+    event: Literal["run.done"]
+    run_id: str
+    duration_ms: float | None = None
+    usage: dict[str, Any] | None = None
+
+
+class RunFailed(_Ours):
+    """It ended with an error: the real exception as text, without secrets."""
+
+    event: Literal["run.failed"]
+    run_id: str
+    reason: str
+    error: str | None = None
+
+
+class RunCancelled(_Ours):
+    """A person ended it."""
+
+    event: Literal["run.cancelled"]
+    run_id: str
+    reason: str | None = None
+
+
+class RunInterrupted(_Ours):
+    """Its worker is gone. Each of `calls` may or may not have had its effect; nothing is done again by itself."""
+
+    event: Literal["run.interrupted"]
+    run_id: str
+    reason: str
+    calls: list[str] = []
+
+
+class RunIncompatible(_Ours):
+    """What it paused with does not fit the team of today."""
+
+    event: Literal["run.incompatible"]
+    run_id: str
+    reason: str
+
+
+class ModelTurn(_Ours):
+    """One answer of a model: what it was offered and what it spent. `tools` are hashes of schemas."""
+
+    event: Literal["model.turn"]
+    run_id: str
+    model: str
+    demo: bool = False
+    tools: list[str] = []
+    usage: dict[str, Any] | None = None
+    duration_ms: float | None = None
+
+
+class ApprovalRequested(_Ours):
+    """A tool call waits for a person's decision."""
+
+    event: Literal["approval.requested"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    tool_call_id: str | None = None
+    name: str
+    args: Any = None
+    args_raw: str | None = None
+    why: str | None = None
+    deadline: str | None = None
+
+
+class ApprovalDecided(_Ours):
+    """The one decision about a call. The principal is who decided."""
+
+    event: Literal["approval.decided"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    decision: Literal["approve", "reject", "respond", "edit"]
+    message: str | None = None
+    reason: str | None = None
+
+
+class PolicyRefused(_Ours):
+    """A call that a rule stopped before anybody was asked."""
+
+    event: Literal["policy.refused"]
+    run_id: str
+    tool_call: str
+    name: str
+    reason: str
+
+
 class Gap(_Event):
     """Events that were lost before they reached the record."""
 
@@ -128,6 +264,20 @@ Known = Annotated[
     | Log
     | Opened
     | Handoff
+    | HandlerChanged
+    | RunQueued
+    | RunStarted
+    | RunWaiting
+    | RunResumed
+    | RunDone
+    | RunFailed
+    | RunCancelled
+    | RunInterrupted
+    | RunIncompatible
+    | ModelTurn
+    | ApprovalRequested
+    | ApprovalDecided
+    | PolicyRefused
     | Gap,
     Field(discriminator="event"),
 ]

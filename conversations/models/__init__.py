@@ -1,5 +1,7 @@
 """The tables (design, section 5), one module a noun."""
 
+from conversations.models.agent import Agent, SessionItem, ToolSchema
+from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead
 from conversations.models.conversation import Conversation, Participant, ReadMarker
 from conversations.models.event import Event
@@ -8,9 +10,12 @@ from conversations.models.node import Node
 from conversations.models.people import Role, SignInLink, Token, User
 from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
+from conversations.models.run import Run
 from conversations.models.tool_call import ToolCall
 
 __all__ = [
+    "Agent",
+    "Approval",
     "AuditEntry",
     "AuditHead",
     "Conversation",
@@ -23,8 +28,11 @@ __all__ = [
     "ReadMarker",
     "RedisPosition",
     "Role",
+    "Run",
+    "SessionItem",
     "SignInLink",
     "Token",
     "ToolCall",
+    "ToolSchema",
     "User",
 ]

@@ -1,0 +1,46 @@
+"""What workers say they serve: agents with their tools and handoffs, and the schemas of the tools. Pages read these
+rows; a web-only node knows no team."""
+
+from django.db import models
+from django.db.models import Q
+
+
+class Agent(models.Model):
+    """An agent of a team. Written by a worker when it starts; `served_until` goes on while a worker serves it."""
+
+    team = models.CharField(max_length=100)
+    name = models.CharField(max_length=200)
+    description = models.TextField(default="")
+    model = models.CharField(max_length=200, default="")
+    is_demo_model = models.BooleanField(default=False)
+    is_entry = models.BooleanField(default=False, help_text="answers messages addressed to its name")
+    tools = models.TextField(default="[]", help_text="JSON: [{name, schema, effect, needs_approval, origin}]")
+    handoffs = models.TextField(default="[]", help_text="JSON: [agent name]; cycles are allowed")
+    hue = models.IntegerField(default=0, help_text="degrees, its colour everywhere")
+    served_until = models.BigIntegerField(default=0, help_text="µs UTC, by the database's clock")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "name"], name="agent_once"),
+            models.UniqueConstraint(fields=["name"], name="agent_entry_once", condition=Q(is_entry=True)),
+        ]
+
+
+class ToolSchema(models.Model):
+    """A tool as a model saw it, under the hash of its canonical JSON."""
+
+    hash = models.CharField(max_length=64, primary_key=True)
+    name = models.CharField(max_length=200)
+    body = models.TextField(help_text="JSON: {name, description, params_json_schema, output_json_schema?, strict}")
+
+
+class SessionItem(models.Model):
+    """One item of an agent's model memory (the SDK's Session), apart from the record."""
+
+    conversation = models.CharField(max_length=200)
+    seq = models.BigIntegerField()
+    at = models.BigIntegerField(help_text="µs UTC")
+    payload = models.TextField(help_text="JSON, as the SDK gave it")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="session_item_seq")]

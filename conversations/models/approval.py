@@ -1,0 +1,31 @@
+"""A question about one tool call. It gets exactly one decision."""
+
+from django.db import models
+from django.db.models import Q
+
+from conversations.models.conversation import Conversation
+
+
+class Approval(models.Model):
+    """An approval: a fold of `approval.*`. Arguments and words stay in the events at `asked_seq` and `decided_seq`."""
+
+    id = models.CharField(max_length=64, primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)
+    tool_call = models.CharField(max_length=64, unique=True)
+    run = models.CharField(max_length=64)
+    asked_seq = models.BigIntegerField()
+    asked_at = models.BigIntegerField(help_text="µs UTC")
+    deadline = models.BigIntegerField(null=True, help_text="µs UTC")
+    status = models.CharField(max_length=10, default="pending", help_text="pending, decided, expired or cancelled")
+    decision = models.CharField(max_length=10, null=True, help_text="approve, reject, respond or edit")
+    decided_by = models.CharField(max_length=160, null=True)
+    decided_at = models.BigIntegerField(null=True, help_text="µs UTC")
+    decided_seq = models.BigIntegerField(null=True)
+    version = models.IntegerField(default=1)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["id"], name="approval_pending", condition=Q(status="pending")),
+            models.Index(fields=["conversation", "asked_seq"], name="approval_by_conversation"),
+            models.Index(fields=["run"], name="approval_by_run"),
+        ]

@@ -1,0 +1,56 @@
+"""One execution of an agent on an input: the queue, the lease and the fence are this row (law F)."""
+
+from django.db import models
+from django.db.models import Q
+
+from conversations.models.conversation import Conversation
+
+LIVE = ("running", "waiting")
+OVER = ("done", "failed", "cancelled", "interrupted", "incompatible")
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    """Runs by the questions that workers and pages ask."""
+
+    def mine(self, run: str, attempt: int) -> "RunQuerySet":
+        """A worker's own run while it still holds it: every write of a worker goes through here."""
+        return self.filter(id=run, attempt=attempt, status="running")
+
+
+class Run(models.Model):
+    """A run. Status and reason are a fold of its events; attempt, lease and sealed state are not."""
+
+    id = models.CharField(max_length=64, primary_key=True)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)
+    kind = models.CharField(max_length=10, default="agent", help_text="agent or replay")
+    agent = models.CharField(max_length=200)
+    status = models.CharField(max_length=12)
+    reason = models.CharField(max_length=200, default="", help_text="why it waits, failed or was cancelled")
+    parent_call = models.CharField(max_length=64, null=True, help_text="the call that a nested run belongs to")
+    input_seq = models.BigIntegerField(help_text="the event it answers")
+    queued_seq = models.BigIntegerField()
+    ended_seq = models.BigIntegerField(null=True)
+    attempt = models.IntegerField(default=0)
+    lease_until = models.BigIntegerField(null=True, help_text="µs UTC, by the database's clock")
+    worker = models.CharField(max_length=100, default="")
+    stop = models.CharField(max_length=10, default="", help_text="what a person asked of the worker: pause, cancel")
+    state = models.TextField(null=True, help_text="the SDK's RunState while it waits, opaque")
+    state_mac = models.CharField(max_length=64, null=True, help_text="HMAC over id, sdk and state")
+    sdk = models.CharField(max_length=100, null=True, help_text="SDK version, schema version, hash of the tools")
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"],
+                name="run_alone",
+                condition=Q(kind="agent", parent_call__isnull=True, status__in=LIVE),
+            )
+        ]
+        indexes = [
+            models.Index(fields=["id"], name="run_queued", condition=Q(status="queued")),
+            models.Index(fields=["lease_until"], name="run_leased", condition=Q(status="running")),
+            models.Index(fields=["conversation", "queued_seq"], name="run_by_conversation"),
+            models.Index(fields=["agent", "id"], name="run_by_agent"),
+        ]
