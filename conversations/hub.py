@@ -19,6 +19,7 @@ from conversations.drawn import Artist
 from conversations.failpoints import should_drop
 from conversations.frames import Frame
 from conversations.log.events import Stored
+from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class Hub:
     def __init__(self, epoch: str) -> None:
         self.epoch = epoch
         self.feeds: dict[tuple[str, Mode], Feed] = {}
-        self.readers = ThreadPoolExecutor(4, thread_name_prefix="reader")
+        self.readers = DatabaseThreads(4, "reader")
         self._drawer = ThreadPoolExecutor(1, thread_name_prefix="drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
