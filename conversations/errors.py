@@ -8,7 +8,8 @@ SwitchboardError            code, message, field?
 ├── NotAllowed              the principal may not (403)
 ├── NotFound                no such thing (404)
 ├── Conflict                somebody or something was first (409)
-│   └── IdReused            the same id with another payload
+│   ├── IdReused            the same id with another payload
+│   └── Fenced              a worker writes for a run that it does not hold any more
 ├── Busy                    the queue is full: slow down and send again (429)
 └── Unavailable             cannot be done now (503)
 """
@@ -78,6 +79,12 @@ class IdReused(Conflict):
     """An id came again with another payload (design 3.6)."""
 
     code = "id_reused"
+
+
+class Fenced(Conflict):
+    """A worker's run was taken from it (law F): it writes nothing more of it."""
+
+    code = "fenced"
 
 
 class Busy(SwitchboardError):

@@ -4,6 +4,27 @@ from typing import Any
 
 RUN = {"run_id": "run-1", "turn": 1, "agent": "Dialogue"}
 
+QUEUED = {"event": "run.queued", "run_id": "run-9", "agent": "Dialogue", "run_kind": "agent", "input_seq": 1}
+STARTED = {"event": "run.started", "run_id": "run-9", "agent": "Dialogue", "attempt": 1, "worker": "host:1"}
+ASKED = {
+    "event": "approval.requested",
+    "run_id": "run-9",
+    "agent": "Dialogue",
+    "approval_id": "approval-1",
+    "tool_call": "call-9",
+    "tool_call_id": "c9",
+    "name": "file_incident",
+    "args": {"street": "Elm"},
+    "why": "it goes to the city",
+}
+DECIDED = {"event": "approval.decided", "run_id": "run-9", "approval_id": "approval-1", "tool_call": "call-9"}
+STEP = {"event": "tool_step", "name": "file_incident", "tool_call": "call-9", "tool_call_id": "c9", "run_id": "run-9"}
+
+
+def _of_run(kind: str, **more: Any) -> list[dict[str, Any]]:
+    return [QUEUED, STARTED, {"event": kind, "run_id": "run-9", "agent": "Dialogue", **more}]
+
+
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "message": [
         {"type": "message", "id": "m1", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "Hello"},
@@ -30,6 +51,38 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "log": [{"event": "log", "text": "a line"}],
     "conversation.opened": [{"event": "conversation.opened", "title": "A title", "handler": "agent:Dialogue"}],
     "agent.handoff": [{"event": "agent.handoff", "from_agent": "Triage", "to_agent": "Dialogue", "reason": "it fits"}],
+    "conversation.handler": [{"event": "conversation.handler", "handler": "Insights"}],
+    "run.queued": [QUEUED],
+    "run.started": [QUEUED, STARTED],
+    "run.waiting": _of_run("run.waiting", reason="approval"),
+    "run.resumed": [*_of_run("run.waiting", reason="approval"), {"event": "run.resumed", "run_id": "run-9"}],
+    "run.done": _of_run("run.done", duration_ms=12.5),
+    "run.failed": _of_run("run.failed", reason="error", error="ValueError: no such street"),
+    "run.cancelled": _of_run("run.cancelled", reason="not needed"),
+    "run.interrupted": [
+        QUEUED,
+        STARTED,
+        {**STEP, "status": "start", "args": {}},
+        {"event": "run.interrupted", "run_id": "run-9", "reason": "the worker is gone", "calls": ["call-9"]},
+    ],
+    "run.incompatible": _of_run("run.incompatible", reason="the tool is gone"),
+    "model.turn": _of_run("model.turn", turn=1, model="demo", demo=True, tools=["0" * 64], duration_ms=3),
+    "approval.requested": [QUEUED, STARTED, ASKED],
+    "approval.decided": [
+        QUEUED,
+        STARTED,
+        ASKED,
+        {**DECIDED, "decision": "approve"},
+        {**STEP, "status": "start", "args": {"street": "Elm"}},
+        {**STEP, "status": "success", "output": "filed"},
+        {**ASKED, "approval_id": "approval-2", "tool_call": "call-10", "tool_call_id": None},
+        {**DECIDED, "approval_id": "approval-2", "tool_call": "call-10", "decision": "reject", "message": "no"},
+    ],
+    "policy.refused": [
+        QUEUED,
+        STARTED,
+        {**STEP, "event": "policy.refused", "reason": "never on Sundays"},
+    ],
     "record.gap": [{"event": "record.gap", "from": 4, "to": 6, "reason": "the stream was trimmed"}],
     "unknown": [{"what": "nobody knows"}],
 }

@@ -8,7 +8,7 @@ import pytest
 
 from conversations import envelopes, kinds, log, principals
 from conversations.log.rebuild import rebuild
-from conversations.models import Conversation, Participant, ToolCall
+from conversations.models import Approval, Conversation, Participant, Run, ToolCall
 from tests.examples import EXAMPLES
 
 pytestmark = pytest.mark.django_db
@@ -23,6 +23,8 @@ def rows():
             (Conversation, ["id"]),
             (Participant, ["conversation_id", "name"]),
             (ToolCall, ["id"]),
+            (Run, ["id"]),
+            (Approval, ["id"]),
         ]
     ]
 
@@ -30,6 +32,12 @@ def rows():
 def event(key, payload, principal):
     body = json.dumps({**payload, "conversation_id": key})
     return log.of_payload(f"stream:{key}", None, body, envelopes.read(body.encode()), principal)
+
+
+def told_once(payload, key):
+    """A payload without the ids that exist once; a run belongs to one conversation."""
+    kept = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
+    return kept | ({"run_id": f"{kept['run_id']}-{key}"} if "run_id" in kept else {})
 
 
 def test_every_kind_of_the_union_has_an_example():
@@ -53,10 +61,9 @@ def test_rebuild_changes_nothing_for_a_shuffle_of_everything():
     for seed in range(20):
         dice = random.Random(seed)
         chosen = [
-            event(
-                f"c{dice.randrange(3)}", {k: v for k, v in p.items() if k not in ("id", "tool_call")}, dice.choice(WHO)
-            )
+            event(key, told_once(p, key), dice.choice(WHO))
             for p in dice.choices(everything, k=60)
+            for key in [f"c{dice.randrange(3)}"]
         ]
         for some in (chosen[:1], chosen[1:10], chosen[10:]):
             log.append(some)

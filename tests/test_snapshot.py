@@ -105,7 +105,7 @@ def test_page_and_frames_equal_a_fresh_page_for_a_shuffle(seed):
     dice = random.Random(seed)
     everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
     chosen = [
-        event({k: v for k, v in p.items() if k not in ("id", "tool_call")}, dice.choice(WHO))
+        event({k: v for k, v in p.items() if k not in ("id", "tool_call", "approval_id")}, dice.choice(WHO))
         for p in dice.choices(everything, k=30)
     ]
 

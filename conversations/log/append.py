@@ -11,9 +11,10 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations import doorbell, projections
 from conversations.failpoints import failpoint
-from conversations.log import chain, rows
+from conversations.log import chain, fences, rows
 from conversations.log.events import NewEvent, Stored
 from conversations.log.known import Known, look_up
+from conversations.log.queue import Queue
 from conversations.log.writing import is_writing, writing
 from conversations.projections import Facts, Fold, Head
 from conversations.threads import sqlstate
@@ -21,6 +22,7 @@ from conversations.threads import sqlstate
 TRIES = 3
 DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
 
+OF_CALLS = ("tool_step", "approval.requested", "approval.decided", "policy.refused", "run.interrupted")
 _NO_STAGING: Mapping[str, str] = {}
 
 
@@ -66,12 +68,13 @@ def _append(
         for staged_key in chained_as.keys() & heads.keys():
             heads[staged_key].key = chained_as[staged_key]  # what comes of the key, the final one has to give again
         known = look_up(cursor, batch, heads) if is_checked else None
+        fences.check(cursor, batch)
         work = _Work(cursor, heads, batch)
         stored = [work.store(event, known) for event in batch]
         work.write()
     if riding is not None:
         riding()
-    fresh = [s for s in stored if s.is_new and s.seq]
+    fresh = [s for s in (*stored, *work.more) if s.is_new and s.seq]
     if fresh and not chained_as:
         transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
     return stored
@@ -93,6 +96,8 @@ class _Work:
         self.events: list[Any] = []
         self.posts: list[Any] = []
         self.touched: dict[int, Head] = {}
+        self.more: list[Stored] = []  # what the batch itself brought about
+        self.queue = Queue.of_batch(batch)
         self.changes = prepare(
             cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None]
         )
@@ -108,7 +113,7 @@ class _Work:
             return self._stored(event, found.seq, is_new=False, clashes=found.clashes)
         seq = head.head_seq = head.head_seq + 1
         at = len(self.events) // rows.WIDTH["event"] * chain.SALT
-        salt = self.salts[at : at + chain.SALT]
+        salt = self.salts[at : at + chain.SALT] or os.urandom(chain.SALT)
         digest = sha256(salt + event.body.encode()).hexdigest()
         head.head_hash = chain.link(
             head.head_hash, head.key, seq, event.kind, self.at, event.principal, event.event_id, digest
@@ -120,7 +125,9 @@ class _Work:
         if known is not None:
             known.add(head.id, event, seq, salt, digest)
         self.touched[head.id] = head
-        projections.fold(self.changes, head, event.kind, Facts(event.said, self.at, event.principal, event.run))
+        projections.fold(
+            self.changes, head, event.kind, Facts(event.said, self.at, event.principal, event.run, event.body)
+        )
         return self._stored(event, seq)
 
     def write(self) -> None:
@@ -150,16 +157,19 @@ class _Work:
 
 
 def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fold:
-    """Make the batch's fold, with the stored calls its tool steps may end and the uses of their call ids."""
+    """Make the batch's fold, with the stored calls its events may change and the uses of their call ids."""
     changes = Fold()
-    steps: dict[int, list[NewEvent]] = {}
+    steps: dict[int, list[tuple[str, NewEvent]]] = {}
     for head, kind, event in batch:
-        if kind == "tool_step":
-            steps.setdefault(head.id, []).append(event)
-    for conversation, events in steps.items():
-        ids = sorted({e.said.tool_call_id for e in events if e.said.tool_call_id is not None})
-        names = sorted({(e.said.name or "")[:200] for e in events if e.said.tool_call_id is None})
-        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names)
+        if kind in OF_CALLS:
+            steps.setdefault(head.id, []).append((kind, event))
+    for conversation, some in steps.items():
+        said = [event.said for kind, event in some if kind != "run.interrupted"]
+        ids = sorted({s.tool_call_id for s in said if s.tool_call_id is not None})
+        names = sorted({(s.name or "")[:200] for s in said if s.tool_call_id is None})
+        own = sorted({event.said.tool_call for _, event in some if event.run and event.said.tool_call})
+        runs = sorted({event.run for kind, event in some if event.run and kind == "run.interrupted"})
+        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, own, runs)
         for run, call_id, nth in rows.uses(cursor, conversation, ids):
             changes.uses[conversation, run, call_id] = nth
     return changes

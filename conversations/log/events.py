@@ -23,6 +23,7 @@ class NewEvent(NamedTuple):
     turn: int | None = None
     topic: str = ""  # the bus topic, when a post is kept of it
     bus_id: str | None = None
+    attempt: int | None = None  # of the run, from the worker that holds it: the fence (law F)
     is_live: bool = True  # False: history (import, play, first contact); it never starts a run (design 3.4)
 
 

@@ -7,7 +7,7 @@ from django.db import connection
 from conversations import envelopes, projections
 from conversations.log import rows
 from conversations.log.writing import writing
-from conversations.models import Conversation, Participant, ToolCall
+from conversations.models import Approval, Conversation, Participant, ToolCall
 from conversations.projections import Facts, Fold, Head
 
 PAGE = 5000  # events of one read
@@ -23,6 +23,7 @@ def rebuild_conversation(key: str) -> int:
     """Empty and refold one conversation's rows; answer how many events were folded."""
     with writing(), connection.cursor() as cursor:
         old = rows.lock_heads(cursor, [key], {})[key]
+        Approval.objects.filter(conversation_id=old.id).delete()
         ToolCall.objects.filter(conversation_id=old.id).delete()
         Participant.objects.filter(conversation_id=old.id).delete()
         head, changes = Head(id=old.id, key=key, head_hash=old.head_hash), Fold()
@@ -44,5 +45,5 @@ def _fold_page(head: Head, changes: Fold) -> bool:
         page = cursor.fetchall()
     for seq, kind, at, principal, run, body in page:
         head.head_seq = seq
-        projections.fold(changes, head, kind, Facts(envelopes.read(body.encode()), at, principal, run))
+        projections.fold(changes, head, kind, Facts(envelopes.read(body.encode()), at, principal, run, body))
     return bool(page)

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.errors import Busy
-from conversations.log import chain
+from conversations.log import chain, run_rows
 from conversations.projections import CallRow, Fold, Head
 
 BLOCK = 512  # rows a statement
@@ -123,11 +123,25 @@ def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
     _store(cursor, "conversations_toolcall", CALL, made)
     for c in changes.ended.values():
         cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
+    if changes.runs or changes.run_steps or changes.approvals or changes.decisions:
+        run_rows.write(cursor, changes)
 
 
-def open_calls(cursor: CursorWrapper, conversation: int, call_ids: list[str], names: list[str]) -> list[CallRow]:
-    """Read the open calls that results with these call ids, or without one and with these names, can end."""
+def open_calls(
+    cursor: CursorWrapper,
+    conversation: int,
+    call_ids: list[str],
+    names: list[str],
+    own: list[str],
+    runs: list[str],
+) -> list[CallRow]:
+    """Read the open calls that results with these call ids, or without one and with these names, can end; and those of
+    ours with these ids, or of these runs."""
     wanted = []
+    if own:
+        wanted.append(f"id IN ({marks(len(own))})")
+    if runs:
+        wanted.append(f"run IN ({marks(len(runs))})")
     if call_ids:
         wanted.append(f"call_id IN ({marks(len(call_ids))})")
     if names:
@@ -137,7 +151,7 @@ def open_calls(cursor: CursorWrapper, conversation: int, call_ids: list[str], na
     cursor.execute(
         f"SELECT {CALL} FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NULL"
         f" AND ({' OR '.join(wanted)}) LIMIT 5000",
-        [conversation, *call_ids, *names],
+        [conversation, *own, *runs, *call_ids, *names],
     )
     # Ordered here: asked to order, SQLite walks all calls of the conversation by seq instead of the open ones.
     return sorted((CallRow(*row) for row in cursor.fetchall()), key=lambda call: call.called_seq)

@@ -1,0 +1,67 @@
+"""Who starts a run (design 3.4): a message to an agent served here, or to a conversation that an agent handles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conversations.ids import new_id
+from conversations.log.events import NewEvent, of_ours
+from conversations.models import Agent
+from conversations.principals import SYSTEM
+from conversations.projections import Head
+
+MAX_HOPS = 20
+
+
+class Queue:
+    """Knows the agents of this deployment while one batch is stored."""
+
+    def __init__(self, entries: frozenset[str], known: frozenset[str]) -> None:
+        self._entries, self._known = entries, known
+
+    @classmethod
+    def of_batch(cls, batch: Sequence[NewEvent]) -> Queue | None:
+        """Look agents up when a message of the batch may start a run; None when none can."""
+        if not any(_may_start(event) for event in batch):
+            return None
+        rows = list(Agent.objects.values_list("name", "is_entry"))
+        return cls(frozenset(name for name, is_entry in rows if is_entry), frozenset(name for name, _ in rows))
+
+    def of(self, event: NewEvent, head: Head) -> Iterator[NewEvent]:
+        """Answer the events of the run that a message starts; `head.head_seq` is the message's seq."""
+        name = self._answerer(event, head)
+        if name is None:
+            return
+        run, input_seq = new_id(), head.head_seq
+        facts: dict[str, object] = {"id": new_id(), "run_id": run, "agent": name}
+        yield of_ours(head.key, {"event": "run.queued", **facts, "run_kind": "agent", "input_seq": input_seq}, SYSTEM)
+        hop = event.said.metadata.hop if event.said.metadata else None
+        if hop is not None and hop >= MAX_HOPS:
+            why = f"{hop} hops: agents answer each other without end"
+            facts["id"] = new_id()
+            yield of_ours(head.key, {"event": "run.failed", **facts, "reason": "hop_limit", "error": why}, SYSTEM)
+
+    def _answerer(self, event: NewEvent, head: Head) -> str | None:
+        if not _is_candidate(event):
+            return None
+        said = event.said
+        kind, _, name = (said.recipient or "").partition(":")
+        if kind == "agent":
+            return name if name in self._entries and said.speaker != f"agent:{name}" else None
+        handler = head.handler.removeprefix("agent:")
+        is_to_handler = kind == "chat" and name == head.key and not said.speaker.startswith("agent:")
+        return handler if is_to_handler and handler in self._known else None
+
+
+def _is_candidate(event: NewEvent) -> bool:
+    return event.kind == "message" and event.is_live and not event.principal.startswith("import:")
+
+
+def _may_start(event: NewEvent) -> bool:
+    """Tell cheaply, without a query."""
+    if not _is_candidate(event) or event.conversation is None:
+        return False
+    recipient = event.said.recipient or ""
+    if recipient.startswith("agent:"):
+        return True
+    return recipient.startswith("chat:") and not event.said.speaker.startswith("agent:")

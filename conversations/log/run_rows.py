@@ -1,0 +1,33 @@
+"""Runs and approvals into their tables: what the fold says of them, nothing else of their rows."""
+
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from conversations.projections import Fold
+
+_RUN = """INSERT INTO conversations_run(id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,
+ended_seq,attempt,worker,stop) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,'','') ON CONFLICT (id) DO UPDATE SET
+kind=excluded.kind,agent=excluded.agent,status=excluded.status,reason=excluded.reason,parent_call=excluded.parent_call,
+input_seq=excluded.input_seq,queued_seq=excluded.queued_seq,ended_seq=excluded.ended_seq,attempt=excluded.attempt"""
+_STEP = """UPDATE conversations_run SET status=%s,reason=%s,ended_seq=%s,attempt=COALESCE(%s,attempt)
+WHERE id=%s AND conversation_id=%s"""
+_APPROVAL = """INSERT INTO conversations_approval(id,conversation_id,tool_call,run,asked_seq,asked_at,status,decision,
+decided_by,decided_at,decided_seq,version) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"""
+_DECIDE = """UPDATE conversations_approval SET status='decided',decision=%s,decided_by=%s,decided_at=%s,decided_seq=%s,
+version=version+1 WHERE id=%s"""
+
+
+def write(cursor: CursorWrapper, changes: Fold) -> None:
+    """Write runs made and changed, approvals asked and decided. A run's lease, worker and state stay as they are."""
+    for r in changes.runs.values():
+        row: list[Any] = [r.id, r.conversation_id, r.kind, r.agent, r.status, r.reason, r.parent_call, r.input_seq]
+        cursor.execute(_RUN, [*row, r.queued_seq, r.ended_seq, r.attempt])
+    for (conversation, run), step in changes.run_steps.items():
+        cursor.execute(_STEP, [step.status, step.reason, step.ended_seq, step.attempt, run, conversation])
+    for a in changes.approvals.values():
+        row = [a.id, a.conversation_id, a.tool_call, a.run, a.asked_seq, a.asked_at, a.status, a.decision]
+        version = 1 if a.decided_seq is None else 2
+        cursor.execute(_APPROVAL, [*row, a.decided_by, a.decided_at, a.decided_seq, version])
+    for approval, d in changes.decisions.items():
+        cursor.execute(_DECIDE, [d.decision, d.decided_by, d.decided_at, d.decided_seq, approval])

@@ -1,0 +1,20 @@
+"""Who takes part: whoever speaks or is spoken to by name."""
+
+from conversations.envelopes import Said
+from conversations.projections.state import Fold, Head
+
+
+def take_part(changes: Fold, head: Head, said: Said) -> None:
+    """Note the sender and the recipient."""
+    if said.speaker:
+        changes.participants[head.id, said.speaker] = kind_of(said.speaker)
+    recipient = (said.recipient or "")[:200]
+    if recipient and not recipient.startswith("chat:"):
+        changes.participants[head.id, recipient] = kind_of(recipient)
+
+
+def kind_of(name: str) -> str:
+    """Tell what a name on the wire stands for: agent, system or person."""
+    if name.startswith("agent:"):
+        return "agent"
+    return "system" if name == "system" else "person"

@@ -1,0 +1,163 @@
+"""Run and approval events → row deltas (law I). Only ours change anything; a claim from outside is stored and shown.
+
+| event, ours | run | tool call | else |
+|---|---|---|---|
+| run.queued | a row, queued | | |
+| run.started | running, attempt | | |
+| run.waiting | waiting, reason | | |
+| run.resumed | queued | | |
+| run.done, cancelled, incompatible | that status, ended | | |
+| run.failed | failed, reason, ended | | errors +1 |
+| run.interrupted | interrupted, ended | those of its calls that were executing: unknown | |
+| approval.requested | | a row, waiting | an approval, pending |
+| approval.decided | | approved, or rejected and ended | the approval, decided |
+| policy.refused | | blocked and ended | |
+| conversation.handler | | | the handler |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+
+from conversations import principals
+from conversations.projections.calls import change, end, start_call
+from conversations.projections.state import ApprovalRow, CallRow, Decision, Facts, Fold, Head, Rule, RunRow, RunStep
+
+
+class Told(msgspec.Struct, kw_only=True):
+    """What the fold reads of these events; written by us alone, so strictly."""
+
+    agent: str = ""
+    run_kind: str = "agent"
+    input_seq: int = 0
+    parent_call: str | None = None
+    attempt: int = 0
+    reason: str | None = None
+    approval_id: str = ""
+    tool_call: str = ""
+    decision: str = ""
+    handler: str = ""
+    calls: list[str] = []
+
+
+_decoder = msgspec.json.Decoder(Told)
+
+
+def read(body: str) -> Told:
+    """Read one of ours."""
+    return _decoder.decode(body)
+
+
+def of_ours(rule: Callable[[Fold, Head, Facts, Told], None]) -> Rule:
+    """Make a rule that passes over claims (law I)."""
+
+    def apply(changes: Fold, head: Head, facts: Facts) -> None:
+        if principals.is_ours(facts.principal):
+            rule(changes, head, facts, read(facts.body))
+
+    return apply
+
+
+@of_ours
+def _queued(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    if facts.run is None:
+        return
+    changes.runs[facts.run] = RunRow(
+        id=facts.run,
+        conversation_id=head.id,
+        kind=told.run_kind[:10],
+        agent=told.agent[:200],
+        status="queued",
+        reason="",
+        parent_call=told.parent_call,
+        input_seq=told.input_seq,
+        queued_seq=head.head_seq,
+    )
+
+
+def _step(status: str, *, is_end: bool = False) -> Rule:
+    return of_ours(partial(_apply, status, is_end))
+
+
+def _apply(status: str, is_end: bool, changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    if facts.run is None:
+        return
+    ended_seq = head.head_seq if is_end else None
+    attempt = told.attempt or None
+    row = changes.runs.get(facts.run)
+    reason = (told.reason or "")[:200]
+    if row is not None:
+        row.status, row.reason, row.ended_seq, row.attempt = status, reason, ended_seq, attempt or row.attempt
+    else:
+        before = changes.run_steps.get((head.id, facts.run))
+        kept = attempt or (before.attempt if before else None)
+        changes.run_steps[head.id, facts.run] = RunStep(status, reason, ended_seq, kept)
+    head.errors += status == "failed"
+    for call in _open_calls(changes, head, facts.run) if status == "interrupted" else ():
+        if call.id in told.calls:
+            end(changes, head, call, "unknown")
+
+
+@of_ours
+def _asked(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    if facts.run is None or not told.approval_id:
+        return
+    call = next((c for c in _open_calls(changes, head, facts.run) if c.id == told.tool_call), None)
+    if call is None:
+        call = start_call(changes, head, facts)
+    change(changes, call, "waiting")
+    changes.approvals[told.approval_id] = ApprovalRow(
+        told.approval_id[:64], head.id, call.id, facts.run, head.head_seq, facts.at
+    )
+
+
+@of_ours
+def _decided(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    decision = Decision(told.decision[:10], facts.principal, facts.at, head.head_seq)
+    row = changes.approvals.get(told.approval_id)
+    if row is not None:
+        row.status, row.decision, row.decided_by = "decided", decision.decision, decision.decided_by
+        row.decided_at, row.decided_seq = decision.decided_at, decision.decided_seq
+    else:
+        changes.decisions[told.approval_id] = decision
+    call = next((c for c in changes.open_calls.get(head.id, ()) if c.id == told.tool_call), None)
+    if call is not None and told.decision == "reject":
+        end(changes, head, call, "rejected")
+    elif call is not None:
+        change(changes, call, "approved")
+
+
+@of_ours
+def _refused(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    call = next((c for c in _open_calls(changes, head, facts.run) if c.id == told.tool_call), None)
+    if facts.run is not None:
+        end(changes, head, call or start_call(changes, head, facts), "blocked")
+
+
+@of_ours
+def _handler(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    head.handler = told.handler[:200]
+
+
+def _open_calls(changes: Fold, head: Head, run: str | None) -> Iterator[CallRow]:
+    return (call for call in list(changes.open_calls.get(head.id, ())) if call.run == run)
+
+
+RULES: dict[str, Rule] = {
+    "run.queued": _queued,
+    "run.started": _step("running"),
+    "run.waiting": _step("waiting"),
+    "run.resumed": _step("queued"),
+    "run.done": _step("done", is_end=True),
+    "run.failed": _step("failed", is_end=True),
+    "run.cancelled": _step("cancelled", is_end=True),
+    "run.interrupted": _step("interrupted", is_end=True),
+    "run.incompatible": _step("incompatible", is_end=True),
+    "approval.requested": _asked,
+    "approval.decided": _decided,
+    "policy.refused": _refused,
+    "conversation.handler": _handler,
+}

@@ -1,0 +1,136 @@
+"""What a batch changes beside the events: the rows that the fold reads and writes. Plain values, no query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from conversations.envelopes import Said
+
+
+@dataclass(slots=True)
+class Head:
+    """A conversation's row while it is locked: where the history ends and what is folded so far."""
+
+    id: int
+    key: str
+    head_seq: int = 0
+    head_hash: str = ""
+    last_at: int = 0
+    last_sender: str = ""
+    last_line: str = ""
+    messages: int = 0
+    tool_calls: int = 0
+    errors: int = 0
+    repeatable: str = ""
+    preview_after: int = 0
+    title: str = ""
+    handler: str = ""
+    is_demo: bool = False
+
+
+@dataclass(slots=True)
+class CallRow:
+    """A tool call's row, as far as the fold writes it."""
+
+    id: str
+    conversation_id: int
+    run: str | None
+    call_id: str | None
+    nth: int
+    agent: str
+    name: str
+    namespace: str | None
+    lookup_key: str | None
+    origin: str | None
+    schema: str | None
+    called_seq: int
+    finished_seq: int | None
+    status: str
+    arguments_digest: str
+    started_at: int
+    duration_ms: float | None
+    replay_of: str | None
+
+
+@dataclass(slots=True)
+class RunRow:
+    """A run's row, as far as the fold writes it."""
+
+    id: str
+    conversation_id: int
+    kind: str
+    agent: str
+    status: str
+    reason: str
+    parent_call: str | None
+    input_seq: int
+    queued_seq: int
+    ended_seq: int | None = None
+    attempt: int = 0
+
+
+@dataclass(slots=True)
+class RunStep:
+    """What a batch changes of a run it did not make. `attempt` None: as it was."""
+
+    status: str
+    reason: str
+    ended_seq: int | None
+    attempt: int | None = None
+
+
+@dataclass(slots=True)
+class ApprovalRow:
+    """An approval's row."""
+
+    id: str
+    conversation_id: int
+    tool_call: str
+    run: str
+    asked_seq: int
+    asked_at: int
+    status: str = "pending"
+    decision: str | None = None
+    decided_by: str | None = None
+    decided_at: int | None = None
+    decided_seq: int | None = None
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a batch decides of an approval it did not make."""
+
+    decision: str
+    decided_by: str
+    decided_at: int
+    decided_seq: int
+
+
+@dataclass(slots=True)
+class Fold:
+    """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
+
+    participants: dict[tuple[int, str], str] = field(default_factory=dict)
+    made: dict[str, CallRow] = field(default_factory=dict)
+    ended: dict[str, CallRow] = field(default_factory=dict)
+    open_calls: dict[int, list[CallRow]] = field(default_factory=dict)
+    uses: dict[tuple[int, str | None, str], int] = field(default_factory=dict)
+    runs: dict[str, RunRow] = field(default_factory=dict)
+    run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
+    approvals: dict[str, ApprovalRow] = field(default_factory=dict)
+    decisions: dict[str, Decision] = field(default_factory=dict)
+
+
+Rule = Callable[[Fold, Head, "Facts"], None]
+
+
+@dataclass(slots=True)
+class Facts:
+    """One event as the fold sees it: head.head_seq is already its seq."""
+
+    said: Said
+    at: int
+    principal: str
+    run: str | None
+    body: str
