@@ -45,6 +45,11 @@ def of_import(name: str) -> Principal:
     return _named("import", re.sub(r"[^\w.@+-]", "-", name)[:150] or "file")
 
 
+def of_run(agent: str) -> Principal:
+    """Make the principal of a run of ours; `agent` comes from the claimed run's row, never from a payload."""
+    return Principal("agent", agent[:150])
+
+
 def is_ours(stored: str) -> bool:
     """Tell it of a stored principal's text."""
     return stored.partition(":")[0] in OURS

@@ -1,7 +1,7 @@
 """The log: the only writer of history (`append`), the thread behind it (`Writer`), and every way to read it."""
 
 from conversations.log.append import append
-from conversations.log.events import Call, NewEvent, Stored, of_ours, of_payload
+from conversations.log.events import Call, NewEvent, Stored, of_ours, of_payload, words
 from conversations.log.pages import (
     Page,
     calls_of,
@@ -39,5 +39,6 @@ __all__ = [
     "preview_before",
     "read_after",
     "remove",
+    "words",
     "writing",
 ]

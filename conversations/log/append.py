@@ -125,9 +125,10 @@ class _Work:
         if known is not None:
             known.add(head.id, event, seq, salt, digest)
         self.touched[head.id] = head
-        projections.fold(
-            self.changes, head, event.kind, Facts(event.said, self.at, event.principal, event.run, event.body)
-        )
+        facts = Facts(event.said, self.at, event.principal, event.run, event.body)
+        projections.fold(self.changes, head, event.kind, facts)
+        for queued in self.queue.of(event, head) if self.queue else ():
+            self.more.append(self.store(queued, known))
         return self._stored(event, seq)
 
     def write(self) -> None:

@@ -90,3 +90,8 @@ def of_ours(conversation: str, payload: dict[str, object], principal: Principal,
 def is_ours(stored: Stored) -> bool:
     """Tell whether this event may change state (law I)."""
     return principals.is_ours(stored.principal)
+
+
+def words(body: str) -> str:
+    """Answer what a stored body says, for whoever has to answer it."""
+    return read(body.encode("utf-8", "replace")).words

@@ -1,6 +1,6 @@
 """A conversation, who takes part in it, and how far each person has read it."""
 
-from django.db import models
+from django.db import connection, models
 from django.db.models import F, Q
 
 from conversations.models.people import User
@@ -16,6 +16,11 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def newest_first(self) -> "ConversationQuerySet":
         """Order as the list shows them: by the partial index, ties by id."""
         return self.order_by("-last_at", "-id")
+
+    def locked(self, pk: int | None = None, *, key: str = "") -> "Conversation":
+        """Read one under its row lock, inside `writing()`; on SQLite the transaction holds the whole file."""
+        rows = self if connection.vendor == "sqlite" else self.select_for_update()
+        return rows.get(key=key) if key else rows.get(pk=pk)
 
 
 class Conversation(models.Model):

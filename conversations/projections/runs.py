@@ -65,6 +65,7 @@ def of_ours(rule: Callable[[Fold, Head, Facts, Told], None]) -> Rule:
 def _queued(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
     if facts.run is None:
         return
+    changes.run_steps.pop((head.id, facts.run), None)
     changes.runs[facts.run] = RunRow(
         id=facts.run,
         conversation_id=head.id,

@@ -1,0 +1,34 @@
+"""Tool calls of our runs (design F): before a tool's function is entered, `executing` is committed, once."""
+
+import hashlib
+
+from conversations import log
+from conversations.actions.runs import Body, Claim
+from conversations.errors import Fenced
+from conversations.log.writing import writing
+from conversations.models import Conversation, Run, ToolCall
+
+ENTERABLE = ("called", "approved")
+
+
+def call_of(run: str, call_id: str | None, nth: int) -> str:
+    """Answer our id of a call: the same for every attempt of the run, so that none is entered twice."""
+    noise = hashlib.sha256(f"{run}\0{call_id}\0{nth}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{run[:18]}-{noise[:4]}-{noise[4:16]}" if len(run) >= 18 else noise[:36]
+
+
+def begin(claimed: Claim, payload: Body) -> None:
+    """Commit that the call is executing. Raises `Fenced`: do not call, end the attempt.
+
+    `payload` is the tool step with `status: start` and `tool_call`. A call that was entered before, in whatever
+    attempt, is never entered again.
+    """
+    call = str(payload["tool_call"])
+    with writing():
+        Conversation.objects.locked(key=claimed.conversation)
+        if not Run.objects.mine(claimed.run, claimed.attempt).exists():
+            raise Fenced(f"run {claimed.run} is not running in attempt {claimed.attempt} any more")
+        status = ToolCall.objects.filter(id=call).values_list("status", flat=True).first()
+        if status is not None and not ToolCall.objects.filter(id=call, status__in=ENTERABLE).update(status="executing"):
+            raise Fenced(f"call {call} is {status}: it is not entered again")
+        log.append([claimed.event(payload)])

@@ -1,0 +1,185 @@
+"""Runs: claimed, held, ended, taken away, asked for again (design F, 3.4). Called by workers and by people's pages.
+
+A worker names what it holds as `Claim`; whatever it writes is stored only while that is so, else `Fenced` is raised and
+the worker stops at once. Lock order: conversation, run (design B).
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from django.db import IntegrityError
+
+from conversations import audit, log, principals
+from conversations.actions.acting import acting
+from conversations.errors import Conflict, Fenced, NotFound
+from conversations.ids import new_id
+from conversations.log.events import NewEvent
+from conversations.log.writing import writing
+from conversations.models import Conversation, Event, Run, ToolCall
+from conversations.nodes import database_time
+from conversations.principals import SYSTEM, Principal
+from conversations.rights import Who
+
+LEASE = 15.0  # seconds a worker may be silent
+Body = dict[str, object]
+
+
+class Claim(NamedTuple):
+    """A run in a worker's hands. `state` is what it paused with, sealed; None at the first start."""
+
+    run: str
+    attempt: int
+    conversation: str
+    agent: str
+    kind: str
+    input_seq: int
+    state: str | None
+    state_mac: str | None
+    sdk: str | None
+
+    @property
+    def principal(self) -> Principal:
+        """Who writes the run's events."""
+        return principals.of_run(self.agent)
+
+    def event(self, payload: Body) -> NewEvent:
+        """Make one of the run's events, behind its fence."""
+        facts: Body = {"id": new_id(), "run_id": self.run, "agent": self.agent}
+        return log.of_ours(self.conversation, facts | payload, self.principal)._replace(attempt=self.attempt)
+
+
+def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
+    """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation."""
+    taken: list[Claim] = []
+    while len(taken) < at_most:
+        found = _next(agents, [c.run for c in taken])
+        if found is None:
+            break
+        try:
+            claimed = _take(found, worker)
+        except IntegrityError:
+            claimed = None  # another worker began a run of the same conversation meanwhile
+        if claimed is None:
+            break
+        taken.append(claimed)
+    return taken
+
+
+def _next(agents: Collection[str], passed: Sequence[str]) -> Run | None:
+    busy = Run.objects.filter(kind="agent", parent_call=None, status__in=("running", "waiting"))
+    queued = Run.objects.filter(status="queued", agent__in=list(agents)).exclude(id__in=passed)
+    free = queued.exclude(kind="agent", conversation__in=busy.values("conversation"))
+    return free.filter(conversation__state="open", conversation__owner="").order_by("id").first()
+
+
+def _take(run: Run, worker: str) -> Claim | None:
+    with writing():
+        conversation = Conversation.objects.locked(run.conversation_id)
+        attempt, now = run.attempt + 1, database_time()
+        fields: dict[str, Any] = {"status": "running", "attempt": attempt, "worker": worker[:100], "stop": ""}
+        held = Run.objects.filter(id=run.id, status="queued", attempt=run.attempt)
+        if not held.update(**fields, lease_until=now + int(LEASE * 1e6)):
+            return None
+        fit = (run.kind, run.input_seq, run.state, run.state_mac, run.sdk)
+        claimed = Claim(run.id, attempt, conversation.key, run.agent, *fit)
+        started: Body = {"event": "run.started", "attempt": attempt, "worker": worker[:100]}
+        log.append([claimed.event(started)])
+    return claimed
+
+
+def renew(claims: Collection[Claim]) -> dict[str, str]:
+    """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause or cancel."""
+    until = database_time() + int(LEASE * 1e6)
+    asked: dict[str, str] = {}
+    with writing():
+        for one in claims:
+            if Run.objects.mine(one.run, one.attempt).update(lease_until=until):
+                asked[one.run] = Run.objects.values_list("stop", flat=True).get(id=one.run)
+    return asked
+
+
+def finish(claimed: Claim, payload: Body, *more: Body) -> None:
+    """End a run: `payload` is its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` comes before.
+
+    Raises `Fenced` when the run is not the worker's any more.
+    """
+    with writing():
+        _hold(claimed, lease_until=None, state=None, state_mac=None)
+        log.append([claimed.event(one) for one in (*more, payload)])
+
+
+def wait(claimed: Claim, reason: str, *asked: Body, state: str, state_mac: str, sdk: str) -> None:
+    """Put a run aside for a person, with its state sealed; the worker is free. `asked` are its approval.requested."""
+    with writing():
+        _hold(claimed, lease_until=None, state=state, state_mac=state_mac, sdk=sdk)
+        waiting: Body = {"event": "run.waiting", "reason": reason}
+        log.append([claimed.event(one) for one in (*asked, waiting)])
+
+
+def interrupt_dead() -> list[str]:
+    """End runs whose worker was silent for a lease: `interrupted`, and what was executing is `unknown` for ever."""
+    dead = Run.objects.filter(status="running", lease_until__lt=database_time())
+    return [run.id for run in dead.order_by("id")[:100] if _interrupt(run)]
+
+
+def _interrupt(run: Run) -> bool:
+    with writing():
+        conversation = Conversation.objects.locked(run.conversation_id)
+        held = Run.objects.mine(run.id, run.attempt).filter(lease_until__lt=database_time())
+        if not held.update(lease_until=None):
+            return False
+        calls = list(ToolCall.objects.filter(run=run.id, status="executing").values_list("id", flat=True))
+        why = f"the worker {run.worker} is gone; nothing was done again"
+        told: Body = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why, "calls": calls}
+        log.append([log.of_ours(conversation.key, {"event": "run.interrupted", **told}, SYSTEM)])
+    return True
+
+
+def run_again(by: Who, run: str) -> str:
+    """Queue a new run on the same input as one that ended badly; answer its id. Raises `NotFound`, `Conflict`."""
+    with acting(by, "run_again", f"run:{run}", right="control") as principal:
+        old = _run(run)
+        conversation = Conversation.objects.locked(old.conversation_id)
+        if old.status not in ("failed", "cancelled", "interrupted", "incompatible"):
+            raise Conflict(f"run {run} is {old.status}: only one that ended badly is run again")
+        new = new_id()
+        told: Body = {"run_kind": old.kind, "agent": old.agent, "input_seq": old.input_seq, "reason": f"again: {run}"}
+        queued: Body = {"event": "run.queued", "id": new_id(), "run_id": new, **told}
+        log.append([log.of_ours(conversation.key, queued, principal)])
+        audit.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
+    return new
+
+
+def stop(by: Who, run: str) -> None:
+    """Ask the worker to cancel a run, which it hears within a second; a run nobody holds is cancelled here."""
+    with acting(by, "cancel_run", f"run:{run}", right="control") as principal:
+        found = _run(run)
+        conversation = Conversation.objects.locked(found.conversation_id)
+        if not Run.objects.filter(id=run, status="running").update(stop="cancel"):
+            if not Run.objects.filter(id=run, status__in=("queued", "waiting")).update(state=None, state_mac=None):
+                raise Conflict(f"run {run} is {_run(run).status} already")
+            told: Body = {"id": new_id(), "run_id": run, "agent": found.agent, "reason": f"by {principal}"}
+            log.append([log.of_ours(conversation.key, {"event": "run.cancelled", **told}, principal)])
+        audit.enter(principal, "cancel_run", f"run:{run}", correlation={"conversation": conversation.key})
+
+
+def input_of(claimed: Claim) -> str:
+    """Answer the words a run has to answer."""
+    body = Event.objects.values_list("body", flat=True).get(
+        conversation__key=claimed.conversation, seq=claimed.input_seq
+    )
+    return log.words(body)
+
+
+def _hold(claimed: Claim, **fields: Any) -> None:
+    """Write the run's row if it is still the worker's; the conversation is locked first."""
+    Conversation.objects.locked(Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run))
+    if not Run.objects.mine(claimed.run, claimed.attempt).update(**fields):
+        raise Fenced(f"run {claimed.run} is not running in attempt {claimed.attempt} any more")
+
+
+def _run(run: str) -> Run:
+    found = Run.objects.filter(id=run).first()
+    if found is None:
+        raise NotFound(f"no run {run}")
+    return found
