@@ -1,9 +1,4 @@
-"""The bus (design 3.2): one protocol, and the transports of this process. Agents and tools publish and read by it.
-
-`read(topic, last_id, limit)` answers what comes strictly after `last_id`, ascending; `None` means the newest `limit`.
-`read_blocking` waits for something new; there `None` means only what comes from now on. An id the bus never gave out
-raises `UnknownPosition`: it never replays and never skips.
-"""
+"""The record as a bus (design 3.2): what our own processes publish with and read by. `switchboard.Bus` says how."""
 
 from __future__ import annotations
 
@@ -11,92 +6,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from django.db import connection
-from pydantic import BaseModel, Field
 
 from conversations import doorbell, envelopes, log
 from conversations.errors import IdReused, Invalid, UnknownPosition
-from conversations.ids import new_id
 from conversations.log.events import Stored
 from conversations.principals import Principal
+from switchboard.bus import MAX_READ, BusMessage
 
-MAX_READ = 1000  # messages
 LOOK_EVERY = 1.0  # seconds, while blocked: heals a lost doorbell
-
-
-class BusMessage(BaseModel):
-    """A message on a topic; `id` is the bus's own, apart from any id in the payload."""
-
-    topic: str
-    payload: dict[str, Any]
-    id: str = Field(default_factory=new_id)
-
-
-class Bus(Protocol):
-    """What every transport does."""
-
-    def publish(self, topic: str, message: BusMessage) -> str:
-        """Store a message; answer its id. The same id and payload again is the same message; another payload raises
-        `IdReused`."""
-
-    def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
-        """Read without waiting."""
-
-    def read_blocking(
-        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
-    ) -> list[BusMessage]:
-        """Read, waiting up to `block_ms` for the first message."""
-
-
-class InMemoryBus:
-    """For tests: topics in a dictionary."""
-
-    def __init__(self) -> None:
-        self._topics: dict[str, list[BusMessage]] = {}
-        self._news = threading.Condition()
-
-    def publish(self, topic: str, message: BusMessage) -> str:
-        """See `Bus`."""
-        envelopes.check_topic(topic)
-        with self._news:
-            messages = self._topics.setdefault(topic, [])
-            known = next((m for m in messages if m.id == message.id), None)
-            if known is None:
-                messages.append(message.model_copy(update={"topic": topic}))
-                self._news.notify_all()
-            elif known.payload != message.payload:
-                raise IdReused("this id was published before with another payload", field="id")
-        return message.id
-
-    def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
-        """See `Bus`."""
-        _check(topic, limit)
-        with self._news:
-            messages = self._topics.get(topic, [])
-            if last_id is None:
-                return messages[-limit:]
-            return messages[self._place(messages, last_id) : self._place(messages, last_id) + limit]
-
-    def read_blocking(
-        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
-    ) -> list[BusMessage]:
-        """See `Bus`."""
-        _check(topic, limit)
-        with self._news:
-            messages = self._topics.setdefault(topic, [])
-            start = len(messages) if last_id is None else self._place(messages, last_id)
-            self._news.wait_for(lambda: len(messages) > start, block_ms / 1000)
-            return messages[start : start + limit]
-
-    @staticmethod
-    def _place(messages: Sequence[BusMessage], last_id: str) -> int:
-        for place, message in enumerate(messages):
-            if message.id == last_id:
-                return place + 1
-        raise UnknownPosition(f"no message {last_id!r} on this topic", field="last_id")
 
 
 class LogBus:
