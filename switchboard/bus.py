@@ -51,7 +51,7 @@ def check_read(topic: str, limit: int) -> None:
 
 
 def compact(payload: dict[str, Any]) -> str:
-    """Write a payload as every bus carries it, compact and in ASCII. Raises `Refused` over 1 MiB or when it is no JSON."""
+    """Write a payload as every bus carries it, compact and in ASCII. Raises `Refused` over 1 MiB and for no JSON."""
     try:
         text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
