@@ -70,6 +70,8 @@ class Sender:
 
     def close(self, timeout_s: float) -> None:
         """Flush, then stop. What is not sent by then stays in the spool."""
+        if self._is_closing:
+            return
         self.flush(timeout_s)
         with self._news:
             self._is_closing = True

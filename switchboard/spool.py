@@ -19,7 +19,6 @@ from typing import IO
 
 from switchboard.errors import Refused, SpoolFull
 
-COMPACT_AT = 1 << 20  # bytes sent and still in the file
 _log = logging.getLogger("switchboard")
 
 if sys.platform == "win32":
@@ -36,6 +35,8 @@ else:
 
 class Spool:
     """One process's queue on disk. Not safe to use from two threads at once: its owner holds a lock."""
+
+    compact_at = 1 << 20  # bytes sent and still in the file
 
     def __init__(self, folder: Path, *, max_bytes: int, max_messages: int) -> None:
         """Take a free slot, and what was left in any other free one. Raises OSError when the folder cannot be used."""
@@ -79,7 +80,7 @@ class Spool:
         if not self.messages:
             self._file.truncate(0)
             self._sent = 0
-        elif self._sent > max(COMPACT_AT, self.bytes):
+        elif self._sent > max(self.compact_at, self.bytes):
             self._compact()
 
     def set_aside(self, line: bytes, refusal: Refused) -> None:

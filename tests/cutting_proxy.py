@@ -20,6 +20,7 @@ class CuttingProxy:
     def __init__(self, upstream: int) -> None:
         self.port = free_port()
         self.cut = 0  # answers
+        self.connections = 0  # accepted so far
         self._upstream = upstream
         self._state: State = "away"
         self._listener: socket.socket | None = None
@@ -57,6 +58,7 @@ class CuttingProxy:
                 return
             with self._lock:
                 self._open.add(agent)
+                self.connections += 1
             threading.Thread(target=self._connect, args=(agent,), daemon=True).start()
 
     def _connect(self, agent: socket.socket) -> None:
