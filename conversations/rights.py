@@ -59,6 +59,11 @@ def require(who: Who | Roles, verb: str, target: str = "") -> None:
         raise NotAllowed(f"{principal_of(who)} may not {verb.replace('_', ' ')}: that takes one of {roles}")
 
 
+def is_own(agent: str, name: str) -> bool:
+    """Tell whether a name on the wire is this agent's: `agent:X` and `X` are the same one."""
+    return bool(agent) and name.removeprefix("agent:") == agent.removeprefix("agent:")
+
+
 def is_active(user: User) -> bool:
     """Tell it as the database says now."""
     return User.objects.filter(pk=user.pk, is_active=True).exists()
