@@ -12,19 +12,10 @@ from conversations import log, principals
 from conversations.bus import LogBus
 from conversations.models import Conversation
 from switchboard import BusMessage, HttpBus, IdReused, InMemoryBus, RedisBus, Refused, UnknownPosition
-from tests.live import Server
 from tests.services import RedisServer, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOPICS = ["chat:{c}", "stream:{c}", "chat:Dialogue-{c}"]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[Server]:
-    """One server for the module."""
-    server = Server(tmp_path_factory.mktemp("bus") / "data")
-    yield server.start()
-    server.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +26,9 @@ def redis_server() -> Iterator[RedisServer]:
 
 
 @pytest.fixture(scope="module")
-def http_bus(server, tmp_path_factory) -> Iterator[HttpBus]:
+def http_bus(served, served_token, tmp_path_factory) -> Iterator[HttpBus]:
     """A bus that spools, as agents have it."""
-    with HttpBus(server.url, server.token(), spool_dir=tmp_path_factory.mktemp("spool")) as bus:
+    with HttpBus(served.url, served_token, spool_dir=tmp_path_factory.mktemp("spool")) as bus:
         yield bus
 
 
@@ -48,7 +39,7 @@ def redis_bus(redis_server) -> Iterator[RedisBus]:
         yield bus
 
 
-@pytest.fixture(params=["memory", "log", "redis"])
+@pytest.fixture(params=["memory", "log", "http", "redis"])
 def bus(request):
     """Each bus in turn."""
     if request.param in ("http", "redis"):
@@ -111,7 +102,7 @@ def test_an_unknown_place_is_refused(bus, topic, last_id):
         bus.read(topic, last_id=last_id)
 
 
-@pytest.mark.parametrize("bus", ["memory", "log"], indirect=True)
+@pytest.mark.parametrize("bus", ["memory", "log", "http"], indirect=True)
 def test_same_id_and_payload_is_one_message(bus, topic):
     again = message(1, topic, id="same")
 
@@ -119,7 +110,7 @@ def test_same_id_and_payload_is_one_message(bus, topic):
     assert numbers(bus.read(topic)) == [1]
 
 
-@pytest.mark.parametrize("bus", ["memory", "log"], indirect=True)
+@pytest.mark.parametrize("bus", ["memory", "log", "http"], indirect=True)
 def test_same_id_with_another_payload_is_refused(bus, topic):
     bus.publish(topic, message(1, topic, id="same"))
 

@@ -202,14 +202,6 @@ def test_hop_is_one_more_than_that_of_what_is_answered(
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for the module."""
-    server = Server(tmp_path_factory.mktemp("chat") / "data")
-    yield server.start()
-    server.terminate()
-
-
-@pytest.fixture(scope="module")
 def redis_server() -> Iterator[RedisServer]:
     """One Redis for the module."""
     with running(RedisServer()) as started:
@@ -231,10 +223,10 @@ def test_record_has_one_event_and_two_posts() -> None:
 
 
 def test_environment_with_url_and_token_is_http(
-    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    served: Server, served_token: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("SWITCHBOARD_URL", server.url)
-    monkeypatch.setenv("SWITCHBOARD_TOKEN", server.token())
+    monkeypatch.setenv("SWITCHBOARD_URL", served.url)
+    monkeypatch.setenv("SWITCHBOARD_TOKEN", served_token)
     monkeypatch.setenv("SWITCHBOARD_SPOOL_DIR", str(tmp_path))
     monkeypatch.setenv("AGENT_NAME", "Triage")
     conversation = uuid4().hex
@@ -243,7 +235,7 @@ def test_environment_with_url_and_token_is_http(
         answer = chat_send("agent:Dialogue", "hello", conversation)
 
     assert isinstance(bus, HttpBus)
-    with server.database() as database:
+    with served.database() as database:
         rows = database.execute(
             "SELECT e.event_id,p.topic FROM conversations_post p JOIN conversations_event e"
             " ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq WHERE p.topic IN (?,?) ORDER BY p.id",

@@ -17,31 +17,17 @@ from tests.cutting_proxy import CuttingProxy, proxied
 from tests.live import ROOT, Server, until
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for the module."""
-    server = Server(tmp_path_factory.mktemp("http") / "data")
-    yield server.start()
-    server.terminate()
-
-
-@pytest.fixture(scope="module")
-def token(server: Server) -> str:
-    """A token that may publish as anybody."""
-    return server.token()
-
-
 @pytest.fixture
-def proxy(server: Server) -> Iterator[CuttingProxy]:
+def proxy(served: Server) -> Iterator[CuttingProxy]:
     """What stands between the agent and the server."""
-    with proxied(server.port) as proxy:
+    with proxied(served.port) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def bus(proxy: CuttingProxy, token: str, tmp_path: Path) -> Iterator[HttpBus]:
+def bus(proxy: CuttingProxy, served_token: str, tmp_path: Path) -> Iterator[HttpBus]:
     """An agent's bus, with a spool."""
-    bus = HttpBus(proxy.url, token, spool_dir=tmp_path, timeout_s=2)
+    bus = HttpBus(proxy.url, served_token, spool_dir=tmp_path, timeout_s=2)
     yield bus
     bus.close(0)
 
@@ -62,19 +48,19 @@ def publish(bus: HttpBus, topic: str, *numbers: int) -> list[str]:
     return [bus.publish(topic, message(topic, n)) for n in numbers]
 
 
-def stored(server: Server, topic: str) -> list[str]:
+def stored(served: Server, topic: str) -> list[str]:
     """Answer the bus ids of a topic as the database has them, in order."""
-    with server.database() as database:
+    with served.database() as database:
         return [
             row[0]
             for row in database.execute("SELECT bus_id FROM conversations_post WHERE topic=? ORDER BY id", [topic])
         ]
 
 
-def test_published_is_stored_when_publish_returns(bus: HttpBus, server: Server, topic: str) -> None:
+def test_published_is_stored_when_publish_returns(bus: HttpBus, served: Server, topic: str) -> None:
     ids = publish(bus, topic, 1, 2, 3)
 
-    assert stored(server, topic) == ids
+    assert stored(served, topic) == ids
     assert bus.waiting == 0
 
 
@@ -85,7 +71,7 @@ def test_connection_is_kept(bus: HttpBus, proxy: CuttingProxy, topic: str) -> No
 
 
 def test_threads_that_publish_at_once_share_requests_and_keep_their_order(
-    bus: HttpBus, server: Server, topic: str
+    bus: HttpBus, served: Server, topic: str
 ) -> None:
     told: dict[int, list[str]] = {}
     threads = [threading.Thread(target=lambda n=n: told.update({n: publish(bus, topic, *range(25))})) for n in range(8)]
@@ -95,40 +81,40 @@ def test_threads_that_publish_at_once_share_requests_and_keep_their_order(
     for thread in threads:
         thread.join()
 
-    there = stored(server, topic)
+    there = stored(served, topic)
     assert len(there) == 200
     assert all([id_ for id_ in there if id_ in set(ids)] == ids for ids in told.values())
 
 
 def test_cut_answer_is_asked_for_again_and_stored_once(
-    bus: HttpBus, proxy: CuttingProxy, server: Server, topic: str
+    bus: HttpBus, proxy: CuttingProxy, served: Server, topic: str
 ) -> None:
     proxy.be("cutting")
     ids = publish(bus, topic, 1, 2, 3)
     until(lambda: proxy.cut >= 2, what="answers to be cut off")
-    assert stored(server, topic) != []
+    assert stored(served, topic) != []
 
     proxy.be("there")
 
     assert bus.flush(10)
-    assert stored(server, topic) == ids
+    assert stored(served, topic) == ids
 
 
 @pytest.mark.parametrize("state", ["away", "hanging"])
 def test_messages_wait_on_disk_and_come_in_order_before_newer_ones(
-    bus: HttpBus, proxy: CuttingProxy, server: Server, topic: str, state: str
+    bus: HttpBus, proxy: CuttingProxy, served: Server, topic: str, state: str
 ) -> None:
     publish(bus, topic, 0)
     proxy.be(state)  # type: ignore[arg-type]
     waiting = publish(bus, topic, *range(1, 50))
     assert bus.waiting == 49
-    assert stored(server, topic) == stored(server, topic)[:1]
+    assert stored(served, topic) == stored(served, topic)[:1]
 
     proxy.be("there")
     newer = publish(bus, topic, 50)
 
     assert bus.flush(10)
-    assert stored(server, topic)[1:] == waiting + newer
+    assert stored(served, topic)[1:] == waiting + newer
     assert bus.waiting == 0
 
 
@@ -143,25 +129,25 @@ def test_spooling_waits_for_a_hung_server_once_only(bus: HttpBus, proxy: Cutting
 
 
 def test_next_process_sends_what_a_stopped_one_left(
-    proxy: CuttingProxy, server: Server, token: str, topic: str, tmp_path: Path
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
 ) -> None:
     proxy.be("away")
-    before = HttpBus(proxy.url, token, spool_dir=tmp_path)
+    before = HttpBus(proxy.url, served_token, spool_dir=tmp_path)
     ids = publish(before, topic, *range(10))
     before.close(0)
     proxy.be("there")
 
-    with HttpBus(proxy.url, token, spool_dir=tmp_path) as after:
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as after:
         ids += publish(after, topic, 10)
         assert after.flush(10)
 
-    assert stored(server, topic) == ids
+    assert stored(served, topic) == ids
 
 
 def test_full_spool_refuses_and_keeps_what_it_has(
-    proxy: CuttingProxy, server: Server, token: str, topic: str, tmp_path: Path
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
 ) -> None:
-    with HttpBus(proxy.url, token, spool_dir=tmp_path, spool_messages=3) as bus:
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path, spool_messages=3) as bus:
         proxy.be("away")
         ids = publish(bus, topic, 1, 2, 3)
         late = message(topic, 4)
@@ -172,11 +158,11 @@ def test_full_spool_refuses_and_keeps_what_it_has(
         assert bus.flush(10)
         ids.append(bus.publish(topic, late))
 
-        assert stored(server, topic) == ids
+        assert stored(served, topic) == ids
 
 
 def test_refused_message_is_moved_aside_and_holds_up_nothing(
-    bus: HttpBus, proxy: CuttingProxy, server: Server, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    bus: HttpBus, proxy: CuttingProxy, served: Server, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = publish(bus, topic, 1)
     proxy.be("away")
@@ -187,7 +173,7 @@ def test_refused_message_is_moved_aside_and_holds_up_nothing(
     proxy.be("there")
     assert bus.flush(10)
 
-    assert len(stored(server, topic)) == 3
+    assert len(stored(served, topic)) == 3
     (refused,) = [json.loads(line) for line in (tmp_path / "0.refused.jsonl").read_text().splitlines()]
     assert (refused["error"]["code"], refused["message"]["payload"]["n"]) == ("id_reused", 99)
     assert "0.refused.jsonl" in caplog.text
@@ -212,8 +198,10 @@ def test_wrong_token_is_refused_and_nothing_waits(proxy: CuttingProxy, topic: st
     assert bus.waiting == 0
 
 
-def test_without_a_spool_nobody_there_is_told(proxy: CuttingProxy, server: Server, token: str, topic: str) -> None:
-    with HttpBus(proxy.url, token) as bus:
+def test_without_a_spool_nobody_there_is_told(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str
+) -> None:
+    with HttpBus(proxy.url, served_token) as bus:
         proxy.be("away")
         again = message(topic, 1)
         with pytest.raises(Unreachable):
@@ -221,7 +209,7 @@ def test_without_a_spool_nobody_there_is_told(proxy: CuttingProxy, server: Serve
 
         proxy.be("there")
 
-        assert [bus.publish(topic, again)] == stored(server, topic)
+        assert [bus.publish(topic, again)] == stored(served, topic)
 
 
 @pytest.mark.parametrize("payload", [{"n": float("nan")}, {"n": object()}, {"n": "x" * (1 << 20)}, ["a list"]])
@@ -233,24 +221,29 @@ def test_what_is_no_payload_is_refused_before_it_waits(bus: HttpBus, topic: str,
     assert bus.waiting == 0
 
 
-def test_closed_bus_says_so(proxy: CuttingProxy, token: str, topic: str) -> None:
-    bus = HttpBus(proxy.url, token)
+def test_closed_bus_says_so(proxy: CuttingProxy, served_token: str, topic: str) -> None:
+    bus = HttpBus(proxy.url, served_token)
     bus.close()
 
     with pytest.raises(Closed):
         publish(bus, topic, 1)
 
 
-def test_two_buses_share_a_folder(proxy: CuttingProxy, server: Server, token: str, topic: str, tmp_path: Path) -> None:
+def test_two_buses_share_a_folder(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+) -> None:
     proxy.be("away")
-    with HttpBus(proxy.url, token, spool_dir=tmp_path) as one, HttpBus(proxy.url, token, spool_dir=tmp_path) as other:
+    with (
+        HttpBus(proxy.url, served_token, spool_dir=tmp_path) as one,
+        HttpBus(proxy.url, served_token, spool_dir=tmp_path) as other,
+    ):
         ids = [publish(one, topic, 1), publish(other, topic, 2), publish(one, topic, 3)]
 
         proxy.be("there")
         assert one.flush(10)
         assert other.flush(10)
 
-    assert sorted(stored(server, topic)) == sorted(id_ for some in ids for id_ in some)
+    assert sorted(stored(served, topic)) == sorted(id_ for some in ids for id_ in some)
 
 
 def test_attempts_are_told(bus: HttpBus, proxy: CuttingProxy, topic: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -276,10 +269,10 @@ for n in range(1_000_000):
 @pytest.mark.crash
 @pytest.mark.parametrize("state", ["there", "cutting", "away"])
 def test_what_a_killed_agent_was_told_is_safe_is_stored_once_and_in_order(
-    proxy: CuttingProxy, server: Server, token: str, topic: str, tmp_path: Path, state: str
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path, state: str
 ) -> None:
     proxy.be(state)  # type: ignore[arg-type]
-    command = [sys.executable, "-c", AGENT, proxy.url, token, str(tmp_path), topic]
+    command = [sys.executable, "-c", AGENT, proxy.url, served_token, str(tmp_path), topic]
     agent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert agent.stdout is not None
     told = [agent.stdout.readline().strip() for _ in range(40)]
@@ -289,10 +282,10 @@ def test_what_a_killed_agent_was_told_is_safe_is_stored_once_and_in_order(
     agent.wait()
 
     proxy.be("there")
-    with HttpBus(proxy.url, token, spool_dir=tmp_path) as heir:
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as heir:
         assert heir.flush(20)
 
-    there = stored(server, topic)
+    there = stored(served, topic)
     assert there[: len(told)] == told
     assert len(there) - len(told) <= 1  # the one it was not told of
     assert len(set(there)) == len(there)
