@@ -6,6 +6,7 @@ next piece of work finds a good one.
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
@@ -24,7 +25,7 @@ class DatabaseThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         """Queue one piece of work."""
-        return super().submit(lent, fn, *args, **kwargs)
+        return super().submit(partial(lent, fn, *args, **kwargs))
 
 
 def lent(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
