@@ -25,7 +25,8 @@ class HttpBus:
     `publish` returns when the server has committed the message. With a `spool_dir` it also returns while the server is
     away, when the message is on disk: it is sent later, under the same id, before anything newer, by this process or,
     after a kill, by the next one with this folder. The folder is one agent's: what waits in it is sent with this token.
-    Without one, and for reads, `Unreachable` is raised. Safe to use from many threads; not across a fork.
+    Without one, and for reads, `Unreachable` is raised. A server on PostgreSQL answers reads of `stream:*` only, else
+    `Refused` with `read_from_redis`. Safe to use from many threads; not across a fork.
     """
 
     def __init__(

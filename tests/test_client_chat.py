@@ -232,7 +232,7 @@ def test_environment_with_url_and_token_is_http(
     conversation = uuid4().hex
 
     with get_bus() as bus:  # type: ignore[attr-defined]
-        answer = chat_send("agent:Dialogue", "hello", conversation)
+        answer = chat_send(f"agent:Dialogue-{conversation}", "hello", conversation)
 
     assert isinstance(bus, HttpBus)
     with served.database() as database:
