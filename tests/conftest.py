@@ -7,6 +7,7 @@ from django.test import override_settings
 
 from tests import databases
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
+from tests.live import Server
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -19,6 +20,20 @@ def plain_static_addresses() -> Iterator[None]:
     """Name static files as they are; `test_static` tests the names that pages get."""
     with override_settings(STORAGES=PLAIN):
         yield
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests of the client library; each takes topics of its own."""
+    server = Server(tmp_path_factory.mktemp("served") / "data")
+    yield server.start()
+    server.terminate()
+
+
+@pytest.fixture(scope="session")
+def served_token(served: Server) -> str:
+    """A token of that server that may publish as anybody."""
+    return served.token()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
