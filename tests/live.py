@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,13 +45,39 @@ def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -
         time.sleep(0.02)
 
 
+def scratch(name: str) -> Path:
+    """Make a folder that is removed when the run ends."""
+    home = Path(tempfile.mkdtemp(prefix=f"switchboard-{name}-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
+PREPARING = threading.Lock()
+
+
+@cache
+def _prepared() -> Path:
+    home = scratch("prepared")
+    code = "from dashboard.management.commands.serve import Command, _migrate; _migrate(); Command()._collect_static()"
+    Server(home).command("shell", "--no-imports", "-c", code)
+    (home / "secret").unlink()
+    return home
+
+
+def prepared() -> Path:
+    """Prepare a data directory, once a run: the tables made, the static files collected, nothing else in it."""
+    with PREPARING:
+        return _prepared()
+
+
 class Server:
     """`manage.py serve` in its own process."""
 
     folder = ROOT  # where its commands run
+    is_prepared = True  # an empty directory begins with a copy of `prepared()`; else with nothing, as a newcomer's
 
     def __init__(self, data_dir: Path | None = None, *arguments: str, **environment: str) -> None:
-        self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="switchboard-live-"))
+        self.data_dir = data_dir or scratch("live") / "data"
         self.port = free_port()
         self.arguments = arguments or ("--no-demo",)
         self.environment = environment
@@ -76,11 +106,17 @@ class Server:
 
     def launch(self) -> None:
         """Start it, whatever becomes of it."""
+        if self.is_prepared and not any(self.data_dir.glob("*")):
+            shutil.copytree(prepared(), self.data_dir, dirs_exist_ok=True, ignore=self._not_its_own)
         command = self.command_line("serve", "--port", str(self.port), *self.arguments)
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=self.env(), stdout=log, stderr=subprocess.STDOUT, text=True
             )
+
+    def _not_its_own(self, _: str, names: list[str]) -> list[str]:
+        """Leave the file of tables where a server keeps them elsewhere."""
+        return [name for name in names if "sqlite3" in name and "SWITCHBOARD_DATABASE_URL" in self.environment]
 
     def _is_ready(self) -> bool:
         assert self.process is not None
