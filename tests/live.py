@@ -54,14 +54,16 @@ def scratch(name: str) -> Path:
     return home
 
 
+COLLECT = "from dashboard.management.commands.serve import Command; Command()._collect_static()"
 PREPARING = threading.Lock()
 
 
 @cache
 def _prepared() -> Path:
     home = scratch("prepared")
-    code = "from dashboard.management.commands.serve import Command, _migrate; _migrate(); Command()._collect_static()"
-    Server(home).command("shell", "--no-imports", "-c", code)
+    server = Server(home)
+    server.command("migrate", "-v", "0")
+    server.command("shell", "--no-imports", "-c", COLLECT)
     (home / "secret").unlink()
     return home
 
