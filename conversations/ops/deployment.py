@@ -49,7 +49,7 @@ def state(stream: str = "") -> Deployment:
     told, gone_too = processes()
     living = [one for one in told if one.is_alive]
     active = next((one for one in living if one.role == "active"), None)
-    has_redis = settings.CONFIG.redis_url is not None or active is not None
+    has_redis = bool(settings.CONFIG.redis_url) or active is not None
     looked = database.look()
     unsent = bounded(Post.objects.filter(sent_at=None)) if has_redis else Count(0)
     last_at = Conversation.objects.visible().newest_first().values_list("last_at", flat=True).first()

@@ -30,6 +30,11 @@ class Process:
     warnings: Sequence[str]
 
     @property
+    def place(self) -> str:
+        """Name the host and the process's id there."""
+        return self.name.rpartition(":")[0] or self.name
+
+    @property
     def role(self) -> str:
         """Tell an active recorder from one that stands by."""
         if self.kind != "recorder":

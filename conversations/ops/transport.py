@@ -9,11 +9,12 @@ from markupsafe import Markup
 from conversations.fragments import hidden, jsontree
 from conversations.models import Post, RedisPosition
 
-MOST_STREAMS = 50  # drawn; the rest is found by name
+MOST_STREAMS = 20  # drawn; the rest is found by name
 RECENT = 200  # posts without a conversation that are looked at
 MOST_TOPICS = 12  # drawn of them
 MOST_EACH = 3  # messages of one topic
 LONGEST = 4_000  # characters of a message drawn here
+LINE = 160  # characters of it before it is opened
 
 
 class Stream(NamedTuple):
@@ -25,12 +26,20 @@ class Stream(NamedTuple):
     entries_read: int
 
 
+class Message(NamedTuple):
+    """One message of a topic: in one line, opened, and whether the relay has put it on Redis."""
+
+    line: str
+    html: Markup
+    is_sent: bool
+
+
 class Topic(NamedTuple):
-    """A topic whose messages name no conversation, with its newest messages, as (row, JSON, whether it is on Redis)."""
+    """A topic whose messages name no conversation, with its newest. `seen`: how many of the newest 200 are its own."""
 
     name: str
     seen: int
-    messages: Sequence[tuple[int, Markup, bool]]
+    messages: Sequence[Message]
 
 
 def streams(words: str = "") -> list[Stream]:
@@ -42,19 +51,21 @@ def streams(words: str = "") -> list[Stream]:
 
 def topics() -> list[Topic]:
     """Answer the topics of the newest 200 messages that name no conversation, the last used first."""
-    by_topic: dict[str, list[tuple[int, Markup, bool]]] = {}
+    by_topic: dict[str, list[Message]] = {}
     counts: dict[str, int] = {}
     posts = Post.objects.filter(conversation=None).order_by("-id")
-    for pk, topic, body, sent_at in posts.values_list("pk", "topic", "body", "sent_at")[:RECENT]:
+    for topic, body, sent_at in posts.values_list("topic", "body", "sent_at")[:RECENT]:
         counts[topic] = counts.get(topic, 0) + 1
         shown = by_topic.setdefault(topic, [])
         if len(shown) < MOST_EACH and len(by_topic) <= MOST_TOPICS:
-            shown.append((pk, _drawn(body or ""), sent_at is not None))
+            shown.append(_message(body or "", sent_at is not None))
     return [Topic(hidden.spell(name), counts[name], shown) for name, shown in list(by_topic.items())[:MOST_TOPICS]]
 
 
-def _drawn(body: str) -> Markup:
-    return jsontree.draw(body) if len(body) <= LONGEST else jsontree.draw_text(body[:LONGEST] + "…")
+def _message(body: str, is_sent: bool) -> Message:
+    line = hidden.spell(" ".join(body[:LINE].split())) + ("…" if len(body) > LINE else "")
+    html = jsontree.draw(body) if len(body) <= LONGEST else jsontree.draw_verbatim(body[:LONGEST] + "…")
+    return Message(line, html, is_sent)
 
 
 def _moment(last_id: str) -> datetime | None:

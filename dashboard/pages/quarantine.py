@@ -43,14 +43,9 @@ def entries(request: HttpRequest) -> HttpResponse:
     before = _number(request.GET.get("before", ""))
     rows = rows_of(chosen.filter(pk__lt=before) if before else chosen, PAGE + 1)
     shown: dict[str, Any] = {"q": q, "settled": settled, "before": before, "rows": rows[:PAGE]}
-    asked = {"q": q, "settled": "yes" if settled else ""}
-    older = _href(asked | {"before": str(rows[PAGE - 1].number)}) if len(rows) > PAGE else ""
-    hrefs: dict[str, Any] = {
-        "older_href": older,
-        "newest_href": _href(asked),
-        "all_href": _href({"settled": asked["settled"]}),
-    }
-    return page(request, "quarantine.html", count=bounded(chosen), **shown, **hrefs)
+    shown["older_href"] = _href(q, settled, rows[PAGE - 1].number) if len(rows) > PAGE else ""
+    shown |= {"newest_href": _href(q, settled), "all_href": _href("", settled)}
+    return page(request, "quarantine.html", count=bounded(chosen), **shown)
 
 
 @takes("quarantine")
