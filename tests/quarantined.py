@@ -34,5 +34,5 @@ def stream(name: str, at_ms: int = 1_750_000_000_000, read: int = 1) -> RedisPos
 
 def post(topic: str, body: Any, **more: Any) -> Post:
     """Keep a message that names no conversation."""
-    count = Post.objects.count()
-    return Post.objects.create(topic=topic, bus_id=f"bus-{count}", body=json.dumps(body), **more)
+    told = {"bus_id": f"bus-{Post.objects.count()}"} | more
+    return Post.objects.create(topic=topic, body=json.dumps(body), **told)

@@ -27,8 +27,9 @@ class Stream(NamedTuple):
 
 
 class Message(NamedTuple):
-    """One message of a topic: in one line, opened, and whether the relay has put it on Redis."""
+    """One message of a topic: its row, in one line, opened, and whether the relay has put it on Redis."""
 
+    number: int
     line: str
     html: Markup
     is_sent: bool
@@ -54,18 +55,18 @@ def topics() -> list[Topic]:
     by_topic: dict[str, list[Message]] = {}
     counts: dict[str, int] = {}
     posts = Post.objects.filter(conversation=None).order_by("-id")
-    for topic, body, sent_at in posts.values_list("topic", "body", "sent_at")[:RECENT]:
+    for number, topic, body, sent_at in posts.values_list("pk", "topic", "body", "sent_at")[:RECENT]:
         counts[topic] = counts.get(topic, 0) + 1
         shown = by_topic.setdefault(topic, [])
         if len(shown) < MOST_EACH and len(by_topic) <= MOST_TOPICS:
-            shown.append(_message(body or "", sent_at is not None))
+            shown.append(_message(number, body or "", sent_at is not None))
     return [Topic(hidden.spell(name), counts[name], shown) for name, shown in list(by_topic.items())[:MOST_TOPICS]]
 
 
-def _message(body: str, is_sent: bool) -> Message:
+def _message(number: int, body: str, is_sent: bool) -> Message:
     line = hidden.spell(" ".join(body[:LINE].split())) + ("…" if len(body) > LINE else "")
     html = jsontree.draw(body) if len(body) <= LONGEST else jsontree.draw_verbatim(body[:LONGEST] + "…")
-    return Message(line, html, is_sent)
+    return Message(number, line, html, is_sent)
 
 
 def _moment(last_id: str) -> datetime | None:

@@ -49,7 +49,9 @@ class LivePart extends HTMLElement {
     const fresh = part.cloneNode(false);
     fresh.append(render(html));
     drawTimes(fresh);
+    const opened = new Set(keyed(part).filter((one) => one.open).map((one) => one.dataset.key));
     morph(part, fresh);
+    for (const one of keyed(part)) one.open = opened.has(one.dataset.key); // rows have moved under them
     this.#renewedAt = new Date();
   }
 
@@ -59,5 +61,8 @@ class LivePart extends HTMLElement {
     if (strip.querySelector("span").textContent !== words) strip.querySelector("span").textContent = words;
   }
 }
+
+/** Blocks that open, by what they are of. */
+const keyed = (part) => [...part.querySelectorAll("details[data-key]")];
 
 customElements.define("live-part", LivePart);
