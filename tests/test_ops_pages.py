@@ -242,7 +242,7 @@ def test_one_is_shown_whole(admin):
         assert fact in said
 
 
-@pytest.mark.parametrize("number", [4, 0, "9" * 40])
+@pytest.mark.parametrize("number", [4, 0, "9" * 40, "x", "-1", "١"])
 def test_an_unknown_one_is_not_found(admin, number):
     assert admin.get(f"/ops/quarantine/{number}/").status_code == 404
     assert admin.post(f"/ops/quarantine/{number}/redrives/").status_code == 404
@@ -291,6 +291,7 @@ def test_a_discard_takes_a_reason(admin):
     assert (refused.status_code, "say why" in words(refused)) == (422, True)
     assert "Discarded by user:ada" in words(done)
     assert "a broken test agent" in words(done)
+    assert "Next in quarantine" not in words(done)
     assert "discarded" in words(admin.get("/ops/quarantine/?settled=yes"))
 
 
@@ -311,6 +312,15 @@ def test_those_alike_are_offered_and_go_together(admin):
     admin.post(f"/ops/quarantine/{first.pk}/discards/", {"reason": "noise", "alike": "yes"})
 
     assert not Quarantine.objects.open().exists()
+
+
+def test_after_one_comes_the_next(admin):
+    first, second = (quarantined.quarantine(SAID, entry=f"{n}-0") for n in range(2))
+
+    done = admin.post(f"/ops/quarantine/{second.pk}/discards/", {"reason": "noise"}, follow=True)
+
+    assert "1 like it still waits." in words(done)
+    assert f'href="/ops/quarantine/{first.pk}/">Next in quarantine' in done.content.decode()
 
 
 def test_bytes_that_are_no_text_are_a_dump(admin):

@@ -50,31 +50,31 @@ def entries(request: HttpRequest) -> HttpResponse:
 
 @takes("quarantine")
 @require_safe
-def entry(request: HttpRequest, number: int) -> HttpResponse:
+def entry(request: HttpRequest, number: str) -> HttpResponse:
     """Show one: where it came from, why it is here, its bytes, and what became of it."""
-    return _draw(request, number)
+    return _draw(request, _number(number))
 
 
 @takes("quarantine")
 @require_POST
-def redrives(request: HttpRequest, number: int) -> HttpResponse:
+def redrives(request: HttpRequest, number: str) -> HttpResponse:
     """Read it again."""
     try:
-        actions.redrive(request.user, number, conversation=request.POST.get("conversation", ""))
+        actions.redrive(request.user, _number(number), conversation=request.POST.get("conversation", ""))
     except SwitchboardError as error:
-        return _draw(request, number, error, verb="redrive")
+        return _draw(request, _number(number), error, verb="redrive")
     return HttpResponseRedirect(reverse("quarantined", args=[number]))
 
 
 @takes("quarantine")
 @require_POST
-def discards(request: HttpRequest, number: int) -> HttpResponse:
+def discards(request: HttpRequest, number: str) -> HttpResponse:
     """Discard it; with `alike` the oldest 200 like it."""
     act = actions.discard_alike if request.POST.get("alike") == "yes" else actions.discard
     try:
-        act(request.user, number, request.POST.get("reason", ""))
+        act(request.user, _number(number), request.POST.get("reason", ""))
     except SwitchboardError as error:
-        return _draw(request, number, error, verb="discard")
+        return _draw(request, _number(number), error, verb="discard")
     return HttpResponseRedirect(reverse("quarantined", args=[number]))
 
 
@@ -113,7 +113,8 @@ def _draw(request: HttpRequest, number: int, error: SwitchboardError | None = No
         drawn=raw.draw(bytes(found.raw), is_whole=not found.is_truncated),
         kept=len(found.raw),
         lacks_conversation=found.outcome is None and actions.lacks_conversation(found),
-        alike=bounded(actions.alike(found)) if found.outcome is None else None,
+        alike=bounded(actions.alike(found)),
+        next=Quarantine.objects.open().order_by("-id").values_list("pk", flat=True).first(),
         at_once=actions.AT_ONCE,
         settled=_settlement(found),
         error=hidden.spell(error.message) if error else "",
@@ -144,7 +145,7 @@ def _conversation_href(key: str | None) -> str:
 
 
 def _number(text: str) -> int:
-    """Read a row's number of the query; what is none counts as absent."""
+    """Read a row's number; what is none is 0, which no row has."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
