@@ -1,4 +1,4 @@
-"""What lives in a server process beside its requests: writer, hub, fleet, watch. Built by `dashboard.asgi`."""
+"""What lives in a server process beside its requests: writer, hub, fleet, watch, ear. Built by `dashboard.asgi`."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from django.db import connection
 
 from conversations import epoch, log
+from conversations.hearing import Ear
 from conversations.hub import Hub
 from conversations.log.events import NewEvent, Stored
 from conversations.states import Fleet
@@ -20,6 +21,7 @@ class Engine:
         self.writer = log.Writer()
         self.watch = Watch()
         self.fleet = Fleet()
+        self.ear = Ear()
         self.is_ready = False
         self._may_be_restored = True
 
@@ -29,6 +31,7 @@ class Engine:
         self.hub.start()
         self.fleet.start()
         self.watch.start()
+        self.ear.start()
         self.writer.start()
         self.is_ready = True
 
@@ -36,7 +39,7 @@ class Engine:
         """Take nothing more, write what is queued, end everything."""
         self.is_ready = False
         await asyncio.to_thread(self.writer.close)
-        await asyncio.gather(self.hub.stop(), self.fleet.stop(), self.watch.stop())
+        await asyncio.gather(self.ear.stop(), self.hub.stop(), self.fleet.stop(), self.watch.stop())
 
     async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
         """Store events together; return after the commit. Raises Busy, Unavailable, or what made them unfit."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 from conversations import doorbell, fleet, frames
 from conversations.failpoints import should_drop
+from conversations.lasting import with_connection
 from conversations.log.events import Stored
 from conversations.subscription import Wire, tell_failure
 
@@ -34,7 +35,7 @@ class Fleet:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="fleet")
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._stop_listening: Callable[[], None] = lambda: None
+        self._stop_listening: list[Callable[[], None]] = []
 
     def start(self) -> None:
         """Listen to the doorbell."""
@@ -44,7 +45,11 @@ class Fleet:
             if self.subscribers and not should_drop("doorbell"):
                 loop.call_soon_threadsafe(self._note, {e.conversation for e in stored})
 
-        self._stop_listening = doorbell.on_ring(rung)
+        def heard(heads: Mapping[str, int]) -> None:
+            if self.subscribers and not should_drop("doorbell"):
+                self._note(heads)
+
+        self._stop_listening = [doorbell.on_ring(rung), doorbell.on_heard(heard)]
         self._tasks = [
             asyncio.create_task(self._tell(), name="fleet-tell"),
             asyncio.create_task(self._heal(), name="fleet-heal"),
@@ -52,7 +57,8 @@ class Fleet:
 
     async def stop(self) -> None:
         """End it."""
-        self._stop_listening()
+        for stop in self._stop_listening:
+            stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -60,7 +66,9 @@ class Fleet:
 
     async def snapshot(self) -> list[Row]:
         """Answer the newest rows."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, fleet.newest_rows, SNAPSHOT)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, with_connection, fleet.newest_rows, SNAPSHOT
+        )
 
     def _note(self, keys: Iterable[str]) -> None:
         self._changed.update(dict.fromkeys(keys))
@@ -73,7 +81,11 @@ class Fleet:
             self._wake.clear()
             keys, self._changed = list(self._changed), {}
             try:
-                rows = await loop.run_in_executor(self._pool, fleet.rows, keys) if self.subscribers else []
+                rows = (
+                    await loop.run_in_executor(self._pool, with_connection, fleet.rows, keys)
+                    if self.subscribers
+                    else []
+                )
             except Exception:
                 logger.exception("the list of conversations could not be read")
                 rows = []
@@ -92,7 +104,7 @@ class Fleet:
                 self._versions.clear()
                 continue
             try:
-                versions = await loop.run_in_executor(self._pool, fleet.versions, SNAPSHOT)
+                versions = await loop.run_in_executor(self._pool, with_connection, fleet.versions, SNAPSHOT)
             except Exception:
                 logger.exception("the list of conversations could not be looked at")
                 continue

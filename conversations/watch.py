@@ -7,10 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from django.db import connection
-
 from conversations import doorbell, sessions
-from conversations.lasting import repeat
+from conversations.lasting import repeat, with_connection
 from conversations.sessions import Visitor
 
 logger = logging.getLogger(__name__)
@@ -71,7 +69,9 @@ class Watch:
             return
         loop = asyncio.get_running_loop()
         try:
-            gone = await loop.run_in_executor(self._pool, _look, {s.visitor for s in self.sockets})
+            gone = await loop.run_in_executor(
+                self._pool, with_connection, sessions.revoked, {s.visitor for s in self.sockets}
+            )
         except Exception:
             logger.exception("nobody's rights could be looked up: all sockets are closed, and may come back")
             gone = {s.visitor: TRY_AGAIN for s in self.sockets}
@@ -82,10 +82,3 @@ class Watch:
         await asyncio.sleep(HEAD_EVERY)
         for socket in list(self.sockets):
             socket.tell_heads()
-
-
-def _look(visitors: set[Visitor]) -> dict[Visitor, int]:
-    try:
-        return sessions.revoked(visitors)
-    finally:
-        connection.close_if_unusable_or_obsolete()

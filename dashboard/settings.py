@@ -1,6 +1,11 @@
 """Django's settings, made from `config`. SQLite is tuned as measured (design, section 6)."""
 
+import hashlib
 from pathlib import Path
+from typing import Any
+
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from dashboard import config as _config
 
@@ -77,6 +82,16 @@ DATABASES = {
         "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
     }
 }
+# The doorbell between processes: hints only. Deployments may share a Redis, whose pub/sub knows no databases, so the
+# name holds what only one deployment has. Nothing waits for it: it fails quickly and is tried again by `telling`.
+CHANNEL_LAYERS: dict[str, Any] = {}  # Any: Django's own shape
+if CONFIG.redis_url:
+    _host = {"address": CONFIG.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}
+    _name = hashlib.sha256(f"doorbell {SECRET_KEY}".encode()).hexdigest()[:16]
+    CHANNEL_LAYERS["default"] = {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [_host | {"retry": Retry(NoBackoff(), 0)}], "prefix": f"switchboard-{_name}-"},
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "conversations.User"
@@ -130,5 +145,6 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {"channels_redis": {"level": "CRITICAL"}},  # `telling` and `hearing` say it once, this one each second
     "root": {"handlers": ["console"], "level": "WARNING"},
 }
