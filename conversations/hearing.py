@@ -36,8 +36,7 @@ class Ear:
         self._teller = teller()
         if self._teller is not None:
             self._began_at = time.monotonic()
-            self._teller.beat_every = BEAT_EVERY
-            self._teller.say({})  # the wait for a first beat would be without end
+            self._teller.beat(BEAT_EVERY)
             self._task = asyncio.create_task(self._listen(), name="ear")
 
     async def stop(self) -> None:

@@ -39,11 +39,12 @@ class Teller(threading.Thread):
         super().__init__(name="teller", daemon=True)
         self.me = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self.trouble = ""  # why the last word did not get out
-        self.beat_every: float | None = None  # seconds; the ear asks for it, to hear that the layer lives
         self.dropped = 0  # heads there was no room for
         self._heads: dict[str, int] = {}
         self._is_revoked = False
         self._is_saying = False
+        self._beat_every: float | None = None
+        self._is_due = False  # a beat
         self._failures = 0
         self._is_open = True
         self._layer: Any = get_channel_layer()  # Any: channels is untyped
@@ -57,6 +58,12 @@ class Teller(threading.Thread):
             else:
                 self._heads.update(heads)
             self._is_revoked |= is_revoked
+            self._condition.notify_all()
+
+    def beat(self, every: float) -> None:
+        """Say something now, and at least so often (seconds) from now on: the ear hears by it that the layer lives."""
+        with self._condition:
+            self._beat_every, self._is_due = every, True
             self._condition.notify_all()
 
     def finish(self, within: float = LAST_WORDS) -> None:
@@ -87,12 +94,12 @@ class Teller(threading.Thread):
         with self._condition:
             self._is_saying = False
             self._condition.notify_all()
-            self._condition.wait_for(lambda: self._heads or self._is_revoked, self.beat_every)
+            self._condition.wait_for(lambda: self._heads or self._is_revoked or self._is_due, self._beat_every)
             said = list(self._heads.items())[:MAX_HEADS]
             for key, _ in said:
                 del self._heads[key]
             is_revoked, self._is_revoked = self._is_revoked, False
-            self._is_saying = True
+            self._is_saying, self._is_due = True, False
             return said, is_revoked
 
     def _try(self, loop: asyncio.AbstractEventLoop, heads: list[tuple[str, int]], *, is_revoked: bool) -> str:
