@@ -3,6 +3,7 @@
 `read` answers a `Said`: the fields the record looks at. Every other field stays in the body, unread.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -15,6 +16,7 @@ from conversations.errors import Invalid, TooLarge
 MAX_BYTES = 1 << 20  # of one payload
 MAX_DEPTH = 100
 MAX_KEY = 200  # characters of a conversation's id
+MAX_CALL_ID = 400  # characters; of a longer one the beginning and a digest stand in the tables
 POSTED = ("chat", "control", "signal", "dlq")  # topics whose messages are kept as posts
 NAMELESS = ("signal", "control")  # topics that need not name a conversation
 TOPICS = ("stream", *POSTED)
@@ -80,11 +82,14 @@ class Said(msgspec.Struct, kw_only=True):
     metadata: Metadata | None = None
 
     def __post_init__(self) -> None:
-        """Let an absent or null JSON value be None."""
+        """Let an absent or null JSON value be None, and a call id no longer than an index can hold."""
         for name in _RAWS:
             value = getattr(self, name)
             if value is _ABSENT or (value is not None and bytes(value) == b"null"):
                 setattr(self, name, None)
+        if self.tool_call_id is not None and len(self.tool_call_id) > MAX_CALL_ID:
+            digest = hashlib.sha256(self.tool_call_id.encode("utf-8", "surrogatepass")).hexdigest()
+            self.tool_call_id = f"{self.tool_call_id[: MAX_CALL_ID - 65]}…{digest}"
 
     @property
     def kind(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
-from conversations.lasting import repeat, with_connection
+from conversations.lasting import repeat
 from conversations.log import tails
 from conversations.log.events import Stored
 
@@ -68,7 +68,7 @@ class Fetcher:
 
     async def _read(self, places: Mapping[str, int]) -> tuple[dict[str, list[Stored]], bool]:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, with_connection, tails.read, places)
+        return await loop.run_in_executor(self._readers, tails.read, places)
 
     def _give(self, feed: Feed, events: list[Stored], *, is_whole: bool) -> None:
         taken = feed.taken or 0

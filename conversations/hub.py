@@ -20,8 +20,9 @@ from conversations.drawn import Artist
 from conversations.failpoints import should_drop
 from conversations.fetcher import Fetcher
 from conversations.frames import Frame
-from conversations.lasting import repeat, with_connection
+from conversations.lasting import repeat
 from conversations.log.events import Stored
+from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ class Hub:
     def __init__(self, epoch: str) -> None:
         self.epoch = epoch
         self.feeds: dict[tuple[str, Mode], Feed] = {}
-        self.readers = ThreadPoolExecutor(4, thread_name_prefix="reader")
+        self.readers = DatabaseThreads(4, "reader")
         self._drawer = ThreadPoolExecutor(1, thread_name_prefix="drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -251,7 +252,7 @@ class Hub:
     async def read(self, feed: Feed, after: int) -> list[Frame]:
         """Read from the database what comes after a seq, as frames."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.readers, with_connection, self._read, feed, after)
+        return await loop.run_in_executor(self.readers, self._read, feed, after)
 
     def _read(self, feed: Feed, after: int) -> list[Frame]:
         events = log.read_after(feed.key, after)
@@ -266,7 +267,7 @@ class Hub:
             return
         loop = asyncio.get_running_loop()
         keys = sorted({feed.key for feed in before})
-        heads = await loop.run_in_executor(self.readers, with_connection, log.heads, keys)
+        heads = await loop.run_in_executor(self.readers, log.heads, keys)
         for feed, taken in before.items():
             head = heads.get(feed.key, 0)
             if taken is not None and head < taken:

@@ -6,15 +6,14 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 from conversations import doorbell, fleet, frames
 from conversations.failpoints import should_drop
-from conversations.lasting import with_connection
 from conversations.log.events import Stored
 from conversations.subscription import Wire, tell_failure
+from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ class Fleet:
         self.subscribers: set[FleetSubscription] = set()
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="fleet")
+        self._pool = DatabaseThreads(1, "fleet")
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
@@ -66,9 +65,7 @@ class Fleet:
 
     async def snapshot(self) -> list[Row]:
         """Answer the newest rows."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._pool, with_connection, fleet.newest_rows, SNAPSHOT
-        )
+        return await asyncio.get_running_loop().run_in_executor(self._pool, fleet.newest_rows, SNAPSHOT)
 
     def _note(self, keys: Iterable[str]) -> None:
         self._changed.update(dict.fromkeys(keys))
@@ -81,11 +78,7 @@ class Fleet:
             self._wake.clear()
             keys, self._changed = list(self._changed), {}
             try:
-                rows = (
-                    await loop.run_in_executor(self._pool, with_connection, fleet.rows, keys)
-                    if self.subscribers
-                    else []
-                )
+                rows = await loop.run_in_executor(self._pool, fleet.rows, keys) if self.subscribers else []
             except Exception:
                 logger.exception("the list of conversations could not be read")
                 rows = []
@@ -104,7 +97,7 @@ class Fleet:
                 self._versions.clear()
                 continue
             try:
-                versions = await loop.run_in_executor(self._pool, with_connection, fleet.versions, SNAPSHOT)
+                versions = await loop.run_in_executor(self._pool, fleet.versions, SNAPSHOT)
             except Exception:
                 logger.exception("the list of conversations could not be looked at")
                 continue

@@ -1,4 +1,4 @@
-"""Django's settings, made from `config`. SQLite is tuned as measured (design, section 6)."""
+"""Django's settings, made from `config`."""
 
 import hashlib
 from pathlib import Path
@@ -8,6 +8,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from dashboard import config as _config
+from dashboard import databases as _databases
 
 CONFIG = _config.load()
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,28 +60,8 @@ TEMPLATES = [
     }
 ]
 
-# One file, WAL, every commit on disk. Checkpoints belong to the writer thread alone: SQLite before 3.51.3 has a
-# WAL-reset bug that needs two checkpointers.
-PRAGMAS = {
-    "journal_mode": "WAL",
-    "synchronous": "FULL",
-    "wal_autocheckpoint": "0",
-    "secure_delete": "ON",
-    "mmap_size": "0",
-    "cache_size": "-65536",
-}
 DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": DATA_DIR / "switchboard.sqlite3",
-        "CONN_MAX_AGE": None,  # threads live long and keep theirs
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
-            "init_command": "".join(f"PRAGMA {name}={value};" for name, value in PRAGMAS.items()),
-        },
-        "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
-    }
+    "default": _databases.postgresql(CONFIG.database_url) if CONFIG.database_url else _databases.sqlite(DATA_DIR)
 }
 # The doorbell between processes: hints only. Deployments may share a Redis, whose pub/sub knows no databases, so the
 # name holds what only one deployment has. Nothing waits for it: it fails quickly and is tried again by `telling`.

@@ -4,7 +4,6 @@ import asyncio
 import functools
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from conversations import origins, principals, refusals, rights, sessions
@@ -12,6 +11,7 @@ from conversations.doors import http
 from conversations.errors import NotAllowed, NotSignedIn
 from conversations.principals import Principal
 from conversations.sessions import Visitor
+from conversations.threads import DatabaseThreads
 
 FRESH = 0.5  # seconds an answer is good for
 MAX_KNOWN = 10_000
@@ -31,7 +31,7 @@ class Bearers:
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
         self._given: dict[str, Principal] = {}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="bearers")
+        self._pool = DatabaseThreads(1, "bearers")
 
     def give(self, name: str) -> str:
         """Give out a token for `import:NAME`, good while this process lives."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from conversations import doorbell, projections
@@ -16,6 +16,10 @@ from conversations.log.events import NewEvent, Stored
 from conversations.log.known import Known, look_up
 from conversations.log.writing import is_writing, writing
 from conversations.projections import Facts, Fold, Head
+from conversations.threads import sqlstate
+
+TRIES = 3
+DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
 
 _NO_STAGING: Mapping[str, str] = {}
 
@@ -28,22 +32,29 @@ def append(
 ) -> list[Stored]:
     """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
 
-    Alone it numbers as if every id were new and looks ids up only after an IntegrityError. Inside another `writing()`
-    it looks first, since that transaction is not its own to roll back. `chained_as` maps staged keys to final ones.
-    `riding` changes rows in the same transaction, after the events (a read position); it runs again when the batch
-    does, and what it raises rolls everything back.
+    Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
+    everything back. Inside another `writing()` it looks first, since that transaction is not its own to roll back.
+    `chained_as` maps staged keys to final ones. `riding` changes rows in the same transaction, after the events (a read
+    position); it runs again when the batch does, and what it raises rolls everything back.
     """
     if is_writing():
         return _append(batch, dict(chained_as), riding, is_checked=True)
-    try:
-        with writing():
-            stored = _append(batch, dict(chained_as), riding, is_checked=False)
-            failpoint("before-commit")
-    except IntegrityError:
-        with writing():
-            stored = _append(batch, dict(chained_as), riding, is_checked=True)
-            failpoint("before-commit")
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with writing():
+                stored = _append(batch, dict(chained_as), riding, is_checked=tries_left < TRIES - 1)
+                failpoint("before-commit")
+            break
+        except (IntegrityError, OperationalError) as error:
+            if not tries_left or not _is_worth_another_try(error):
+                raise
     return stored
+
+
+def _is_worth_another_try(error: Exception) -> bool:
+    """Tell whether the transaction that was rolled back may do better: an id was known, or two waited for each other
+    (a signal's id and another conversation's may meet; everything else is locked in one order)."""
+    return isinstance(error, IntegrityError) or sqlstate(error) in DEADLOCKS
 
 
 def _append(

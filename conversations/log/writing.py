@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from django.db import connection, transaction
 
@@ -41,12 +41,16 @@ _held = threading.local()
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Hold the process's turn and one transaction. Inside another `writing()` of the same thread it joins that one."""
-    if getattr(_held, "depth", 0) or connection.vendor != "sqlite":
-        with _deeper(), transaction.atomic():
+    """Hold the process's turn and one transaction. Inside another `writing()` of the same thread it joins that one,
+    without a savepoint: what goes wrong in it is the end of the whole.
+
+    PostgreSQL needs no turn: whoever writes to the same conversation waits for its row.
+    """
+    if is_writing():
+        with _deeper(), transaction.atomic(savepoint=False):
             yield
         return
-    with _turn, _deeper(), transaction.atomic():
+    with _turn if connection.vendor == "sqlite" else nullcontext(), _deeper(), transaction.atomic():
         yield
 
 
