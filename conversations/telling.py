@@ -74,8 +74,10 @@ class Teller(threading.Thread):
     def run(self) -> None:
         """Say what there is, for as long as the process lives."""
         loop = _OwnLoop()
-        while self._is_open:
+        while True:
             heads, is_revoked = self._next()
+            if not self._is_open:
+                break
             error = self._try(loop, heads, is_revoked=is_revoked)
             self._failures = self._failures + 1 if error else 0
             self._note(error)
@@ -84,8 +86,9 @@ class Teller(threading.Thread):
 
     def close(self) -> None:
         """End the thread, without waiting for it."""
-        self._is_open = False
-        self.say({}, is_revoked=True)
+        with self._condition:
+            self._is_open, self._is_due = False, True
+            self._condition.notify_all()
 
     def _is_waiting(self) -> bool:
         return bool(self._heads or self._is_revoked or self._is_saying)
