@@ -238,7 +238,8 @@ class Hub:
         try:
             ready = frames.events(feed.topic, self.epoch, feed.artist.draw(events))
         except Exception:
-            logger.exception("events %s of %r could not be drawn", [e.seq for e in events][:5], feed.key)
+            seqs = [event.seq for event in events][:5]
+            logger.exception("events %s could not be drawn", seqs, extra={"conversation": feed.key})
         self._loop.call_soon_threadsafe(self._take_drawn, feed, ready, len(events))
 
     def _take_drawn(self, feed: Feed, ready: list[Frame], n: int) -> None:

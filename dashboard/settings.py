@@ -124,8 +124,13 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20  # bytes, for pages; the doors have limits
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {"channels_redis": {"level": "CRITICAL"}},  # `telling` and `hearing` say it once, this one each second
+    "filters": {"masking": {"()": "conversations.logs.Masking"}},
+    "formatters": {"text": {"()": "conversations.logs.Text"}, "json": {"()": "conversations.logs.Json"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": CONFIG.log_format, "filters": ["masking"]}},
+    "loggers": {
+        "channels_redis": {"level": "CRITICAL"},  # `telling` and `hearing` say it once, this one each second
+        "django.server": {"handlers": [], "propagate": True},
+        "django": {"handlers": [], "propagate": True},
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
 }
