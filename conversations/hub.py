@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Literal, Protocol, get_args
 
@@ -129,7 +128,7 @@ class Hub:
         self.epoch = epoch
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads(4, "reader")
-        self._drawer = ThreadPoolExecutor(1, thread_name_prefix="drawer")
+        self._drawer = DatabaseThreads(1, "drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import override_settings
 
+from tests import databases
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
 
 PLAIN = {
@@ -20,6 +21,13 @@ def plain_static_addresses() -> Iterator[None]:
         yield
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put what drives a browser last: from then on playwright's loop runs in this thread, and `asyncio.run` cannot."""
+    databases.choose(config, items)
     items.sort(key=lambda item: "chromium" in getattr(item, "fixturenames", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which database it was."""
+    for line in databases.report():
+        terminalreporter.write_line(line)
