@@ -183,7 +183,7 @@ def conversation_of(topic: str, said: Said) -> str | None:
 def _read_anyhow(payload: bytes) -> Said:
     """Read a payload whose fields are not of the types we expect: keep what fits, leave the rest in the body."""
     try:
-        value: Any = json.loads(payload, parse_constant=_refuse_constant)
+        value: Any = json.loads(payload.decode(), parse_constant=_refuse_constant)  # UTF-8: json guesses at bytes
     except (ValueError, RecursionError) as error:
         raise Invalid(f"expected a JSON object: {error}", field="payload") from None
     if not isinstance(value, dict):

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from conversations import doorbell, projections
+from conversations import doorbell, principals, projections
 from conversations.failpoints import failpoint
 from conversations.log import chain, rows
 from conversations.log.events import NewEvent, Stored
@@ -21,6 +21,7 @@ from conversations.threads import sqlstate
 TRIES = 3
 DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
 
+_REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
 
 
@@ -133,15 +134,19 @@ class _Work:
     def _post_only(self, event: NewEvent, known: Known | None) -> Stored:
         found = known.find_post(event) if known is not None else None
         if found is None:
-            self.posts += (event.topic, event.bus_id, None, None, event.body, None)
+            self.posts += (event.topic, event.bus_id, None, None, event.body, self._sent_at(event))
             return self._stored(event, 0)
         return self._stored(event, 0, is_new=False, clashes=found != event.body)
 
     def _post(self, event: NewEvent, conversation: int, seq: int, known: Known | None) -> None:
-        sent_at = self.at if event.topic.startswith("stream:") else None  # kept for its id only, never relayed
-        self.posts += (event.topic, event.bus_id, conversation, seq, None, sent_at)
+        self.posts += (event.topic, event.bus_id, conversation, seq, None, self._sent_at(event))
         if known is not None:
             known.add_post(event, conversation, seq)
+
+    def _sent_at(self, event: NewEvent) -> int | None:
+        """Say that the relay need not send it: a stream's is kept for its id only, Redis has what came from there."""
+        is_sent = event.topic.startswith("stream:") or event.principal == _REDIS
+        return self.at if is_sent else None
 
     def _stored(self, event: NewEvent, seq: int, *, is_new: bool = True, clashes: bool = False) -> Stored:
         key = event.conversation or ""
