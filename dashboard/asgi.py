@@ -31,6 +31,8 @@ from conversations.engine import Engine
 from conversations.epoch import HighWater
 from conversations.errors import Unavailable
 from conversations.lasting import repeat
+from conversations.readiness import OK
+from conversations.recorder import Embedded
 from dashboard.demo import Demo
 from dashboard.handler import PageHandler
 from dashboard.request_ids import numbered
@@ -68,6 +70,7 @@ class Application:
         self._pages = PageHandler()
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
+        self._recorder: Embedded | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
@@ -123,11 +126,21 @@ class Application:
         if self.url:
             self.key.open(self.url)
             self._keep(repeat(_keep_high_water, what="high-water"), "high-water")
+            self._record()
         if self.with_demo:
             self._keep(self.demo.run(), "demo")
         self._keep(repeat(_write_refusals, what="counting refusals"), "refusals")
         gc.collect()
         gc.freeze()
+
+    def _record(self) -> None:
+        """Record Redis in this process, where it is the only one: with PostgreSQL `record` does."""
+        if not settings.CONFIG.redis_url or settings.CONFIG.database_url:
+            return
+        recorder = self._recorder = Embedded(settings.CONFIG.redis_url)
+        recorder.start()
+        self.engine.further_parts["redis"] = lambda: recorder.service.redis
+        self.engine.further_parts["recorder"] = lambda: OK if recorder.is_alive() else "the recording thread has ended"
 
     def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -138,6 +151,8 @@ class Application:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.close)
         with contextlib.suppress(Unavailable):  # the database is gone: nothing can be written
             await asyncio.to_thread(refusals.flush, everything=True)
         await self.engine.stop()
