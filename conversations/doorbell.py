@@ -5,7 +5,7 @@ What other processes are told is heads only (which conversation is at which seq)
 a lost one is healed by the hub's query and the watch's look (law A).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from conversations import telling
 from conversations.log.events import Stored
@@ -15,6 +15,7 @@ HeadListener = Callable[[Mapping[str, int]], None]
 
 _rings: list[Listener] = []
 _heads: list[HeadListener] = []
+_posts: list[Callable[[Collection[str]], None]] = []
 _revocations: list[Callable[[], None]] = []
 
 
@@ -30,6 +31,12 @@ def on_heard(listener: HeadListener) -> Callable[[], None]:
     return lambda: _heads.remove(listener)
 
 
+def on_posted(listener: Callable[[Collection[str]], None]) -> Callable[[], None]:
+    """Be told on which topics other than streams something was posted; answer a function that ends it."""
+    _posts.append(listener)
+    return lambda: _posts.remove(listener)
+
+
 def on_revoked(listener: Callable[[], None]) -> Callable[[], None]:
     """Be told that somebody's rights or sessions changed, here or elsewhere; answer a function that ends it."""
     _revocations.append(listener)
@@ -42,6 +49,12 @@ def ring(stored: Sequence[Stored]) -> None:
         listener(stored)
     if (teller := telling.teller()) is not None:
         teller.say({event.conversation: event.seq for event in stored})
+
+
+def posted(topics: Collection[str]) -> None:
+    """Tell of topics with new messages, after the commit. Within the process: elsewhere Redis tells its readers."""
+    for listener in _posts:
+        listener(topics)
 
 
 def revoked() -> None:

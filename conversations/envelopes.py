@@ -116,8 +116,7 @@ _INTEGERS = ("index", "turn")
 
 def read(payload: bytes) -> Said:
     """Read one JSON object. Raises `Invalid` when it is none, `TooLarge` over 1 MiB or 100 levels."""
-    if len(payload) > MAX_BYTES:
-        raise TooLarge(f"a payload has at most {MAX_BYTES:,} bytes; got {len(payload):,}", field="payload")
+    check_size(len(payload))
     check_depth(payload)
     try:
         said = _strict.decode(payload)
@@ -128,6 +127,12 @@ def read(payload: bytes) -> Said:
             if (value := getattr(said, name)) is not None:
                 setattr(said, name, fit(value))
     return said
+
+
+def check_size(size: int) -> None:
+    """Refuse a payload over 1 MiB."""
+    if size > MAX_BYTES:
+        raise TooLarge(f"a payload has at most {MAX_BYTES:,} bytes; got {size:,}", field="payload")
 
 
 def check_depth(payload: bytes) -> None:

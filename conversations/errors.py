@@ -7,11 +7,14 @@ SwitchboardError            code, message, field?
 ├── NotSignedIn             nobody is there (401)
 ├── NotAllowed              the principal may not (403)
 ├── NotFound                no such thing (404)
+├── MethodNotAllowed        the address has other methods (405)
 ├── Conflict                somebody or something was first (409)
 │   └── IdReused            the same id with another payload
 ├── Busy                    the queue is full: slow down and send again (429)
 └── Unavailable             cannot be done now (503)
 """
+
+from collections.abc import Iterable
 
 
 class SwitchboardError(Exception):
@@ -66,6 +69,16 @@ class NotFound(SwitchboardError):
     """No such thing, or not for this principal."""
 
     status, code = 404, "not_found"
+
+
+class MethodNotAllowed(SwitchboardError):
+    """The address has other methods; `allowed` says which."""
+
+    status, code = 405, "method_not_allowed"
+
+    def __init__(self, methods: Iterable[str]) -> None:
+        self.allowed = ", ".join(methods)
+        super().__init__(f"expected {self.allowed}")
 
 
 class Conflict(SwitchboardError):

@@ -27,6 +27,8 @@ from conversations.doors.imports import ImportDoor
 from conversations.doors.key import KeyDoor
 from conversations.doors.metrics import MetricsDoor
 from conversations.doors.publish import PublishDoor
+from conversations.doors.topics import PREFIX as TOPICS
+from conversations.doors.topics import TopicDoor
 from conversations.engine import Engine
 from conversations.epoch import HighWater
 from conversations.errors import Unavailable
@@ -66,6 +68,7 @@ class Application:
             "/readyz": health,
             "/metrics": MetricsDoor(self.engine),
         }
+        self._doors_below: dict[str, Door] = {TOPICS: TopicDoor(self.bearers)}
         self._socket = Socket.as_asgi(engine=self.engine)
         self._pages = PageHandler()
         self._tasks: list[asyncio.Task[None]] = []
@@ -89,7 +92,7 @@ class Application:
         if path not in ALWAYS and not self._has_started:
             await refuse(send, Unavailable(f"this server is {self.engine.state}"))
             return
-        await self._doors.get(path, self._pages)(scope, receive, send)
+        await self._door(path)(scope, receive, send)
 
     def _counting(self, send: Send) -> Send:
         """Count the answers of a door by status."""
@@ -100,6 +103,11 @@ class Application:
             await send(message)
 
         return counted
+
+    def _door(self, path: str) -> Door:
+        if door := self._doors.get(path):
+            return door
+        return next((door for prefix, door in self._doors_below.items() if path.startswith(prefix)), self._pages)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:

@@ -41,6 +41,9 @@ preview_after,title,handler,is_demo) AS (VALUES %s) UPDATE conversations_convers
 head_hash=v.head_hash,last_at=v.last_at,last_sender=v.last_sender,last_line=v.last_line,messages=v.messages,
 tool_calls=v.tool_calls,errors=v.errors,repeatable=v.repeatable,preview_after=v.preview_after,title=v.title,
 handler=v.handler,is_demo=v.is_demo FROM v WHERE conversations_conversation.id=v.id"""
+_TAKE_PART = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named) VALUES %s
+ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named
+WHERE excluded.is_named AND NOT conversations_participant.is_named"""
 _END_CALL = "UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s WHERE id=%s"
 
 
@@ -108,13 +111,10 @@ def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:
 
 def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
     """Write what the fold found: participants, calls made, calls ended."""
-    people: list[Any] = [v for (cid, name), kind in sorted(changes.participants.items()) for v in (cid, name, kind)]
-    insert(
-        cursor,
-        "INSERT INTO conversations_participant(conversation_id,name,kind) VALUES %s ON CONFLICT DO NOTHING",
-        3,
-        people,
-    )
+    people: list[Any] = []
+    for (conversation, name), kind in sorted(changes.participants.items()):
+        people += (conversation, name, kind, (conversation, name) in changes.named)
+    insert(cursor, _TAKE_PART, 4, people)
     made: list[Any] = []
     for c in changes.made.values():
         made += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)

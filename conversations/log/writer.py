@@ -10,11 +10,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import partial
 
 from django.db import InterfaceError, OperationalError, connection
 
-from conversations.errors import Busy, Unavailable
+from conversations.errors import Busy, NotSignedIn, Unavailable
+from conversations.log import standing
 from conversations.log.append import append
 from conversations.log.events import NewEvent, Stored
 from conversations.log.job import Done, Job
@@ -115,7 +117,10 @@ class Writer(threading.Thread):
             return
         try:
             self._look_at_connection()
-            stored = append([event for job in jobs for event in job.events])
+            events = [event for job in jobs for event in job.events]
+            stored = append(events, riding=partial(standing.check, events))
+        except standing.TokenRevoked as gone:
+            self._commit_without(gone.principals, jobs)
         except (OperationalError, InterfaceError) as error:
             if sqlstate(error).startswith(TOO_LARGE):
                 self._commit_halves(jobs, error)
@@ -150,6 +155,16 @@ class Writer(threading.Thread):
         else:
             logger.error("an event could not be stored", exc_info=error)
             _answer([(jobs[0].done, error)])
+
+    def _commit_without(self, principals: Container[str], jobs: Sequence[Job]) -> None:
+        """Store the others' jobs; tell those whose token was revoked before the commit (law H)."""
+        gone = [job for job in jobs if _is_of(principals, job)]
+        _answer([(job.done, NotSignedIn("this token was revoked: nothing was stored")) for job in gone])
+        self._commit([job for job in jobs if not _is_of(principals, job)])
+
+
+def _is_of(principals: Container[str], job: Job) -> bool:
+    return any(event.principal in principals for event in job.events)
 
 
 def _answer(answers: Sequence[tuple[Done | None, list[Stored] | Exception]]) -> None:
