@@ -92,7 +92,7 @@ def test_who_fell_behind_the_ring_does_not_wait_for_the_artist():
     feed = hub.Feed("c", "html")
     feed.drawing = 1
 
-    assert feed.is_drawing_after(4)
+    assert feed.is_coming_after(4)
     feed.push(hub.frames.events("stream:c", "e", [(9, "{}")]))
-    assert feed.is_drawing_after(9)
-    assert not feed.is_drawing_after(4)
+    assert feed.is_coming_after(9)
+    assert not feed.is_coming_after(4)
