@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from conversations import envelopes
 from conversations.recorder import ids
 from switchboard import topics
 
