@@ -1,8 +1,9 @@
 """What the demo model does next: speak, call a tool or hand over, by what it was told and what it is offered.
 
-It has no memory and no chance in it: the same conversation gives the same step. A wish of a citizen (report an incident,
-give feedback, see figures) is a short plan of tools; the agent that is offered the next tool calls it, any other hands
-over towards it, and in the end to the agent that speaks. For other teams, tools and agents are chosen by their names.
+It has no memory and no chance in it: the same conversation gives the same step. A wish of a citizen (report an
+incident, give feedback, see figures) is a short plan of tools; the agent that is offered the next tool calls it, any
+other hands over towards it, and in the end to the agent that speaks. For other teams, tools and agents are chosen by
+their names.
 """
 
 import json
@@ -71,6 +72,11 @@ class Turn(NamedTuple):
     steps: int
     earlier: list[Any]
 
+    @property
+    def results(self) -> dict[str, Any]:
+        """What tools gave; `done` has the SDK's answers to handovers too."""
+        return {name: output for name, output in self.done.items() if not name.startswith("transfer_to_")}
+
 
 def decide(offer: Offer) -> Say | Call:
     """Answer the next step."""
@@ -119,7 +125,7 @@ def _step(offer: Offer, turn: Turn, reading: Reading) -> Call | None:
     if is_speaker and _needs_place(offer, turn, reading):
         return None
     for part in plan if not _failed(turn) else ():
-        if any(part in name for name in turn.done):
+        if any(part in name for name in turn.results):
             continue
         if tool := offer.tool(part):
             return _call(tool, turn, reading)
@@ -135,7 +141,7 @@ def _needs_place(offer: Offer, turn: Turn, reading: Reading) -> bool:
 
 def _failed(turn: Turn) -> bool:
     """Tell whether a tool of the plan answered with something else than its result: then nothing is built on it."""
-    return any("formatter" in name and not isinstance(output, dict) for name, output in turn.done.items())
+    return any("formatter" in name and not isinstance(output, dict) for name, output in turn.results.items())
 
 
 def _call(tool: FunctionTool, turn: Turn, reading: Reading) -> Call:
@@ -145,9 +151,8 @@ def _call(tool: FunctionTool, turn: Turn, reading: Reading) -> Call:
 def _known(turn: Turn) -> dict[str, Any]:
     """Collect the fields of results of this turn: later calls use them."""
     known: dict[str, Any] = {}
-    for output in turn.done.values():
+    for output in turn.results.values():
         known |= output if isinstance(output, dict) else {}
-    known.pop("assistant", None)  # the SDK's own answer to a handoff
     return known
 
 
@@ -165,7 +170,12 @@ def _by_name(offer: Offer, turn: Turn, reading: Reading) -> Call | None:
         return message
     words = set(re.findall(r"\w{3,}", reading.text.lower()))
     for tool in offer.tools:
-        if isinstance(tool, FunctionTool) and tool.name != "chat_send" and tool.name not in turn.done and _named(tool.name, words):
+        if (
+            isinstance(tool, FunctionTool)
+            and tool.name != "chat_send"
+            and tool.name not in turn.done
+            and _named(tool.name, words)
+        ):
             return _call(tool, turn, reading)
     for handoff in offer.handoffs:
         if handoff.tool_name not in turn.done and _named(handoff.agent_name, words):
@@ -182,16 +192,18 @@ def _message_to(offer: Offer, turn: Turn) -> Call | None:
 
 
 def _named(name: str, words: set[str]) -> bool:
-    parts = [part for part in re.findall(r"[a-z]{3,}", name.lower()) if part not in ("get", "tool", "agent", "the", "and")]
-    return any(word.startswith(part) or part.startswith(word) and len(word) > 3 for part in parts for word in words)
+    parts = [
+        part for part in re.findall(r"[a-z]{3,}", name.lower()) if part not in ("get", "tool", "agent", "the", "and")
+    ]
+    return any(word.startswith(part) or (part.startswith(word) and len(word) > 3) for part in parts for word in words)
 
 
 def _answer(offer: Offer, turn: Turn, reading: Reading) -> str:
-    if not _is_town(offer) and not turn.done.keys() & {"file_incident", "feedback_formatter_tool", "give_insights"}:
-        return demo_words.plain(turn.done, [t.name for t in offer.tools], reading)
+    if not _is_town(offer) and not turn.results.keys() & {"file_incident", "feedback_formatter_tool", "give_insights"}:
+        return demo_words.plain(turn.results, [t.name for t in offer.tools], reading)
     if _needs_place(offer, turn, reading):
         return demo_words.where(reading)
-    return demo_words.answer(reading, turn.done, turn.earlier, was_asked=demo_words.asked_where(turn.said_before))
+    return demo_words.answer(reading, turn.results, turn.earlier, was_asked=demo_words.asked_where(turn.said_before))
 
 
 def _is_town(offer: Offer) -> bool:

@@ -124,8 +124,8 @@ def _thing(reading: Reading) -> str:
 def topic_of(reading: Reading) -> str:
     """Name what a message is about in a few words."""
     found = re.search(
-        r"(?i)\b(library|librar\w+|bus|park|playground|school|website|office|staff|clerk|registry|swimming pool|pool|tax|permit"
-        r"|passport|waste collection|collection|road|traffic|festival|market|museum|town hall|service|app|parking)\b",
+        r"(?i)\b(librar\w+|bus|park|playground|school|website|office|staff|clerk|registry|pool|tax"
+        r"|permit|passport|collection|road|traffic|festival|market|museum|town hall|service|app|parking)\b",
         reading.text,
     )
     return found[1].lower() if found else reading.kind or "the town's services"

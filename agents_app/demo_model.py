@@ -23,7 +23,7 @@ PIECES = 60  # at most this many pieces of text an answer
 
 
 class DemoModel(Model):
-    """Answer by rules. It keeps nothing between calls, so one serves any number of runs. `pace_s` waits between pieces."""
+    """Answer by rules. It keeps nothing between calls, so one serves any number of runs; `pace_s` is between pieces."""
 
     label = "demo model"
 
@@ -123,9 +123,7 @@ def _events(item: TResponseOutputItem, spent: r.ResponseUsage) -> list[TResponse
         r.ResponseCreatedEvent(response=response, sequence_number=0, type="response.created"),
         r.ResponseInProgressEvent(response=response, sequence_number=0, type="response.in_progress"),
         *inner,
-        r.ResponseOutputItemDoneEvent(
-            item=item, output_index=0, sequence_number=0, type="response.output_item.done"
-        ),
+        r.ResponseOutputItemDoneEvent(item=item, output_index=0, sequence_number=0, type="response.output_item.done"),
         r.ResponseCompletedEvent(response=whole, sequence_number=0, type="response.completed"),
     ]
     for number, event in enumerate(made):
@@ -141,13 +139,11 @@ def _call_events(item: r.ResponseFunctionToolCall) -> list[Any]:
             item=begun, output_index=0, sequence_number=0, type="response.output_item.added"
         ),
         *(
-            r.ResponseFunctionCallArgumentsDeltaEvent(
-                delta=piece, type="response.function_call_arguments.delta", **at
-            )
+            r.ResponseFunctionCallArgumentsDeltaEvent(delta=piece, type="response.function_call_arguments.delta", **at)
             for piece in _pieces(item.arguments)
         ),
         r.ResponseFunctionCallArgumentsDoneEvent(
-            arguments=item.arguments, name=item.name, type="response.function_call_arguments.done", **at
+            arguments=item.arguments, type="response.function_call_arguments.done", **at
         ),
     ]
 

@@ -11,13 +11,13 @@ Wish = Literal[
 READ = 4000  # characters of a message that are read
 
 _KINDS = {  # what happened → words that tell it (beginnings of words; English, German, French, Spanish)
-    "fire or gas": "fire|smoke|gas leak|smell of gas|burning|feuer|brand|incendie|incendio",
-    "traffic accident": "accident|crash|collision|unfall|accidente",
+    "fire or gas": "fire|smoke|gas leak|smell of gas|burning|feuer|brennt|incendie|incendio",
+    "traffic accident": "accident|car crash|collision|unfall|accidente",
     "water": "leak|flood|burst pipe|sewage|sewer|drain|hydrant|rohrbruch|überschwemm|fuite|inondation|fuga|inundaci",
-    "road damage": "pothole|sinkhole|road damage|damaged road|broken pavement|cracked|schlagl|nid-de-poule|nids-de-poule|bache",
+    "road damage": "pothole|sinkhole|road damage|damaged road|broken pavement|cracked|schlagl|nids?-de-poule|bache",
     "street light": "street ?light|street ?lamp|lamp ?post|lantern|laterne|straßenlampe|lampadaire|farola",
     "traffic light or sign": "traffic light|traffic sign|stop sign|road sign|ampel|verkehrsschild|semáforo|feu rouge",
-    "waste": "trash|garbage|rubbish|litter|dumped|dumping|waste|overflowing|müll|abfall|ordures|poubelle|déchets|basura",
+    "waste": "trash|garbage|rubbish|litter|dump(ed|ing)|waste(?! of)|overflowing|müll|abfall|ordures|poubelle|basura",
     "vandalism": "graffiti|vandal|smashed|spray",
     "fallen tree": "tree|branch|baum|arbre|árbol",
     "theft": "stolen|theft|thief|robbery|robbed|burglar|gestohlen|diebstahl|volé|robado|robo",
@@ -28,8 +28,8 @@ _KINDS = {  # what happened → words that tell it (beginnings of words; English
 }
 _SEVERE = {"fire or gas": 5, "traffic accident": 4, "water": 4, "theft": 4, "fallen tree": 3, "road damage": 3}
 _PRAISE = (
-    "great|wonderful|excellent|love|loved|fantastic|amazing|perfect|friendly|helpful|well done|good job|thank you for|thanks for"
-    "|praise|happy|satisfied|beautiful|toll|danke für|super|merci pour|bravo|félicitations|excelente|gracias por|felicit"
+    "great|wonderful|excellent|love|loved|fantastic|amazing|perfect|friendly|helpful|well done|good job|thank(s| you) for"
+    "|praise|happy|satisfied|beautiful|danke für|super|merci pour|bravo|félicitations|excelente|gracias por|felicit"
 )
 _COMPLAINT = (
     "complain|complaint|terrible|awful|rude|disappoint|unhappy|unacceptable|too slow|slow|worst|horrible|angry|annoyed"
@@ -40,7 +40,10 @@ _WISHES: list[tuple[Wish, str]] = [
     ("status", "my (report|case|reference|complaint)|any news|status of|what happened to|has it been"),
 ]
 _FEEDBACK = "feedback|opinion|suggest|i think (the|that|your)|rückmeldung|vorschlag|avis|sugerencia"
-_GREETING = "hello|hi|hey|good (morning|afternoon|evening)|greetings|hallo|guten tag|moin|bonjour|salut|hola|buenos|ciao|olá|привет|你好"
+_GREETING = (
+    "hello|hi|hey|good (morning|afternoon|evening)|greetings|hallo|guten tag|moin|bonjour|salut|hola|buenos|ciao|olá"
+    "|привет|你好"
+)
 _THANKS = "thanks|thank you|thx|cheers|danke|merci|gracias|grazie|ok|okay|great|perfect|bye|goodbye|tschüss"
 _CANCEL = "never mind|nevermind|cancel|forget it|forget about it|leave it|no longer|vergiss es|laisse tomber|olvídalo"
 _INJECTION = (
@@ -59,13 +62,15 @@ _STREETS = (
 )
 _PLACES = [
     rf"(?:\d+\w?\s+)?(?:[A-Z\d][\w'’.-]*\s+){{1,3}}(?:{_STREETS.title()})\b\.?(?:\s+\d+\w?)?",
-    r"(?i:corner of\s+[\w'’.-]+(?:\s+(?:street|road|avenue|lane))?\s+and\s+[\w'’.-]+(?:\s+(?:street|road|avenue|lane))?)",
+    r"(?i:corner of\s+[\w'’.-]+(?:\s+(?:street|road|avenue|lane))?\s+and\s+[\w'’.-]+"
+    r"(?:\s+(?:street|road|avenue|lane))?)",
     r"\b[A-ZÄÖÜ][\wäöüß-]*(?:straße|strasse|str\.|platz|weg|allee|gasse|brücke)(?:\s+\d+\w?)?",
     r"(?i:\b(?:rue|avenue|place|boulevard|quai|chemin|pont|calle|avenida|plaza|paseo|via|piazza|corso)"
     r"\s+(?:de\s+la\s+|de\s+los\s+|de\s+|du\s+|des\s+|del\s+|la\s+|le\s+|l['’])?)[\wÀ-ÿ'’-]+(?:\s+[A-ZÀ-Ý\d][\wÀ-ÿ'’-]*){0,3}",
     rf"(?i:\b(?:on|at|in|near|by|outside|behind|opposite|beside|under|along|in front of|next to)\s+"
     rf"(?:the\s+|our\s+|my\s+)?)(?i:(?:[\w'’-]+\s+){{0,3}}?(?:{_STREETS})\b)",
-    r"(?i:\b(?:on|at|in|near|by|outside|behind|opposite|beside|along|next to)\s+(?:the\s+)?)[A-ZÀ-Ý][\w'’-]+(?:\s+[A-ZÀ-Ý\d][\w'’-]*){0,3}",
+    r"(?i:\b(?:on|at|in|near|by|outside|behind|opposite|beside|along|next to)\s+(?:the\s+)?)"
+    r"[A-ZÀ-Ý][\w'’-]+(?:\s+[A-ZÀ-Ý\d][\w'’-]*){0,3}",
 ]
 _NOT_PLACES = {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
                "november", "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
@@ -126,7 +131,9 @@ def date_of(text: str) -> str | None:
 
 def name_of(text: str) -> str | None:
     """Find the name that the writer gives."""
-    found = re.search(r"\b(?:[Mm]y name is|[Ii]ch heiße|[Jj]e m'appelle|[Mm]e llamo)\s+([A-ZÀ-Ý][\w'-]+(?:\s+[A-ZÀ-Ý][\w'-]+)?)", text)
+    found = re.search(
+        r"\b(?:[Mm]y name is|[Ii]ch heiße|[Jj]e m'appelle|[Mm]e llamo)\s+([A-ZÀ-Ý][\w'-]+(?:\s+[A-ZÀ-Ý][\w'-]+)?)", text
+    )
     return found[1] if found else None
 
 
@@ -158,7 +165,9 @@ def _matter(text: str, kind: str) -> Wish:
         return "greeting"
     if _is_noise(text):
         return "unreadable"
-    if "?" in text or re.match(r"(?i)(who|what|when|where|why|how|can|could|do|does|is|are|which|wie|was|wo|wer|comment|où|qué|cómo)\b", text):
+    if "?" in text or re.match(
+        r"(?i)(who|what|when|where|why|how|can|could|do|does|is|are|which|wie|was|wo|wer|comment|où|qué|cómo)\b", text
+    ):
         return "question"
     return "talk"
 
@@ -199,7 +208,7 @@ def _is_noise(text: str) -> bool:
 
 
 def _is_jammed(word: str) -> bool:
-    return bool(re.search(r"(?i)[bcdfghjklmnpqrstvwxz]{6}|(.)\1{3}|asdf|qwer|hjkl|zxcv", word))
+    return bool(re.search(r"(?i)[bcdfghjklmnpqrstvwxz]{6}|(.)\1{3}|asdf|qwe|hjkl|zxcv|dkjh", word))
 
 
 def _has(text: str, words: str) -> bool:

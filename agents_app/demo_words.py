@@ -13,10 +13,10 @@ _WHERE = {
     "es": "¿Dónde está exactamente? Basta una calle, una esquina o un lugar cercano.",
 }
 _HELLO = {
-    "en": "Hello, this is the town hall's front desk (demo model). You can report an incident with its place, tell us "
-    "what you think of a service, or ask for figures. What is it about?",
-    "de": "Guten Tag, hier ist das Rathaus (Demo-Modell). Melden Sie einen Vorfall mit Ort, sagen Sie uns Ihre Meinung, "
-    "oder fragen Sie nach Zahlen. Worum geht es?",
+    "en": "Hello, this is the town hall's front desk (demo model). You can report an incident with its place, tell "
+    "us what you think of a service, or ask for figures. What is it about?",
+    "de": "Guten Tag, hier ist das Rathaus (Demo-Modell). Melden Sie einen Vorfall mit Ort, sagen Sie uns Ihre "
+    "Meinung, oder fragen Sie nach Zahlen. Worum geht es?",
     "fr": "Bonjour, ici la mairie (modèle de démonstration). Signalez un incident avec son lieu, donnez votre avis, ou "
     "demandez des chiffres. De quoi s'agit-il ?",
     "es": "Buenos días, aquí el ayuntamiento (modelo de demostración). Comunique un incidente con su lugar, dé su "
@@ -35,8 +35,8 @@ _FIXED = {
     "an opinion or a question about the town, tell me that.",
 }
 _QUESTION = (
-    "I cannot look that up: this is the demo model, without a knowledge of the town. I can take a report of an incident, "
-    "write down your feedback, or show the figures of this conversation."
+    "I cannot look that up: this is the demo model, without a knowledge of the town. I can take a report of an "
+    "incident, write down your feedback, or show the figures of this conversation."
 )
 _WHERE_AGAIN = "Without a place I cannot file the report. Write it again with a street or a place nearby."
 _LONG = " Your message was very long; I read its beginning."
@@ -60,9 +60,8 @@ def answer(reading: Reading, done: Mapping[str, Any], earlier: Collection[Any], 
 
 def plain(done: Mapping[str, Any], tools: Collection[str], reading: Reading) -> str:
     """Answer for a team we know nothing of."""
-    told = {name: output for name, output in done.items() if not name.startswith("transfer_to_")}
-    if told:
-        return " ".join(f"{name} answered: {_shown(output)}" for name, output in told.items())
+    if done:
+        return " ".join(f"{name} answered: {_shown(output)}" for name, output in done.items())
     offered = f" I can use {', '.join(tools)}." if tools else ""
     return f"The demo model read: “{cut(reading.text, 160)}”.{offered}"
 
@@ -72,7 +71,7 @@ def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
     for part, told in (("file_incident", _filed), ("incident_formatter", _not_written), ("feedback", _feedback),
                        ("insight", _insights)):  # fmt: skip
         for name, output in done.items():
-            if part in name and not name.startswith("transfer_to_"):
+            if part in name:
                 return told(output, reading)
     if "chat_send" in done:
         return "I passed that on." if isinstance(done["chat_send"], dict) else f"That was not sent: {done['chat_send']}"
@@ -110,7 +109,9 @@ def _insights(output: Any, reading: Reading) -> str:
 def _by_wish(reading: Reading, earlier: Collection[Any], *, was_asked: bool) -> str:
     if reading.wish == "status":
         filed = [str(o["reference"]) for o in earlier if isinstance(o, dict) and o.get("reference")]
-        return f"Your report {filed[-1]} is with the city." if filed else "No report was filed in this conversation yet."
+        return (
+            f"Your report {filed[-1]} is with the city." if filed else "No report was filed in this conversation yet."
+        )
     if reading.wish in _FIXED:
         return _FIXED[reading.wish]
     if reading.wish == "question":
