@@ -114,7 +114,6 @@ class Worker:
         """Claim what may run now."""
         self._news.clear()
         for roster, room in self._free():
-            failpoint("before-lease")
             names = [agent.name for agent in roster.team.agents]
             for claim in await self._do(partial(runs.claim, self.name, names, at_most=min(room, AT_A_TIME))):
                 failpoint("after-lease")
@@ -152,13 +151,13 @@ class Worker:
 
     async def _renew(self) -> None:
         """Hold on to what runs here; end what was taken away; tell of dead workers' runs."""
-        await asyncio.sleep(RENEW_EVERY)
         held = [attempt for attempt, _, _ in self._attempts.values()]
         asked = await self._do(runs.renew, [attempt.claim for attempt in held])
         for attempt in held:
             if attempt.claim.run not in asked and not attempt.has_ended:
                 attempt.lose()
         await self._do(runs.interrupt_dead)
+        await asyncio.sleep(RENEW_EVERY)
 
     async def _listen(self) -> None:
         """Hear what people ask of runs here."""

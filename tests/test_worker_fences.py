@@ -34,22 +34,19 @@ def test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing():
         entered.append(1)
         return "acted"
 
-    asked, go = threading.Event(), asyncio.Event()
+    asked, go = threading.Event(), threading.Event()
 
     async def late(call):
         asked.set()
-        while not go_now.is_set():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(go.wait, 10)
         return [function_call("act", {}, call_id="c1")]
 
-    go_now = threading.Event()
-    assert not go.is_set()
     with working(team(ModelStep.respond(late), [assistant_message("never")], tools=[act])) as worker:
         say()
         until(asked.is_set, what="the model to be asked")
         taken_away()
         before = kinds()
-        go_now.set()
+        go.set()
         until(lambda: worker.done == 1, what="the attempt to end")
 
     assert (entered, ToolCall.objects.count()) == ([], 0)
