@@ -89,8 +89,15 @@ def plain(value: Any) -> tuple[Any, int]:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > SHOWN:
         return f"{mask((made if isinstance(made, str) else text)[: SHOWN // 4])}…", size
+    return covered(made, text), size
+
+
+def covered(value: Any, text: str) -> Any:
+    """Answer a JSON value with its secrets covered; `text` is it written."""
     masked = mask(text)
-    return (_loaded(masked, made) if masked != text else made), size
+    whole = value if masked == text else _loaded(masked, value)
+    each = _masked(whole)  # a text inside may be JSON itself, quoted once more
+    return value if each == value else each
 
 
 def mask(text: str) -> str:
