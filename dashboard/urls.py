@@ -3,7 +3,8 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
-from dashboard.api.conversations import conversations as api_conversations
+from dashboard.api import conversations as api
+from dashboard.api.events import events
 from dashboard.api.read_markers import read_markers
 from dashboard.pages import account, conversation, people, sign_in
 from dashboard.pages.conversations import conversations
@@ -25,7 +26,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
     path("sign-out-everywhere/", sign_in.sign_out_everywhere, name="sign-out-everywhere"),
-    path("api/v1/conversations", api_conversations, name="api-conversations"),
+    path("api/v1/conversations", api.conversations, name="api-conversations"),
+    path("api/v1/conversations/<cid:cid>", api.conversation, name="api-conversation"),
+    path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 from django.test import override_settings
 
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
+from tests.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
