@@ -63,8 +63,8 @@ def make_tokens(server: Server, **agents: str) -> dict[str, Caller]:
     """Make a token of each role and one of each agent (`name="Agent"`), by one command."""
     lines = [f"tokens.make_token(SYSTEM, {role!r}, {role!r})" for role in ROLES]
     lines += [f"tokens.make_token(SYSTEM, {name!r}, 'agent', agent={agent!r})" for name, agent in agents.items()]
-    code = f"from conversations.actions import tokens\nfrom conversations.principals import SYSTEM\nprint({', '.join(lines)})"
-    made = server.command("shell", "--no-imports", "-c", code).split()
+    imports = "from conversations.actions import tokens\nfrom conversations.principals import SYSTEM"
+    made = server.command("shell", "--no-imports", "-c", f"{imports}\nprint({', '.join(lines)})").split()
     return {name: Caller(server, secret) for name, secret in zip((*ROLES, *agents), made, strict=True)}
 
 

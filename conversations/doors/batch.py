@@ -45,7 +45,8 @@ def cut(body: bytes) -> list[bytes] | None:
     start = _START.match(body)
     if start is None:
         return None
-    found, depth, begin, end = [], 0, start.end(), start.end()
+    found: list[bytes] = []
+    depth, begin, end = 0, start.end(), start.end()
     for match in _MARK.finditer(body, start.end()):
         mark = match.group()
         if mark in (b"[", b"{"):
