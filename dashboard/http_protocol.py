@@ -53,7 +53,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def _look(self) -> None:
-        """Close what does not come on. While nothing is awaited, or the server itself reads nothing, that is no fault."""
+        """Close what does not come on; while nothing is awaited, or the server itself reads nothing, nothing need."""
         now = self.loop.time()
         if not self._is_coming or self.flow.read_paused or self._body - self._at_mark >= PROGRESS:
             self._at_mark, self._marked = self._body, now
