@@ -21,4 +21,4 @@ def door_server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def callers(door_server: Server) -> dict[str, Caller]:
     """A token of each role by its name, and `desk`, that of the agent Desk."""
-    return make_tokens(door_server, desk="Desk", used="Used", idle="Idle", leaver="A")
+    return make_tokens(door_server, desk="Desk", used="Used", idle="Idle", leaver="A", fuzzer="Fuzzer")
