@@ -173,15 +173,14 @@ def fuzz_frames(caller: Caller, frames: int) -> Counter[str]:
                 continue
             except ConnectionClosed as closed:
                 is_large = any(len(one) > LARGEST for one in batch)  # its rest cuts the answer off
-                assert is_large or closed.rcvd is not None, "hung up without a word"
-                code = closed.rcvd.code if closed.rcvd else 1009
-                assert code in CLOSES, closed.rcvd
+                code = closed.rcvd.code if closed.rcvd else 1009 if is_large else 0  # 0: without a word
                 seen[str(code)] += 1
                 open_socket.pop()
 
     ten()
     for one in open_socket:
         one.close()
+    assert {name for name in seen if name.isdigit()} <= {str(code) for code in CLOSES}
     return seen
 
 
@@ -266,7 +265,8 @@ def test_64_mib_are_refused_with_little_memory(door_server: Server, callers: dic
 
     if form == "a frame":
         with _connect(caller) as wire:
-            closed = pytest.raises(ConnectionClosed, _send_and_listen, wire, "x" * LARGE)
+            with pytest.raises(ConnectionClosed) as closed:
+                _send_and_listen(wire, "x" * LARGE)
         assert closed.value.rcvd is None or closed.value.rcvd.code == 1009
     else:
         sent: Any = b"x" * LARGE if form == "told" else (b"x" * (1 << 20) for _ in range(64))
