@@ -3,6 +3,7 @@
 `read` answers a `Said`: the fields the record looks at. Every other field stays in the body, unread.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -16,6 +17,7 @@ from switchboard import topics
 MAX_BYTES = 1 << 20  # of one payload
 MAX_DEPTH = 100
 MAX_KEY = topics.LONGEST  # characters of a conversation's id
+MAX_CALL_ID = 400  # characters; of a longer one the beginning and a digest stand in the tables
 NAMELESS = ("signal", "control")  # topics that need not name a conversation
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
@@ -79,11 +81,14 @@ class Said(msgspec.Struct, kw_only=True):
     metadata: Metadata | None = None
 
     def __post_init__(self) -> None:
-        """Let an absent or null JSON value be None."""
+        """Let an absent or null JSON value be None, and a call id no longer than an index can hold."""
         for name in _RAWS:
             value = getattr(self, name)
             if value is _ABSENT or (value is not None and bytes(value) == b"null"):
                 setattr(self, name, None)
+        if self.tool_call_id is not None and len(self.tool_call_id) > MAX_CALL_ID:
+            digest = hashlib.sha256(self.tool_call_id.encode("utf-8", "surrogatepass")).hexdigest()
+            self.tool_call_id = f"{self.tool_call_id[: MAX_CALL_ID - 65]}…{digest}"
 
     @property
     def kind(self) -> str:
@@ -114,7 +119,7 @@ def read(payload: bytes) -> Said:
     check_depth(payload)
     try:
         said = _strict.decode(payload)
-    except (msgspec.ValidationError, msgspec.DecodeError):
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
         return _read_anyhow(payload)
     if b"\\u0000" in payload:
         for name in _TEXTS:
@@ -178,7 +183,7 @@ def conversation_of(topic: str, said: Said) -> str | None:
 def _read_anyhow(payload: bytes) -> Said:
     """Read a payload whose fields are not of the types we expect: keep what fits, leave the rest in the body."""
     try:
-        value: Any = json.loads(payload, parse_constant=_refuse_constant)
+        value: Any = json.loads(payload.decode(), parse_constant=_refuse_constant)  # UTF-8: json guesses at bytes
     except (ValueError, RecursionError) as error:
         raise Invalid(f"expected a JSON object: {error}", field="payload") from None
     if not isinstance(value, dict):

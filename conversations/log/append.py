@@ -8,10 +8,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from conversations import doorbell, projections
+from conversations import doorbell, principals, projections
 from conversations.failpoints import failpoint
 from conversations.log import chain, rows
 from conversations.log.events import NewEvent, Stored
@@ -19,7 +19,12 @@ from conversations.log.known import Known, look_up
 from conversations.log.segments import whole
 from conversations.log.writing import is_writing, writing
 from conversations.projections import Facts, Fold, Head
+from conversations.threads import sqlstate
 
+TRIES = 3
+DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
+
+_REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
 _segment_of = attrgetter("segment")
 
@@ -32,22 +37,29 @@ def append(
 ) -> list[Stored]:
     """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
 
-    Alone it numbers as if every id were new and looks ids up only after an IntegrityError. Inside another `writing()`
-    it looks first, since that transaction is not its own to roll back. `chained_as` maps staged keys to final ones.
-    `riding` changes rows in the same transaction, after the events (a read position); it runs again when the batch
-    does, and what it raises rolls everything back.
+    Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
+    everything back. Inside another `writing()` it looks first, since that transaction is not its own to roll back.
+    `chained_as` maps staged keys to final ones. `riding` changes rows in the same transaction, after the events (a read
+    position); it runs again when the batch does, and what it raises rolls everything back.
     """
     if is_writing():
         return _append(batch, dict(chained_as), riding, is_checked=True)
-    try:
-        with writing():
-            stored = _append(batch, dict(chained_as), riding, is_checked=False)
-            failpoint("before-commit")
-    except IntegrityError:
-        with writing():
-            stored = _append(batch, dict(chained_as), riding, is_checked=True)
-            failpoint("before-commit")
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with writing():
+                stored = _append(batch, dict(chained_as), riding, is_checked=tries_left < TRIES - 1)
+                failpoint("before-commit")
+            break
+        except (IntegrityError, OperationalError) as error:
+            if not tries_left or not _is_worth_another_try(error):
+                raise
     return stored
+
+
+def _is_worth_another_try(error: Exception) -> bool:
+    """Tell whether the transaction that was rolled back may do better: an id was known, or two waited for each other
+    (a signal's id and another conversation's may meet; everything else is locked in one order)."""
+    return isinstance(error, IntegrityError) or sqlstate(error) in DEADLOCKS
 
 
 def _append(
@@ -156,18 +168,22 @@ class _Work:
     def _post_only(self, event: NewEvent, known: Known | None) -> Stored:
         found = known.find_post(event) if known is not None else None
         if found is None:
-            self.posts += (event.topic, event.bus_id, None, None, event.body, None)
+            self.posts += (event.topic, event.bus_id, None, None, event.body, self._sent_at(event))
             self.topics.add(event.topic)
             return self._stored(event, 0)
         return self._stored(event, 0, is_new=False, clashes=found != event.body)
 
     def _post(self, event: NewEvent, conversation: int, seq: int, known: Known | None) -> None:
-        sent_at = self.at if event.topic.startswith("stream:") else None  # kept for its id only, never relayed
-        self.posts += (event.topic, event.bus_id, conversation, seq, None, sent_at)
-        if sent_at is None:
+        self.posts += (event.topic, event.bus_id, conversation, seq, None, self._sent_at(event))
+        if not event.topic.startswith("stream:"):
             self.topics.add(event.topic)
         if known is not None:
             known.add_post(event, conversation, seq)
+
+    def _sent_at(self, event: NewEvent) -> int | None:
+        """Say that the relay need not send it: a stream's is kept for its id only, Redis has what came from there."""
+        is_sent = event.topic.startswith("stream:") or event.principal == _REDIS
+        return self.at if is_sent else None
 
     def _stored(self, event: NewEvent, seq: int, *, is_new: bool = True, clashes: bool = False) -> Stored:
         key = event.conversation or ""
@@ -185,7 +201,8 @@ def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fo
     for conversation, events in steps.items():
         ids = sorted({e.said.tool_call_id for e in events if e.said.tool_call_id is not None})
         names = sorted({(e.said.name or "")[:200] for e in events if e.said.tool_call_id is None})
-        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names)
+        ours = sorted({e.said.tool_call for e in events if e.run is not None and e.said.tool_call})
+        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, ours, len(events))
         for run, call_id, nth in rows.uses(cursor, conversation, ids):
             changes.uses[conversation, run, call_id] = nth
     return changes

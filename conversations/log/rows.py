@@ -10,10 +10,12 @@ from typing import Any
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from conversations.errors import Busy
 from conversations.log import chain
 from conversations.projections import CallRow, Fold, Head
 
 BLOCK = 512  # rows a statement
+FEW = 5  # rows that a VALUES list takes faster than COPY
 
 EVENT = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,digest,hash"
 POST = "topic,bus_id,conversation_id,event_seq,body,sent_at"
@@ -29,8 +31,11 @@ NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
     "messages,tool_calls,errors,repeatable,preview_after"
 )
-WIDTH = {"event": 12, "post": 6, "head": 14, "call": 18}
+WIDTH = {"event": 12, "head": 14}
 
+# The rows under lock in the order of their ids: whoever locks does it in this order, so nobody waits in a circle.
+_LOCK = f"""SELECT {HEAD} FROM conversations_conversation WHERE key=ANY(%s)
+AND (SELECT count(*) FROM conversations_conversation WHERE key=ANY(%s))=%s ORDER BY id FOR UPDATE"""
 _ADVANCE = """WITH v(id,head_seq,head_hash,last_at,last_sender,last_line,messages,tool_calls,errors,repeatable,
 preview_after,title,handler,is_demo) AS (VALUES %s) UPDATE conversations_conversation SET head_seq=v.head_seq,
 head_hash=v.head_hash,last_at=v.last_at,last_sender=v.last_sender,last_line=v.last_line,messages=v.messages,
@@ -48,33 +53,41 @@ def marks(n: int) -> str:
 
 
 def lock_heads(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str, str]) -> dict[str, Head]:
-    """Lock the conversations in id order, make the missing ones; a staged key's chain starts from its final key."""
-    heads = _read_heads(cursor, keys)
-    missing = [key for key in keys if key not in heads]
-    if not missing:
-        return heads
-    values: list[Any] = []
-    for key in missing:
-        values += (key, "", "open", "", "", False, key in chained_as, 0, chain.seed(chained_as.get(key, key)), 0)
-        values += (0, "", "", 0, 0, 0, "", 0)
-    insert(
-        cursor,
-        f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING",
-        18,
-        values,
-    )
-    return _read_heads(cursor, keys)
+    """Lock the conversations in id order, make the missing ones; a staged key's chain starts from its final key.
+
+    On PostgreSQL the missing ones are made in key order while no row is locked, so that of two processes that make the
+    same ones, one waits for the other and never both. Raises Busy when one is removed again and again meanwhile.
+    """
+    for _ in range(3):
+        heads = _read_heads(cursor, keys)
+        missing = [key for key in keys if key not in heads]
+        if not missing:
+            return heads
+        _make(cursor, missing, chained_as)
+    raise Busy("a conversation is being removed: send again later")
 
 
 def _read_heads(cursor: CursorWrapper, keys: Sequence[str]) -> dict[str, Head]:
+    """Read them; PostgreSQL locks them too, all or (where one is missing) none."""
     heads: dict[str, Head] = {}
-    lock = "" if connection.vendor == "sqlite" else " ORDER BY id FOR UPDATE"
-    for at in range(0, len(keys), BLOCK):
-        some = keys[at : at + BLOCK]
-        cursor.execute(f"SELECT {HEAD} FROM conversations_conversation WHERE key IN ({marks(len(some))}){lock}", some)
-        for row in cursor.fetchall():
-            heads[row[1]] = Head(*row)
+    if connection.vendor == "sqlite":
+        for at in range(0, len(keys), BLOCK):
+            some = keys[at : at + BLOCK]
+            cursor.execute(f"SELECT {HEAD} FROM conversations_conversation WHERE key IN ({marks(len(some))})", some)
+            heads |= {row[1]: Head(*row) for row in cursor.fetchall()}
+    else:
+        cursor.execute(_LOCK, [list(keys), list(keys), len(keys)])
+        heads = {row[1]: Head(*row) for row in cursor.fetchall()}
     return heads
+
+
+def _make(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str, str]) -> None:
+    values: list[Any] = []
+    for key in keys:
+        values += (key, "", "open", "", "", False, key in chained_as, 0, chain.seed(chained_as.get(key, key)), 0)
+        values += (0, "", "", 0, 0, 0, "", 0)
+    sql = f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING"
+    insert(cursor, sql, 18, values)
 
 
 def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
@@ -88,12 +101,12 @@ def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
 
 def insert_events(cursor: CursorWrapper, flat: list[Any]) -> None:
     """Insert events, twelve values each in the order of `EVENT`."""
-    insert(cursor, f"INSERT INTO conversations_event({EVENT}) VALUES %s", WIDTH["event"], flat)
+    _store(cursor, "conversations_event", EVENT, flat)
 
 
 def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:
     """Insert posts, six values each in the order of `POST`."""
-    insert(cursor, f"INSERT INTO conversations_post({POST}) VALUES %s", WIDTH["post"], flat)
+    _store(cursor, "conversations_post", POST, flat)
 
 
 def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
@@ -107,24 +120,29 @@ def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
         made += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)
         made += (c.origin, c.schema, c.called_seq, c.finished_seq, c.status, c.arguments_digest, c.started_at)
         made += (c.duration_ms, c.replay_of)
-    insert(cursor, f"INSERT INTO conversations_toolcall({CALL}) VALUES %s", WIDTH["call"], made)
+    _store(cursor, "conversations_toolcall", CALL, made)
     for c in changes.ended.values():
         cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
 
 
-def open_calls(cursor: CursorWrapper, conversation: int, call_ids: list[str], names: list[str]) -> list[CallRow]:
-    """Read the open calls that results with these call ids, or without one and with these names, can end."""
-    wanted = []
-    if call_ids:
-        wanted.append(f"call_id IN ({marks(len(call_ids))})")
-    if names:
-        wanted.append(f"call_id IS NULL AND name IN ({marks(len(names))})")
+def open_calls(
+    cursor: CursorWrapper, conversation: int, call_ids: list[str], names: list[str], ours: list[str], most: int
+) -> list[CallRow]:
+    """Read the open calls that `most` results can end: with these call ids, or without one and with these names.
+
+    A result ends the oldest call of its kind, so the oldest `most` of each are enough, however many are open; ours are
+    found by their own ids.
+    """
+    kinds = {"call_id IN (%s)": call_ids, "call_id IS NULL AND name IN (%s)": names, "id IN (%s)": ours}
+    wanted = " OR ".join(kind % marks(len(some)) for kind, some in kinds.items() if some)
     if not wanted:
         return []
+    is_ours = f"id IN ({marks(len(ours))})" if ours else "FALSE"
     cursor.execute(
-        f"SELECT {CALL} FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NULL"
-        f" AND ({' OR '.join(wanted)}) LIMIT 5000",
-        [conversation, *call_ids, *names],
+        f"SELECT {CALL} FROM (SELECT {CALL},ROW_NUMBER() OVER (PARTITION BY run,call_id,"
+        "CASE WHEN call_id IS NULL THEN name END ORDER BY called_seq) AS place FROM conversations_toolcall"
+        f" WHERE conversation_id=%s AND finished_seq IS NULL AND ({wanted})) AS found WHERE place<=%s OR {is_ours}",
+        [conversation, *call_ids, *names, *ours, most, *ours],
     )
     # Ordered here: asked to order, SQLite walks all calls of the conversation by seq instead of the open ones.
     return sorted((CallRow(*row) for row in cursor.fetchall()), key=lambda call: call.called_seq)
@@ -153,3 +171,14 @@ def insert(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None
         n = min(BLOCK, 1 << (left.bit_length() - 1))
         execute(sql % ",".join([row] * n), flat[at : at + n * width])
         at, left = at + n * width, left - n
+
+
+def _store(cursor: CursorWrapper, table: str, columns: str, flat: list[Any]) -> None:
+    """Insert rows of a table that takes each of them: PostgreSQL by COPY when they are more than a few."""
+    width = columns.count(",") + 1
+    if connection.vendor == "sqlite" or len(flat) <= FEW * width:
+        insert(cursor, f"INSERT INTO {table}({columns}) VALUES %s", width, flat)
+        return
+    with cursor.copy(f"COPY {table}({columns}) FROM STDIN") as copy:
+        for at in range(0, len(flat), width):
+            copy.write_row(flat[at : at + width])
