@@ -282,6 +282,16 @@ def test_a_truncated_one_cannot_be_read_again(admin):
     assert admin.post(f"/ops/quarantine/{found.pk}/redrives/").status_code == 422
 
 
+def test_a_loss_is_told_and_has_nothing_to_read_again(admin):
+    found = quarantined.quarantine(b"", source="chat:Dialogue", reason="record.gap: 12 entries are lost: trimmed")
+
+    response = admin.get(f"/ops/quarantine/{found.pk}/")
+
+    assert "entries were lost before they were read" in words(response)
+    assert "Read it again" not in words(response)
+    assert admin.post(f"/ops/quarantine/{found.pk}/redrives/").status_code == 422
+
+
 def test_a_discard_takes_a_reason(admin):
     found = quarantined.quarantine(SAID)
 
