@@ -6,6 +6,7 @@ import pytest
 from django.test import override_settings
 
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
+from tests.recorders import bus, nursery, place, redis_server  # noqa: F401  # fixtures of the recorder's tests
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

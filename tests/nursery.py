@@ -152,6 +152,13 @@ class Nursery:
         """Start a recorder there."""
         return self.start(place, "record", *arguments, failpoint=failpoint, **environment)
 
+    def clear(self, place: Place) -> None:
+        """End what still runs there, and remove it."""
+        for child in list(self._children.values()):
+            if child.log.parent == place.home:
+                child.kill()
+        shutil.rmtree(place.home, ignore_errors=True)
+
     def close(self) -> None:
         """End every child that still lives, then the mother."""
         for child in list(self._children.values()):

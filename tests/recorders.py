@@ -41,9 +41,11 @@ def bus(redis_server: RedisServer) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def place(nursery: Nursery, redis_server: RedisServer) -> Place:
-    """Empty tables, and that Redis."""
-    return nursery.place(redis_server.url)
+def place(nursery: Nursery, redis_server: RedisServer) -> Iterator[Place]:
+    """Empty tables, and that Redis; what was started there ends with the test."""
+    place = nursery.place(redis_server.url)
+    yield place
+    nursery.clear(place)
 
 
 def envelope(conversation: str, number: object, **fields: Any) -> dict[str, Any]:

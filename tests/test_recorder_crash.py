@@ -6,7 +6,7 @@ import pytest
 
 from tests.live import until
 from tests.nursery import ended
-from tests.recorders import Producer, bus, judge, nursery, place, redis_server, stored  # noqa: F401
+from tests.recorders import Producer, judge, stored
 
 FAILPOINTS = ("after-read", "before-commit", "after-commit", "before-doorbell")
 

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import redis
@@ -64,12 +64,10 @@ class Service:
             await asyncio.wait([*work, stopped], return_when=asyncio.FIRST_COMPLETED)
         finally:
             forget()
-            for task in (*work, stopped):
-                task.cancel()
-            ended = await asyncio.gather(*work, return_exceptions=True)
+            await _cancel([*work, stopped])
             await self._end()
-        for error in ended:
-            if isinstance(error, Exception):
+        for task in work:
+            if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
     def stop(self) -> None:
@@ -231,9 +229,16 @@ async def _all(loops: list[Coroutine[Any, Any, None]]) -> None:
         for task in done:
             task.result()
     finally:
-        for task in tasks:
+        await _cancel(tasks)
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """End tasks, asking again where it takes that: before Python 3.12 `wait_for` may lose a cancellation."""
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        _, left = await asyncio.wait(left, timeout=0.2)
 
 
 async def _quietly(closing: Awaitable[None]) -> None:
