@@ -3,13 +3,14 @@
 Listeners run in the thread that committed. Between processes the channel layer will say the same (issue 2).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from conversations.log.events import Stored
 
 Listener = Callable[[Sequence[Stored]], None]
 
 _rings: list[Listener] = []
+_posts: list[Callable[[Collection[str]], None]] = []
 _revocations: list[Callable[[], None]] = []
 
 
@@ -17,6 +18,12 @@ def on_ring(listener: Listener) -> Callable[[], None]:
     """Be told of every committed batch, in commit order of each thread; answer a function that ends it."""
     _rings.append(listener)
     return lambda: _rings.remove(listener)
+
+
+def on_posted(listener: Callable[[Collection[str]], None]) -> Callable[[], None]:
+    """Be told on which topics other than streams something was posted; answer a function that ends it."""
+    _posts.append(listener)
+    return lambda: _posts.remove(listener)
 
 
 def on_revoked(listener: Callable[[], None]) -> Callable[[], None]:
@@ -29,6 +36,12 @@ def ring(stored: Sequence[Stored]) -> None:
     """Tell of events that are committed now. A hint only: a lost one is healed by the hub's poll."""
     for listener in _rings:
         listener(stored)
+
+
+def posted(topics: Collection[str]) -> None:
+    """Tell of topics with new messages, after the commit. Within the process: elsewhere Redis tells its readers."""
+    for listener in _posts:
+        listener(topics)
 
 
 def revoked() -> None:

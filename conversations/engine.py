@@ -1,15 +1,16 @@
 """What lives in a server process beside its requests: writer, hub, fleet, watch. Built by `dashboard.asgi`."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-
-from django.db import connection
+from collections.abc import Sequence
 
 from conversations import epoch, log
 from conversations.hub import Hub
 from conversations.log.events import NewEvent, Stored
 from conversations.states import Fleet
+from conversations.threads import DatabaseThreads
 from conversations.watch import Watch
+
+ERRANDS = 8  # threads
 
 
 class Engine:
@@ -25,7 +26,8 @@ class Engine:
 
     async def start(self) -> None:
         """Begin to take and to send."""
-        self.hub.epoch = await asyncio.to_thread(_then_close, epoch.current)
+        asyncio.get_running_loop().set_default_executor(DatabaseThreads(ERRANDS, "errand"))  # of every `to_thread`
+        self.hub.epoch = await asyncio.to_thread(epoch.current)
         self.hub.start()
         self.fleet.start()
         self.watch.start()
@@ -57,11 +59,3 @@ class Engine:
         if self._may_be_restored:
             self._may_be_restored = False
             self.hub.epoch = epoch.change(old)
-
-
-def _then_close(work: Callable[[], str]) -> str:
-    """Run it in a thread that will not come again: its connection goes too."""
-    try:
-        return work()
-    finally:
-        connection.close()

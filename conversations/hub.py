@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Literal, Protocol
 
@@ -19,6 +18,7 @@ from conversations.drawn import Artist
 from conversations.failpoints import should_drop
 from conversations.frames import Frame
 from conversations.log.events import Stored
+from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
@@ -106,8 +106,8 @@ class Hub:
     def __init__(self, epoch: str) -> None:
         self.epoch = epoch
         self.feeds: dict[tuple[str, Mode], Feed] = {}
-        self.readers = ThreadPoolExecutor(4, thread_name_prefix="reader")
-        self._drawer = ThreadPoolExecutor(1, thread_name_prefix="drawer")
+        self.readers = DatabaseThreads(4, "reader")
+        self._drawer = DatabaseThreads(1, "drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] = lambda: None

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from conversations import doorbell, fleet, frames
 from conversations.failpoints import should_drop
 from conversations.log.events import Stored
 from conversations.subscription import Wire, tell_failure
+from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Fleet:
         self.subscribers: set[FleetSubscription] = set()
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="fleet")
+        self._pool = DatabaseThreads(1, "fleet")
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] = lambda: None

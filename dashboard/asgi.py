@@ -24,6 +24,8 @@ from conversations.doors.http import Door, Receive, Scope, Send
 from conversations.doors.imports import ImportDoor
 from conversations.doors.key import KeyDoor
 from conversations.doors.publish import PublishDoor
+from conversations.doors.topics import PREFIX as TOPICS
+from conversations.doors.topics import TopicDoor
 from conversations.engine import Engine
 from conversations.epoch import HighWater
 from conversations.lasting import repeat
@@ -55,6 +57,7 @@ class Application:
             "/healthz": health,
             "/readyz": health,
         }
+        self._doors_below: dict[str, Door] = {TOPICS: TopicDoor(self.bearers)}
         self._socket = Socket.as_asgi(engine=self.engine)
         self._pages = PageHandler()
         self._tasks: list[asyncio.Task[None]] = []
@@ -66,7 +69,12 @@ class Application:
         elif scope["type"] == "websocket":
             await (self._socket if scope["path"] == "/ws/" else _no_such_socket)(scope, receive, send)
         else:
-            await self._doors.get(scope["path"], self._pages)(scope, receive, send)
+            await self._door(scope["path"])(scope, receive, send)
+
+    def _door(self, path: str) -> Door:
+        if door := self._doors.get(path):
+            return door
+        return next((door for prefix, door in self._doors_below.items() if path.startswith(prefix)), self._pages)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:

@@ -11,6 +11,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from dashboard import databases
+
 SECRETS = ("secret_key", "database_url", "redis_url")
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -44,7 +46,14 @@ class Config(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _postgresql(cls, value: str) -> str:
-        return _expect(value, "postgresql", "postgres")
+        _expect(value, "postgresql", "postgres")
+        try:
+            is_named = not value or databases.postgresql(value)["NAME"]
+        except Exception:  # libpq's own words may repeat the password
+            raise PydanticCustomError("address", "it is no address that PostgreSQL's library can read") from None
+        if not is_named:
+            raise PydanticCustomError("address", "expected postgresql://host[:port]/name: which database?")
+        return value
 
     @field_validator("redis_url")
     @classmethod

@@ -16,7 +16,7 @@ from django.utils.http import urlencode
 
 from conversations import audit, refusals, rights
 from conversations.actions import tokens
-from conversations.errors import NotAllowed, NotSignedIn, SwitchboardError
+from conversations.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
 from dashboard.pages import errors
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -61,8 +61,7 @@ def _in_json(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Say as JSON what Django says without words: this method is not one of this address."""
     if response.status_code != 405 or not request.path.startswith("/api/"):
         return response
-    error = SwitchboardError(f"expected {response['Allow']}", code="method_not_allowed")
-    error.status = 405
+    error = MethodNotAllowed([response["Allow"]])
     answer = errors.answer(request, error)
     answer["Allow"] = response["Allow"]
     return answer

@@ -1,8 +1,9 @@
-"""Django's settings, made from `config`. SQLite is tuned as measured (design, section 6)."""
+"""Django's settings, made from `config`."""
 
 from pathlib import Path
 
 from dashboard import config as _config
+from dashboard import databases as _databases
 
 CONFIG = _config.load()
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,28 +55,8 @@ TEMPLATES = [
     }
 ]
 
-# One file, WAL, every commit on disk. Checkpoints belong to the writer thread alone: SQLite before 3.51.3 has a
-# WAL-reset bug that needs two checkpointers.
-PRAGMAS = {
-    "journal_mode": "WAL",
-    "synchronous": "FULL",
-    "wal_autocheckpoint": "0",
-    "secure_delete": "ON",
-    "mmap_size": "0",
-    "cache_size": "-65536",
-}
 DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": DATA_DIR / "switchboard.sqlite3",
-        "CONN_MAX_AGE": None,  # threads live long and keep theirs
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
-            "init_command": "".join(f"PRAGMA {name}={value};" for name, value in PRAGMAS.items()),
-        },
-        "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
-    }
+    "default": _databases.postgresql(CONFIG.database_url) if CONFIG.database_url else _databases.sqlite(DATA_DIR)
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

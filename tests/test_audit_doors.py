@@ -28,8 +28,9 @@ def fresh_counts():
 def bearers():
     made = Bearers()
     yield made
-    made._pool.submit(lambda: connection.close()).result()
-    made._pool.shutdown()
+    for pool in (made._lookups, made._notes):
+        pool.submit(lambda: connection.close()).result()  # the thread's own
+        pool.shutdown()
 
 
 def carrying(words):

@@ -9,6 +9,7 @@ import pytest
 from conversations import envelopes, hub, log, principals
 from conversations.drawn import Artist
 from conversations.hub import Hub
+from conversations.threads import lent
 from tests.protocol_client import Client, Line
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +35,7 @@ async def following(work):
     line = Line(running, Client(), "c", "html")
     try:
         line.connect()
-        await asyncio.to_thread(log.append, [event(0)])
+        await asyncio.to_thread(lent, log.append, [event(0)])
         await reaches(line, 1)
         await work(running, line)
     finally:
@@ -50,8 +51,8 @@ def test_the_end_of_a_burst_too_large_to_draw_reaches_who_is_level(monkeypatch):
 
     async def work(running, line):
         feed = running.feeds["c", "html"]
-        await asyncio.to_thread(log.append, [event(1)])
-        await asyncio.to_thread(log.append, [event(2)])
+        await asyncio.to_thread(lent, log.append, [event(1)])
+        await asyncio.to_thread(lent, log.append, [event(2)])
         async with asyncio.timeout(5):
             while feed.head < 3:  # noqa: ASYNC110  # the feed tells nobody
                 await asyncio.sleep(0.005)
@@ -73,7 +74,7 @@ def test_a_drawing_that_failed_is_read_again(monkeypatch):
     monkeypatch.setattr(Artist, "draw", fail_once)
 
     async def work(running, line):
-        await asyncio.to_thread(log.append, [event(1)])
+        await asyncio.to_thread(lent, log.append, [event(1)])
         await reaches(line, 2)
 
     asyncio.run(following(work))

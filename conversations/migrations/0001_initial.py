@@ -212,6 +212,13 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=200)),
                 ("kind", models.CharField(help_text="agent, person or system", max_length=10)),
                 (
+                    "is_named",
+                    models.BooleanField(
+                        default=False,
+                        help_text="somebody else spoke to it: then its own token may view the conversation",
+                    ),
+                ),
+                (
                     "conversation",
                     models.ForeignKey(
                         db_constraint=False,

@@ -9,11 +9,10 @@ import uvicorn
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from conversations import datadir
 from conversations.errors import Unavailable
+from conversations.management import tables
 from dashboard.server import config
 
 
@@ -39,7 +38,7 @@ class Command(BaseCommand):
             raise CommandError(error.message) from None
 
     def _serve(self, host: str, port: int, *, with_demo: bool) -> None:
-        _migrate()
+        tables.bring_up_to_date()
         self._collect_static()
         from conversations import log
         from conversations.epoch import HighWater
@@ -73,10 +72,3 @@ class Command(BaseCommand):
             return
         call_command("collectstatic", verbosity=0, interactive=False, clear=True)
         mark.write_text(stamp.hexdigest())
-
-
-def _migrate() -> None:
-    """Bring the tables up to date; where they are, only look (`migrate` takes a second to find nothing to do)."""
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        call_command("migrate", verbosity=0, interactive=False)
