@@ -10,14 +10,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any
 
 import redis
 from django.db import Error as DatabaseError
 
 from conversations import doorbell
-from conversations.log.events import Stored
 from conversations.nodes import BEAT_EVERY, Pulse
 from conversations.recorder.database import Database
 from conversations.recorder.filing import Filing, Superseded
@@ -57,7 +56,7 @@ class Service:
     async def run(self) -> None:
         """Record whenever this is the active one. Trouble with Redis or the database is waited out."""
         self._loop = asyncio.get_running_loop()
-        forget = doorbell.on_ring(self._rung)
+        forget = doorbell.on_posted(self._posted)
         work = [asyncio.create_task(self._lead(), name="lead"), asyncio.create_task(self._beat(), name="beat")]
         stopped = asyncio.create_task(self._stopped.wait())
         try:
@@ -181,7 +180,7 @@ class Service:
                 logger.warning("recorder: cannot tell of itself: %s", error)
             await asyncio.sleep(BEAT_EVERY)
 
-    def _rung(self, _: Sequence[Stored]) -> None:
+    def _posted(self, _: Collection[str]) -> None:
         if self._loop is not None and self.is_active and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._news.set)
 
