@@ -119,7 +119,7 @@ def read(payload: bytes) -> Said:
     check_depth(payload)
     try:
         said = _strict.decode(payload)
-    except (msgspec.ValidationError, msgspec.DecodeError):
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
         return _read_anyhow(payload)
     if b"\\u0000" in payload:
         for name in _TEXTS:

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from conversations import audit, refusals, rights
+from conversations import audit, logs, refusals, rights
 from conversations.actions import tokens
 from conversations.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
 from dashboard.pages import errors
@@ -42,9 +42,9 @@ def headers(get_response: Handler) -> Handler:
     """Number the request, refuse hosts that are not ours, and put the security headers on every answer."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        number = uuid.uuid4().hex[:12]
+        number = getattr(request, "scope", {}).get("request_id") or uuid.uuid4().hex[:12]
         request.id = number  # type: ignore[attr-defined]  # Django's requests are open
-        with audit.during(request=number, address=address_of(request)):
+        with audit.during(request=number, address=address_of(request)), logs.knowing(request=number):
             response = _in_json(request, get_response(request))
         response["X-Request-Id"] = number
         response["Content-Security-Policy"] = POLICY.format(socket=_socket_origin(request))

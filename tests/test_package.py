@@ -59,6 +59,8 @@ def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Installed(Server):
     """The console script of an environment, run from a folder that has nothing of ours in it."""
 
+    is_newcomer = True
+
     def __init__(self, home: Path, folder: Path) -> None:
         super().__init__(folder / "data")
         self.home, self.folder = home, folder

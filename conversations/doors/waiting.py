@@ -34,11 +34,16 @@ class Waiting:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             doorbell.on_ring(self._rung)
+            doorbell.on_heard(self._heard)
             doorbell.on_posted(self._tell)
 
     def _rung(self, stored: Sequence[Stored]) -> None:
         if self._news:
             self._tell({f"stream:{event.conversation}" for event in stored})
+
+    def _heard(self, heads: Iterable[str]) -> None:
+        if self._news:
+            self._tell([f"stream:{key}" for key in heads])
 
     def _tell(self, topics: Collection[str]) -> None:
         """In the thread that committed: pass on what somebody waits for."""

@@ -42,7 +42,7 @@ class Writer(threading.Thread):
         self._condition = threading.Condition()
         self._is_open = True
         self._segments = Segments()
-        self.commits = self.rows = 0
+        self.commits = self.rows = self.stored_bytes = 0
         self._used_at = 0.0
 
     def submit(self, events: Sequence[NewEvent], done: Done | None = None) -> None:
@@ -61,6 +61,11 @@ class Writer(threading.Thread):
     def waiting_bytes(self) -> int:
         """How much is queued."""
         return self._bytes
+
+    @property
+    def waiting_jobs(self) -> int:
+        """How many callers' events are queued."""
+        return len(self._jobs)
 
     def close(self) -> None:
         """Take nothing more, write what is queued, end the thread."""
@@ -127,6 +132,7 @@ class Writer(threading.Thread):
             self._commit_halves(jobs, error)
         else:
             self.commits, self.rows = self.commits + 1, self.rows + len(stored)
+            self.stored_bytes += sum(job.size for job in jobs)
             answers, at = [], 0
             for job in jobs:
                 answers.append((job.done, stored[at : at + len(job.events)]))
