@@ -63,7 +63,10 @@ class Service:
             await asyncio.wait([*work, stopped], return_when=asyncio.FIRST_COMPLETED)
         finally:
             forget()
-            await _cancel([*work, stopped])
+            self._stopped.set()
+            for task in (*work, stopped):
+                task.cancel()
+            await asyncio.wait(work)
             await self._end()
         for task in work:
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -100,7 +103,7 @@ class Service:
         await self._database.close()
 
     async def _lead(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             try:
                 if await self._database(self._lease.take):
                     await self._lead_once()
@@ -113,15 +116,19 @@ class Service:
     async def _lead_once(self) -> None:
         """Be the active recorder until another one is. Raises Superseded or DatabaseError."""
         self.is_active = True
-        loops = [self._keep_lease(), self._wait_out(self._record, "reading"), self._wait_out(self._send, "relay")]
+        loops = (self._keep_lease(), self._wait_out(self._record, "reading"), self._wait_out(self._send, "relay"))
+        tasks = [asyncio.create_task(loop) for loop in loops]
         try:
-            await _all(loops)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
         finally:
-            self.is_active = False
+            self.is_active = False  # every loop looks at it: on its way through libraries a cancellation may get lost
+            await _cancel(tasks)
             self._reader = None
 
     async def _keep_lease(self) -> None:
-        while True:
+        while self.is_active:
             await asyncio.sleep(RENEW_EVERY)
             if self._reader is not None:
                 self._lease.looked_at = self._reader.looked_at
@@ -131,7 +138,7 @@ class Service:
     async def _wait_out(self, work: Callable[[], Coroutine[Any, Any, None]], what: str) -> None:
         """Do it again and again, every second at least: what Redis or the database cannot do now, it can later."""
         tries = 0
-        while True:
+        while self.is_active:
             began = time.monotonic()
             try:
                 await work()
@@ -153,7 +160,7 @@ class Service:
         try:
             await reader.resume()
             self.redis, self._reader = "ok", reader
-            while True:
+            while self.is_active:
                 await reader.round()
         finally:
             self._lease.looked_at = reader.looked_at
@@ -163,7 +170,7 @@ class Service:
         """Relay until something fails."""
         client = connect(self._url)
         try:
-            while True:
+            while self.is_active:
                 self._news.clear()
                 while posts := await self._database(self._relay.unsent):
                     sent = await self._relay.send(client, posts)
@@ -173,7 +180,7 @@ class Service:
             await _quietly(client.aclose())
 
     async def _beat(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             try:
                 await self._database(self._pulse.beat)
             except DatabaseError as error:
@@ -220,19 +227,8 @@ class Embedded(threading.Thread):
             self.join()
 
 
-async def _all(loops: list[Coroutine[Any, Any, None]]) -> None:
-    """Run them together; the first error ends all and is raised."""
-    tasks = [asyncio.create_task(loop) for loop in loops]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        await _cancel(tasks)
-
-
 async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """End tasks, asking again where it takes that: before Python 3.12 `wait_for` may lose a cancellation."""
+    """End tasks, asking again where that takes it: before Python 3.12 `wait_for` may lose a cancellation."""
     left = {task for task in tasks if not task.done()}
     while left:
         for task in left:
