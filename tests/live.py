@@ -18,6 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
+
+Database = Any  # a connection of sqlite3 or of psycopg: `execute(sql).fetchall()` of either
 ROOT = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 
@@ -39,6 +42,11 @@ def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within} s: {what or condition}")
         time.sleep(0.02)
+
+
+def on_postgresql(url: str) -> dict[str, str]:
+    """Answer the environment of a `Server` on this database."""
+    return {"SWITCHBOARD_DATABASE_URL": url, "SWITCHBOARD_SECRET_KEY": "one secret for all processes of a test"}
 
 
 class Server:
@@ -145,6 +153,8 @@ class Server:
         finally:
             connection.close()
 
-    def database(self) -> sqlite3.Connection:
-        """Open its file for reading."""
+    def database(self) -> Database:
+        """Open its database for reading, for SELECTs that both kinds take."""
+        if url := self.environment.get("SWITCHBOARD_DATABASE_URL"):
+            return psycopg.connect(url, autocommit=True)
         return sqlite3.connect(f"file:{self.data_dir}/switchboard.sqlite3?mode=ro", uri=True)
