@@ -15,7 +15,6 @@ import pytest
 
 from tests.live import Server, on_postgresql, until
 from tests.services import PostgresServer, running
-from tests.zygote import QuickServer
 
 FAILPOINTS = ("before-commit", "after-commit", "before-doorbell")
 DATABASES = ("sqlite", "postgresql")
@@ -71,28 +70,26 @@ class Publisher(threading.Thread):
 def crash(folder: Path, database: dict[str, str], failpoint: str, kills: int, seed: int) -> int:
     """Kill a server under load `kills` times; answer how many messages were acknowledged."""
     dice = random.Random(seed)
-    server = QuickServer(folder, **database)
-    folder.mkdir()
-    with closing(server):
-        server.start().kill()  # the tables
-        secret = server.token()
-        ledger = Ledger(folder.parent / f"{folder.name}.ledger")
-        publishers = [Publisher(server, secret, ledger, i) for i in range(PUBLISHERS)]
-        for kill in range(kills):
-            server.environment["SWITCHBOARD_FAILPOINT"] = f"{failpoint}:{dice.randint(1, 40)}"
-            server.launch()  # it may die before anybody sees it ready
-            if kill == 0:
-                [publisher.start() for publisher in publishers]
-            until(lambda: server.process.poll() is not None, within=60, what=f"death at {failpoint}")
-            assert server.process.returncode == -9, server.output()[-2000:]
-        for publisher in publishers:
-            publisher.done.set()
-        for publisher in publishers:
-            publisher.join()
-            assert publisher.trouble == []
-        ledger.file.close()
-        del server.environment["SWITCHBOARD_FAILPOINT"]
-        return judge(server, ledger)
+    server = Server(folder, **database)
+    server.start().kill()  # the tables
+    secret = server.token()
+    ledger = Ledger(folder.parent / f"{folder.name}.ledger")
+    publishers = [Publisher(server, secret, ledger, i) for i in range(PUBLISHERS)]
+    for kill in range(kills):
+        server.environment["SWITCHBOARD_FAILPOINT"] = f"{failpoint}:{dice.randint(1, 40)}"
+        server.launch()  # it may die before anybody sees it ready
+        if kill == 0:
+            [publisher.start() for publisher in publishers]
+        until(lambda: server.process.poll() is not None, within=60, what=f"death at {failpoint}")
+        assert server.process.returncode == -9, server.output()[-2000:]
+    for publisher in publishers:
+        publisher.done.set()
+    for publisher in publishers:
+        publisher.join()
+        assert publisher.trouble == []
+    ledger.file.close()
+    del server.environment["SWITCHBOARD_FAILPOINT"]
+    return judge(server, ledger)
 
 
 def judge(server: Server, ledger: Ledger) -> int:

@@ -28,15 +28,23 @@ async def reaches(line, seq):
             await asyncio.sleep(0.005)
 
 
+async def is_level(line):
+    """Wait until the hub itself hands frames to the line."""
+    async with asyncio.timeout(5):
+        while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
+            await asyncio.sleep(0.005)
+
+
 async def following(work):
-    """Run `work` with a hub and a client who is level with an empty conversation."""
+    """Run `work` with a hub and a client who is level with a conversation of one event."""
     running = Hub(epoch="e")
     running.start()
-    line = Line(running, Client(), "c", "html")
+    line = Line(running, Client(), "c", "html", takes_ready=True)
     try:
         line.connect()
         await asyncio.to_thread(lent, log.append, [event(0)])
         await reaches(line, 1)
+        await is_level(line)
         await work(running, line)
     finally:
         line.cut()
@@ -84,7 +92,7 @@ def test_who_fell_behind_the_ring_does_not_wait_for_the_artist():
     feed = hub.Feed("c", "html")
     feed.drawing = 1
 
-    assert feed.is_drawing_after(4)
+    assert feed.is_coming_after(4)
     feed.push(hub.frames.events("stream:c", "e", [(9, "{}")]))
-    assert feed.is_drawing_after(9)
-    assert not feed.is_drawing_after(4)
+    assert feed.is_coming_after(9)
+    assert not feed.is_coming_after(4)
