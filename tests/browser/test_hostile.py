@@ -155,7 +155,7 @@ def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]
 
     publish_at_once(server, token, key, [event for text in texts for event in places(text)])
     head = publish(server, token, key, [{"event": "token", "text": text} for text in texts])
-    until(lambda: int(page.locator("live-transcript").get_attribute("data-head") or 0) >= head, what="the live rows")
+    until(lambda: drawn_to(page) >= head, within=60, what="the live rows")
     prove_looks(page, ROW, at_least=12 * len(texts))
 
     page.reload()
@@ -178,7 +178,7 @@ def prove_in_list(page: Page, server: Server, token: str, texts: list[str]) -> N
             server, token, key, [{"type": "message", "sender": f"agent:{text}", "recipient": text, "content": text}]
         )
     live = page.locator('.fleet > [data-messages="2"]')
-    until(lambda: live.count() >= len(named), what="the live rows")
+    until(lambda: live.count() >= len(named), within=60, what="the live rows")
     prove_looks(page, CARD, at_least=len(named))
 
 
@@ -217,6 +217,11 @@ def prove_looks(page: Page, cards: str, *, at_least: int) -> None:
         assert not found, f"{chr(10).join(found)}\nHOSTILE_SEED={SEED}, {size['width']} px"
         assert count >= at_least
     assert len(page.frames) == 1
+
+
+def drawn_to(page: Page) -> int:
+    """Answer the seq up to which the transcript is drawn."""
+    return int(page.locator("live-transcript").get_attribute("data-head") or 0)
 
 
 def is_at_its_beginning(page: Page) -> bool:
