@@ -125,6 +125,8 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close, now."""
+        if not self.is_dismissed:
+            self.engine.watch.drops[code] += 1
         self.is_dismissed = True
         self._end()
         if hang_up := self.extensions.get("frame.hang_up"):

@@ -1,13 +1,15 @@
 """The database's epoch: it changes when history may have gone back, and then clients start afresh (law D).
 
-Two things show it: a client that has seen more than there is, and the high-water file beside the database, which
-remembers the newest row ever committed. A copy put in the database's place has less.
+Two things show it: a client that has seen more than there is, and the high-water file in the data directory, which
+remembers the newest row ever committed. A copy put in the database's place has less. With PostgreSQL each process that
+serves has such a file of its own: whichever finds out first changes the epoch, for all.
 """
 
 import secrets
 from pathlib import Path
 
 from django.db import connection
+from django.db.models import Max
 
 from conversations.log.writing import writing
 from conversations.models import Event, Meta
@@ -47,13 +49,29 @@ class HighWater:
     def write(self) -> None:
         """Remember how far it is now; whole or not at all."""
         draft = self._path.with_suffix(".new")
-        draft.write_text(f"{current()} {_newest()}")
+        draft.write_text(f"{current()} {_newest_committed()}")
         draft.replace(self._path)
 
 
 def _newest() -> int:
-    """Answer the newest row id ever given: SQLite keeps it, also when the row was discarded with its import."""
+    """Answer the newest row id ever given; no discarded import and no crash takes it back.
+
+    PostgreSQL's sequence may be ahead of what was committed (a crash takes ids that were given back), never behind.
+    """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT seq FROM sqlite_sequence WHERE name=%s", [Event._meta.db_table])
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name=%s", [Event._meta.db_table])
+        else:
+            cursor.execute("SELECT last_value FROM conversations_event_id_seq WHERE is_called")
         row = cursor.fetchone()
     return int(row[0]) if row else 0
+
+
+def _newest_committed() -> int:
+    """Answer the newest row id that is certain to be on disk: what the file may remember.
+
+    A sequence tells of ids that no transaction has committed yet, and a crash of PostgreSQL forgets those.
+    """
+    if connection.vendor == "sqlite":
+        return _newest()
+    return Event.objects.aggregate(newest=Max("id"))["newest"] or 0

@@ -75,6 +75,7 @@ class Fold:
     """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
 
     participants: dict[tuple[int, str], str] = field(default_factory=dict)
+    named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
     made: dict[str, CallRow] = field(default_factory=dict)
     ended: dict[str, CallRow] = field(default_factory=dict)
     open_calls: dict[int, list[CallRow]] = field(default_factory=dict)
@@ -243,6 +244,13 @@ def _take_part(changes: Fold, head: Head, said: Said) -> None:
     recipient = (said.recipient or "")[:200]
     if recipient and not recipient.startswith("chat:"):
         changes.participants[head.id, recipient] = kind_of(recipient)
+        if not _is_same(said.sender or said.agent or "", said.recipient or ""):
+            changes.named.add((head.id, recipient))
+
+
+def _is_same(name: str, other: str) -> bool:
+    """Tell whether two names are one agent's: an agent that speaks to itself was named by nobody (design 3.7)."""
+    return name.removeprefix("agent:") == other.removeprefix("agent:")
 
 
 def kind_of(name: str) -> str:

@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
-
-from django.db import connection
 
 from conversations import doorbell, sessions
 from conversations.lasting import repeat
 from conversations.sessions import Visitor
+from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.sockets: set[Guarded] = set()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="watch")
+        self.drops: Counter[int] = Counter()  # sockets we closed, by code
+        self._pool = DatabaseThreads(1, "watch")
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -71,7 +71,7 @@ class Watch:
             return
         loop = asyncio.get_running_loop()
         try:
-            gone = await loop.run_in_executor(self._pool, _look, {s.visitor for s in self.sockets})
+            gone = await loop.run_in_executor(self._pool, sessions.revoked, {s.visitor for s in self.sockets})
         except Exception:
             logger.exception("nobody's rights could be looked up: all sockets are closed, and may come back")
             gone = {s.visitor: TRY_AGAIN for s in self.sockets}
@@ -82,10 +82,3 @@ class Watch:
         await asyncio.sleep(HEAD_EVERY)
         for socket in list(self.sockets):
             socket.tell_heads()
-
-
-def _look(visitors: set[Visitor]) -> dict[Visitor, int]:
-    try:
-        return sessions.revoked(visitors)
-    finally:
-        connection.close_if_unusable_or_obsolete()

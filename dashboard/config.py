@@ -4,12 +4,14 @@ import os
 import secrets
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from dashboard import databases
 
 SECRETS = ("secret_key", "database_url", "redis_url")
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -34,6 +36,9 @@ class Config(BaseSettings):
     )
     redis_url: str = Field(default="", description="redis://host:port/db, the foreign agents' bus and the doorbell")
     origins: str = Field(default="", description="further origins, comma separated: scheme://host[:port]")
+    log: Literal["", "text", "json"] = Field(
+        default="", description="text or json lines; empty: text on a terminal, else json"
+    )
     samples_dir: Path = Field(default=CHECKOUT.parent / "shared" / "data", description="recordings for tests")
 
     @field_validator("data_dir", "samples_dir")
@@ -44,7 +49,14 @@ class Config(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _postgresql(cls, value: str) -> str:
-        return _expect(value, "postgresql", "postgres")
+        _expect(value, "postgresql", "postgres")
+        try:
+            is_named = not value or databases.postgresql(value)["NAME"]
+        except Exception:  # libpq's own words may repeat the password
+            raise PydanticCustomError("address", "it is no address that PostgreSQL's library can read") from None
+        if not is_named:
+            raise PydanticCustomError("address", "expected postgresql://host[:port]/name: which database?")
+        return value
 
     @field_validator("redis_url")
     @classmethod
@@ -66,6 +78,11 @@ class Config(BaseSettings):
             if scheme not in ("http", "https") or not mark or "/" in host or not _hostname(origin):
                 raise ValueError(f"expected scheme://host[:port], got {origin!r}")
         return value
+
+    @property
+    def log_format(self) -> Literal["text", "json"]:
+        """How log lines look."""
+        return self.log or ("text" if sys.stderr.isatty() else "json")
 
     @property
     def allowed_origins(self) -> list[str]:

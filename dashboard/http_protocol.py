@@ -3,6 +3,9 @@
 Called by uvicorn for every connection; `dashboard.server` names it.
 """
 
+import asyncio
+from typing import Any
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEAD = 64 << 10  # bytes of a request that are no body
@@ -17,14 +20,27 @@ REFUSAL = (
 class BoundedHttp(HttpToolsProtocol):
     """Hangs up on a request whose head, chunk frames and trailers are larger than any sensible one."""
 
+    _stopping: asyncio.Event
     _body = 0  # bytes of bodies on this connection
     _at_begin = 0  # of them, those before this request
     _other = 0  # bytes of this request that are no body
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Have something to say to who waits, when the server stops."""
+        super().connection_made(transport)
+        self._stopping = asyncio.Event()
+        self._extensions: dict[str, Any] = {"http.stopping": self._stopping}
+
+    def shutdown(self) -> None:
+        """Tell long requests to come to their end."""
+        self._stopping.set()
+        super().shutdown()
 
     def on_message_begin(self) -> None:
         """Count anew."""
         self._at_begin, self._other = self._body, 0
         super().on_message_begin()
+        self.scope["extensions"] = self._extensions
 
     def on_body(self, body: bytes) -> None:
         """Count a part of the body."""

@@ -1,8 +1,14 @@
-"""Django's settings, made from `config`. SQLite is tuned as measured (design, section 6)."""
+"""Django's settings, made from `config`."""
 
+import hashlib
 from pathlib import Path
+from typing import Any
+
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from dashboard import config as _config
+from dashboard import databases as _databases
 
 CONFIG = _config.load()
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,29 +58,19 @@ TEMPLATES = [
     }
 ]
 
-# One file, WAL, every commit on disk. Checkpoints belong to the writer thread alone: SQLite before 3.51.3 has a
-# WAL-reset bug that needs two checkpointers.
-PRAGMAS = {
-    "journal_mode": "WAL",
-    "synchronous": "FULL",
-    "wal_autocheckpoint": "0",
-    "secure_delete": "ON",
-    "mmap_size": "0",
-    "cache_size": "-65536",
-}
 DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": DATA_DIR / "switchboard.sqlite3",
-        "CONN_MAX_AGE": None,  # threads live long and keep theirs
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
-            "init_command": "".join(f"PRAGMA {name}={value};" for name, value in PRAGMAS.items()),
-        },
-        "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
-    }
+    "default": _databases.postgresql(CONFIG.database_url) if CONFIG.database_url else _databases.sqlite(DATA_DIR)
 }
+# The doorbell between processes: hints only. Deployments may share a Redis, whose pub/sub knows no databases, so the
+# name holds what only one deployment has. Nothing waits for it: it fails quickly and is tried again by `telling`.
+CHANNEL_LAYERS: dict[str, Any] = {}  # Any: Django's own shape
+if CONFIG.redis_url:
+    _host = {"address": CONFIG.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}
+    _name = hashlib.sha256(f"doorbell {SECRET_KEY}".encode()).hexdigest()[:16]
+    CHANNEL_LAYERS["default"] = {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [_host | {"retry": Retry(NoBackoff(), 0)}], "prefix": f"switchboard-{_name}-"},
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "conversations.User"
@@ -126,7 +122,13 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20  # bytes, for pages; the doors have limits
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"masking": {"()": "conversations.logs.Masking"}},
+    "formatters": {"text": {"()": "conversations.logs.Text"}, "json": {"()": "conversations.logs.Json"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": CONFIG.log_format, "filters": ["masking"]}},
+    "loggers": {
+        "channels_redis": {"level": "CRITICAL"},  # `telling` and `hearing` say it once, this one each second
+        "django.server": {"handlers": [], "propagate": True},
+        "django": {"handlers": [], "propagate": True},
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
 }

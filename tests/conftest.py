@@ -9,8 +9,10 @@ from conversations import refusals
 from conversations.actions import people
 from conversations.models import User
 from conversations.principals import SYSTEM
+from tests import databases
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
 from tests.cast import PASSWORD, cast
+from tests.live import Server
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -50,6 +52,27 @@ def maria(team: dict[str, User]) -> User:
     return people.create_person(SYSTEM, "maria", ["viewer"], password=PASSWORD)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests of the client library; each takes topics of its own."""
+    server = Server(tmp_path_factory.mktemp("served") / "data")
+    yield server.start()
+    server.terminate()
+
+
+@pytest.fixture(scope="session")
+def served_token(served: Server) -> str:
+    """A token of that server that may publish as anybody."""
+    return served.token()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put what drives a browser last: from then on playwright's loop runs in this thread, and `asyncio.run` cannot."""
+    databases.choose(config, items)
     items.sort(key=lambda item: "chromium" in getattr(item, "fixturenames", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which database it was."""
+    for line in databases.report():
+        terminalreporter.write_line(line)

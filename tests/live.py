@@ -54,7 +54,7 @@ def scratch(name: str) -> Path:
     return home
 
 
-COLLECT = "from dashboard.management.commands.serve import Command; Command()._collect_static()"
+COLLECT = "from dashboard.management.commands.serve import Command; Command()._collect_static(is_alone=True)"
 PREPARING = threading.Lock()
 
 

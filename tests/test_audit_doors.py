@@ -22,8 +22,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def bearers():
     made = Bearers()
     yield made
-    made._pool.submit(lambda: connection.close()).result()
-    made._pool.shutdown()
+    for pool in (made._lookups, made._notes):
+        pool.submit(lambda: connection.close()).result()  # the thread's own
+        pool.shutdown()
 
 
 def carrying(words):

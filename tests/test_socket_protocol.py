@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from conversations import envelopes, hub, log, principals
 from conversations.hub import Hub
+from conversations.threads import lent
 from tests.protocol_client import Client, Line
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,7 +49,7 @@ class Following(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     async def _append(self, count):
-        await asyncio.to_thread(log.append, [event("c", self.n + i) for i in range(count)])
+        await asyncio.to_thread(lent, log.append, [event("c", self.n + i) for i in range(count)])
         self.n += count
 
     async def _settle(self):

@@ -6,7 +6,6 @@ down to what the disk takes. Live writers go on between two chunks.
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 from django.db import connection
@@ -15,10 +14,11 @@ from conversations import principals
 from conversations.doors import http
 from conversations.doors.bearers import Bearers
 from conversations.envelopes import MAX_BYTES
-from conversations.errors import Invalid, SwitchboardError, TooLarge
+from conversations.errors import Invalid, MethodNotAllowed, SwitchboardError, TooLarge
 from conversations.principals import Principal
 from conversations.recordings.intake import Intake
 from conversations.recordings.wire import Imported
+from conversations.threads import DatabaseThreads
 
 MAX_LINE = MAX_BYTES + 4096  # bytes: a payload and what is around it
 
@@ -37,7 +37,7 @@ class ImportDoor:
         """
         try:
             if scope["method"] != "POST":
-                raise Invalid("expected POST")
+                raise MethodNotAllowed(["POST"])
             principal = await self._bearers.require(scope, "publish")
             items = await _import(principals.of_import(principal.name), receive)
         except SwitchboardError as error:
@@ -49,7 +49,7 @@ class ImportDoor:
 async def _import(principal: Principal, receive: http.Receive) -> list[Imported]:
     """Store what comes, in a thread of its own (and so over a connection of its own)."""
     loop = asyncio.get_running_loop()
-    thread = ThreadPoolExecutor(1, thread_name_prefix="import")
+    thread = DatabaseThreads(1, "import")
     intake = Intake(principal)
     try:
         async for lines in _lines(receive):

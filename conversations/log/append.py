@@ -4,20 +4,29 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from conversations import doorbell, projections
+from conversations import doorbell, principals, projections
 from conversations.failpoints import failpoint
 from conversations.log import chain, rows
 from conversations.log.events import NewEvent, Stored
 from conversations.log.known import Known, look_up
+from conversations.log.segments import whole
 from conversations.log.writing import is_writing, writing
 from conversations.projections import Facts, Fold, Head
+from conversations.threads import sqlstate
 
+TRIES = 3
+DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
+
+_REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
+_segment_of = attrgetter("segment")
 
 
 def append(
@@ -28,22 +37,29 @@ def append(
 ) -> list[Stored]:
     """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
 
-    Alone it numbers as if every id were new and looks ids up only after an IntegrityError. Inside another `writing()`
-    it looks first, since that transaction is not its own to roll back. `chained_as` maps staged keys to final ones.
-    `riding` changes rows in the same transaction, after the events (a read position); it runs again when the batch
-    does, and what it raises rolls everything back.
+    Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
+    everything back. Inside another `writing()` it looks first, since that transaction is not its own to roll back.
+    `chained_as` maps staged keys to final ones. `riding` changes rows in the same transaction, after the events (a read
+    position); it runs again when the batch does, and what it raises rolls everything back.
     """
     if is_writing():
         return _append(batch, dict(chained_as), riding, is_checked=True)
-    try:
-        with writing():
-            stored = _append(batch, dict(chained_as), riding, is_checked=False)
-            failpoint("before-commit")
-    except IntegrityError:
-        with writing():
-            stored = _append(batch, dict(chained_as), riding, is_checked=True)
-            failpoint("before-commit")
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with writing():
+                stored = _append(batch, dict(chained_as), riding, is_checked=tries_left < TRIES - 1)
+                failpoint("before-commit")
+            break
+        except (IntegrityError, OperationalError) as error:
+            if not tries_left or not _is_worth_another_try(error):
+                raise
     return stored
+
+
+def _is_worth_another_try(error: Exception) -> bool:
+    """Tell whether the transaction that was rolled back may do better: an id was known, or two waited for each other
+    (a signal's id and another conversation's may meet; everything else is locked in one order)."""
+    return isinstance(error, IntegrityError) or sqlstate(error) in DEADLOCKS
 
 
 def _append(
@@ -56,13 +72,15 @@ def _append(
             heads[staged_key].key = chained_as[staged_key]  # what comes of the key, the final one has to give again
         known = look_up(cursor, batch, heads) if is_checked else None
         work = _Work(cursor, heads, batch)
-        stored = [work.store(event, known) for event in batch]
+        stored = work.store_all(batch, known)
         work.write()
     if riding is not None:
         riding()
     fresh = [s for s in stored if s.is_new and s.seq]
     if fresh and not chained_as:
         transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
+    if work.topics:
+        transaction.on_commit(lambda: doorbell.posted(work.topics), robust=True)
     return stored
 
 
@@ -81,10 +99,38 @@ class _Work:
         self.salts = os.urandom(chain.SALT * len(batch))
         self.events: list[Any] = []
         self.posts: list[Any] = []
+        self.topics: set[str] = set()
         self.touched: dict[int, Head] = {}
         self.changes = prepare(
             cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None]
         )
+
+    def store_all(self, batch: Sequence[NewEvent], known: Known | None) -> list[Stored]:
+        """Store one after the other, the tokens of a segment together; answer one `Stored` for each."""
+        stored: list[Stored] = []
+        for segment, events in groupby(batch, key=_segment_of):
+            if segment:
+                stored += self._store_segment(list(events), known)
+            else:
+                stored += [self.store(event, known) for event in events]
+        return stored
+
+    def _store_segment(self, tokens: Sequence[NewEvent], known: Known | None) -> list[Stored]:
+        """Store as one event those tokens that are not stored yet; a post of each keeps its id and its own digest."""
+        head = self.heads[tokens[0].conversation or ""]
+        fresh = [token for token in tokens if known is None or known.find(head.id, token) is None]
+        if len(fresh) < 2:
+            return [self.store(token, known) for token in tokens]
+        joined = self.store(whole(fresh), known)
+        salt = self.events[-3]
+        for token in fresh:
+            digest = sha256(salt + token.body.encode()).hexdigest()
+            self.posts += (token.topic, token.bus_id, head.id, joined.seq, digest, self.at)
+            if known is not None:
+                known.add_part(token, head.id, joined.seq, salt, digest)
+        rest = iter([joined, *[joined._replace(is_new=False)] * (len(fresh) - 1)])  # one event, told once
+        are_fresh = {id(token) for token in fresh}
+        return [next(rest) if id(token) in are_fresh else self.store(token, known) for token in tokens]
 
     def store(self, event: NewEvent, known: Known | None) -> Stored:
         """Number one event, chain it and fold it; or answer where it already is."""
@@ -104,10 +150,10 @@ class _Work:
         )
         self.events += (head.id, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id)
         self.events += (event.body, salt, digest, head.head_hash)
-        if event.topic:
-            self._post(event, head.id, seq, known)
         if known is not None:
             known.add(head.id, event, seq, salt, digest)
+        if event.topic:
+            self._post(event, head.id, seq, known)
         self.touched[head.id] = head
         projections.fold(self.changes, head, event.kind, Facts(event.said, self.at, event.principal, event.run))
         return self._stored(event, seq)
@@ -122,15 +168,22 @@ class _Work:
     def _post_only(self, event: NewEvent, known: Known | None) -> Stored:
         found = known.find_post(event) if known is not None else None
         if found is None:
-            self.posts += (event.topic, event.bus_id, None, None, event.body, None)
+            self.posts += (event.topic, event.bus_id, None, None, event.body, self._sent_at(event))
+            self.topics.add(event.topic)
             return self._stored(event, 0)
         return self._stored(event, 0, is_new=False, clashes=found != event.body)
 
     def _post(self, event: NewEvent, conversation: int, seq: int, known: Known | None) -> None:
-        sent_at = self.at if event.topic.startswith("stream:") else None  # kept for its id only, never relayed
-        self.posts += (event.topic, event.bus_id, conversation, seq, None, sent_at)
+        self.posts += (event.topic, event.bus_id, conversation, seq, None, self._sent_at(event))
+        if not event.topic.startswith("stream:"):
+            self.topics.add(event.topic)
         if known is not None:
             known.add_post(event, conversation, seq)
+
+    def _sent_at(self, event: NewEvent) -> int | None:
+        """Say that the relay need not send it: a stream's is kept for its id only, Redis has what came from there."""
+        is_sent = event.topic.startswith("stream:") or event.principal == _REDIS
+        return self.at if is_sent else None
 
     def _stored(self, event: NewEvent, seq: int, *, is_new: bool = True, clashes: bool = False) -> Stored:
         key = event.conversation or ""

@@ -24,6 +24,7 @@ class NewEvent(NamedTuple):
     topic: str = ""  # the bus topic, when a post is kept of it
     bus_id: str | None = None
     is_live: bool = True  # False: history (import, play, first contact); it never starts a run (design 3.4)
+    segment: int = 0  # tokens with the same number are joined into one event, each findable by its bus id
 
 
 class Stored(NamedTuple):

@@ -10,10 +10,12 @@ from typing import Any
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from conversations.errors import Busy
 from conversations.log import chain
 from conversations.projections import CallRow, Fold, Head
 
 BLOCK = 512  # rows a statement
+FEW = 5  # rows that a VALUES list takes faster than COPY
 
 EVENT = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,digest,hash"
 POST = "topic,bus_id,conversation_id,event_seq,body,sent_at"
@@ -29,13 +31,19 @@ NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
     "messages,tool_calls,errors,repeatable,preview_after"
 )
-WIDTH = {"event": 12, "post": 6, "head": 14, "call": 18}
+WIDTH = {"event": 12, "head": 14}
 
+# The rows under lock in the order of their ids: whoever locks does it in this order, so nobody waits in a circle.
+_LOCK = f"""SELECT {HEAD} FROM conversations_conversation WHERE key=ANY(%s)
+AND (SELECT count(*) FROM conversations_conversation WHERE key=ANY(%s))=%s ORDER BY id FOR UPDATE"""
 _ADVANCE = """WITH v(id,head_seq,head_hash,last_at,last_sender,last_line,messages,tool_calls,errors,repeatable,
 preview_after,title,handler,is_demo) AS (VALUES %s) UPDATE conversations_conversation SET head_seq=v.head_seq,
 head_hash=v.head_hash,last_at=v.last_at,last_sender=v.last_sender,last_line=v.last_line,messages=v.messages,
 tool_calls=v.tool_calls,errors=v.errors,repeatable=v.repeatable,preview_after=v.preview_after,title=v.title,
 handler=v.handler,is_demo=v.is_demo FROM v WHERE conversations_conversation.id=v.id"""
+_TAKE_PART = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named) VALUES %s
+ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named
+WHERE excluded.is_named AND NOT conversations_participant.is_named"""
 _END_CALL = "UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s WHERE id=%s"
 
 
@@ -45,33 +53,41 @@ def marks(n: int) -> str:
 
 
 def lock_heads(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str, str]) -> dict[str, Head]:
-    """Lock the conversations in id order, make the missing ones; a staged key's chain starts from its final key."""
-    heads = _read_heads(cursor, keys)
-    missing = [key for key in keys if key not in heads]
-    if not missing:
-        return heads
-    values: list[Any] = []
-    for key in missing:
-        values += (key, "", "open", "", "", False, key in chained_as, 0, chain.seed(chained_as.get(key, key)), 0)
-        values += (0, "", "", 0, 0, 0, "", 0)
-    insert(
-        cursor,
-        f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING",
-        18,
-        values,
-    )
-    return _read_heads(cursor, keys)
+    """Lock the conversations in id order, make the missing ones; a staged key's chain starts from its final key.
+
+    On PostgreSQL the missing ones are made in key order while no row is locked, so that of two processes that make the
+    same ones, one waits for the other and never both. Raises Busy when one is removed again and again meanwhile.
+    """
+    for _ in range(3):
+        heads = _read_heads(cursor, keys)
+        missing = [key for key in keys if key not in heads]
+        if not missing:
+            return heads
+        _make(cursor, missing, chained_as)
+    raise Busy("a conversation is being removed: send again later")
 
 
 def _read_heads(cursor: CursorWrapper, keys: Sequence[str]) -> dict[str, Head]:
+    """Read them; PostgreSQL locks them too, all or (where one is missing) none."""
     heads: dict[str, Head] = {}
-    lock = "" if connection.vendor == "sqlite" else " ORDER BY id FOR UPDATE"
-    for at in range(0, len(keys), BLOCK):
-        some = keys[at : at + BLOCK]
-        cursor.execute(f"SELECT {HEAD} FROM conversations_conversation WHERE key IN ({marks(len(some))}){lock}", some)
-        for row in cursor.fetchall():
-            heads[row[1]] = Head(*row)
+    if connection.vendor == "sqlite":
+        for at in range(0, len(keys), BLOCK):
+            some = keys[at : at + BLOCK]
+            cursor.execute(f"SELECT {HEAD} FROM conversations_conversation WHERE key IN ({marks(len(some))})", some)
+            heads |= {row[1]: Head(*row) for row in cursor.fetchall()}
+    else:
+        cursor.execute(_LOCK, [list(keys), list(keys), len(keys)])
+        heads = {row[1]: Head(*row) for row in cursor.fetchall()}
     return heads
+
+
+def _make(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str, str]) -> None:
+    values: list[Any] = []
+    for key in keys:
+        values += (key, "", "open", "", "", False, key in chained_as, 0, chain.seed(chained_as.get(key, key)), 0)
+        values += (0, "", "", 0, 0, 0, "", 0)
+    sql = f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING"
+    insert(cursor, sql, 18, values)
 
 
 def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
@@ -85,29 +101,26 @@ def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
 
 def insert_events(cursor: CursorWrapper, flat: list[Any]) -> None:
     """Insert events, twelve values each in the order of `EVENT`."""
-    insert(cursor, f"INSERT INTO conversations_event({EVENT}) VALUES %s", WIDTH["event"], flat)
+    _store(cursor, "conversations_event", EVENT, flat)
 
 
 def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:
     """Insert posts, six values each in the order of `POST`."""
-    insert(cursor, f"INSERT INTO conversations_post({POST}) VALUES %s", WIDTH["post"], flat)
+    _store(cursor, "conversations_post", POST, flat)
 
 
 def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
     """Write what the fold found: participants, calls made, calls ended."""
-    people: list[Any] = [v for (cid, name), kind in sorted(changes.participants.items()) for v in (cid, name, kind)]
-    insert(
-        cursor,
-        "INSERT INTO conversations_participant(conversation_id,name,kind) VALUES %s ON CONFLICT DO NOTHING",
-        3,
-        people,
-    )
+    people: list[Any] = []
+    for (conversation, name), kind in sorted(changes.participants.items()):
+        people += (conversation, name, kind, (conversation, name) in changes.named)
+    insert(cursor, _TAKE_PART, 4, people)
     made: list[Any] = []
     for c in changes.made.values():
         made += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)
         made += (c.origin, c.schema, c.called_seq, c.finished_seq, c.status, c.arguments_digest, c.started_at)
         made += (c.duration_ms, c.replay_of)
-    insert(cursor, f"INSERT INTO conversations_toolcall({CALL}) VALUES %s", WIDTH["call"], made)
+    _store(cursor, "conversations_toolcall", CALL, made)
     for c in changes.ended.values():
         cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
 
@@ -158,3 +171,14 @@ def insert(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None
         n = min(BLOCK, 1 << (left.bit_length() - 1))
         execute(sql % ",".join([row] * n), flat[at : at + n * width])
         at, left = at + n * width, left - n
+
+
+def _store(cursor: CursorWrapper, table: str, columns: str, flat: list[Any]) -> None:
+    """Insert rows of a table that takes each of them: PostgreSQL by COPY when they are more than a few."""
+    width = columns.count(",") + 1
+    if connection.vendor == "sqlite" or len(flat) <= FEW * width:
+        insert(cursor, f"INSERT INTO {table}({columns}) VALUES %s", width, flat)
+        return
+    with cursor.copy(f"COPY {table}({columns}) FROM STDIN") as copy:
+        for at in range(0, len(flat), width):
+            copy.write_row(flat[at : at + width])

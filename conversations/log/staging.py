@@ -1,14 +1,17 @@
 """Conversations that an import is still writing: invisible until all of a file is stored, then visible at once."""
 
+import time
 import uuid
 
 from django.db import IntegrityError, connection
+from django.db.models import QuerySet
 
 from conversations.errors import Conflict
 from conversations.log.writing import writing
 from conversations.models import Conversation, Event, Participant, ToolCall
 
 PREFIX = "staged:"
+PATIENCE = 3600  # seconds without a new event, after which an import on PostgreSQL counts as abandoned
 
 
 class Batch:
@@ -29,7 +32,8 @@ class Batch:
         return staged_key
 
     def publish(self) -> None:
-        """Make all visible in one transaction. Raises Conflict, and publishes none, when a key came to exist."""
+        """Make all visible in one transaction. Raises Conflict, and publishes none, when a key came to exist, or when
+        it stood still for so long that another process discarded it."""
         try:
             with writing(), connection.cursor() as cursor:
                 for staged_key, final_key in self.chained_as.items():
@@ -37,6 +41,8 @@ class Batch:
                         "UPDATE conversations_conversation SET key=%s,is_staged=%s WHERE key=%s",
                         [final_key, False, staged_key],
                     )
+                    if cursor.rowcount != 1:
+                        raise Conflict("the import was taken for an abandoned one: import it again", code="discarded")
         except IntegrityError:
             raise Conflict("a conversation of this file came to exist meanwhile", code="conversation_exists") from None
 
@@ -47,8 +53,25 @@ class Batch:
 
 def discard_staged(prefix: str = PREFIX, *, chunk: int = 2000) -> None:
     """Remove staged conversations, by default of every import that never ended. In chunks: live writers go on."""
-    for conversation in Conversation.objects.filter(is_staged=True, key__startswith=prefix):
+    staged = Conversation.objects.filter(is_staged=True, key__startswith=prefix)
+    for conversation in staged if prefix != PREFIX else _abandoned(staged):
         remove(conversation, chunk=chunk)
+
+
+def _abandoned(staged: QuerySet[Conversation]) -> list[Conversation]:
+    """Leave out what another process may still be importing: one data directory has one process, PostgreSQL many."""
+    found = list(staged)
+    if connection.vendor == "sqlite":
+        return found
+    alive: dict[str, int] = {}
+    for conversation in found:
+        alive[_batch_of(conversation)] = max(alive.get(_batch_of(conversation), 0), conversation.last_at)
+    border = time.time_ns() // 1000 - PATIENCE * 1_000_000
+    return [conversation for conversation in found if alive[_batch_of(conversation)] < border]
+
+
+def _batch_of(staged: Conversation) -> str:
+    return ":".join(staged.key.split(":")[:2])
 
 
 def remove(conversation: Conversation, *, chunk: int = 2000) -> None:

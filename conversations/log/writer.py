@@ -10,21 +10,26 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import partial
 
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 
-from conversations.errors import Busy, Unavailable
+from conversations.errors import Busy, NotSignedIn, Unavailable
+from conversations.log import standing
 from conversations.log.append import append
 from conversations.log.events import NewEvent, Stored
 from conversations.log.job import Done, Job
 from conversations.log.segments import Segments
+from conversations.threads import give_back, sqlstate, unavailable
 
 logger = logging.getLogger(__name__)
 
 MAX_ROWS = 2000  # a transaction
 MAX_BYTES = 32 << 20  # waiting
 CHECKPOINT = 16_000  # pages; in this thread alone
+IDLE = 1.0  # seconds after which a connection is looked at before it is used again
+TOO_LARGE = "54"  # PostgreSQL's class for a value that no index can take: the event's fault, not the database's
 
 
 class Writer(threading.Thread):
@@ -37,7 +42,8 @@ class Writer(threading.Thread):
         self._condition = threading.Condition()
         self._is_open = True
         self._segments = Segments()
-        self.commits = self.rows = 0
+        self.commits = self.rows = self.stored_bytes = 0
+        self._used_at = 0.0
 
     def submit(self, events: Sequence[NewEvent], done: Done | None = None) -> None:
         """Queue events; `done` is answered after their commit. Raises Busy over 32 MiB, Unavailable once closed."""
@@ -56,6 +62,11 @@ class Writer(threading.Thread):
         """How much is queued."""
         return self._bytes
 
+    @property
+    def waiting_jobs(self) -> int:
+        """How many callers' events are queued."""
+        return len(self._jobs)
+
     def close(self) -> None:
         """Take nothing more, write what is queued, end the thread."""
         with self._condition:
@@ -66,9 +77,6 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         """Commit what is there at once; what piles up meanwhile is the next batch."""
-        with connection.cursor() as cursor:
-            if connection.vendor == "sqlite":
-                cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
         while True:
             jobs = self._next()
             if jobs is None:
@@ -108,24 +116,55 @@ class Writer(threading.Thread):
         if not jobs:
             return
         try:
-            stored = append([event for job in jobs for event in job.events])
-        except OperationalError as error:
+            self._look_at_connection()
+            events = [event for job in jobs for event in job.events]
+            stored = append(events, riding=partial(standing.check, events))
+        except standing.TokenRevoked as gone:
+            self._commit_without(gone.principals, jobs)
+        except (OperationalError, InterfaceError) as error:
+            if sqlstate(error).startswith(TOO_LARGE):
+                self._commit_halves(jobs, error)
+                return
             logger.error("cannot write: %s", error)
-            _answer([(job.done, Unavailable(f"the database cannot write now: {error}")) for job in jobs])
+            give_back()  # it may be broken; the next batch takes another
+            _answer([(job.done, unavailable(error, what="write")) for job in jobs])
         except Exception as error:  # whatever it is: it costs one job, never the thread
-            if len(jobs) > 1:
-                self._commit(jobs[: len(jobs) // 2])
-                self._commit(jobs[len(jobs) // 2 :])
-            else:
-                logger.exception("an event could not be stored")
-                _answer([(jobs[0].done, error)])
+            self._commit_halves(jobs, error)
         else:
             self.commits, self.rows = self.commits + 1, self.rows + len(stored)
+            self.stored_bytes += sum(job.size for job in jobs)
             answers, at = [], 0
             for job in jobs:
                 answers.append((job.done, stored[at : at + len(job.events)]))
                 at += len(job.events)
             _answer(answers)
+
+    def _look_at_connection(self) -> None:
+        """Take another one, a good one, after a pause in which the database may have been restarted."""
+        now = time.monotonic()
+        if now - self._used_at > IDLE:
+            give_back()
+        self._used_at = now
+        if connection.connection is None and connection.vendor == "sqlite":
+            connection.cursor().execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
+
+    def _commit_halves(self, jobs: Sequence[Job], error: Exception) -> None:
+        if len(jobs) > 1:
+            self._commit(jobs[: len(jobs) // 2])
+            self._commit(jobs[len(jobs) // 2 :])
+        else:
+            logger.error("an event could not be stored", exc_info=error)
+            _answer([(jobs[0].done, error)])
+
+    def _commit_without(self, principals: Container[str], jobs: Sequence[Job]) -> None:
+        """Store the others' jobs; tell those whose token was revoked before the commit (law H)."""
+        gone = [job for job in jobs if _is_of(principals, job)]
+        _answer([(job.done, NotSignedIn("this token was revoked: nothing was stored")) for job in gone])
+        self._commit([job for job in jobs if not _is_of(principals, job)])
+
+
+def _is_of(principals: Container[str], job: Job) -> bool:
+    return any(event.principal in principals for event in job.events)
 
 
 def _answer(answers: Sequence[tuple[Done | None, list[Stored] | Exception]]) -> None:

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from django.db import connection, transaction
 
@@ -35,19 +35,36 @@ class Turn:
                 self._is_taken = False
 
 
+ACTIONS = 0x5377_6163  # PostgreSQL's advisory lock of actions, any number of its own
+
 _turn = Turn()
 _held = threading.local()
 
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Hold the process's turn and one transaction. Inside another `writing()` of the same thread it joins that one."""
-    if getattr(_held, "depth", 0) or connection.vendor != "sqlite":
-        with _deeper(), transaction.atomic():
+    """Hold the process's turn and one transaction. Inside another `writing()` of the same thread it joins that one,
+    without a savepoint: what goes wrong in it is the end of the whole.
+
+    PostgreSQL needs no turn: whoever writes to the same conversation waits for its row.
+    """
+    if is_writing():
+        with _deeper(), transaction.atomic(savepoint=False):
             yield
         return
-    with _turn, _deeper(), transaction.atomic():
+    with _turn if connection.vendor == "sqlite" else nullcontext(), _deeper(), transaction.atomic():
         yield
+
+
+def take_turn() -> None:
+    """Let one action at a time through, in the whole deployment, until this transaction ends: what it reads stays true
+    while it decides. Call it first in an action's `writing()`, which on SQLite is that turn already.
+
+    Actions are rare and short; `append` takes none and waits for rows only, so nobody waits in a circle.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [ACTIONS])
 
 
 def is_writing() -> bool:

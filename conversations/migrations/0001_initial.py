@@ -212,6 +212,13 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=200)),
                 ("kind", models.CharField(help_text="agent, person or system", max_length=10)),
                 (
+                    "is_named",
+                    models.BooleanField(
+                        default=False,
+                        help_text="somebody else spoke to it: then its own token may view the conversation",
+                    ),
+                ),
+                (
                     "conversation",
                     models.ForeignKey(
                         db_constraint=False,
@@ -423,6 +430,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="post",
             index=models.Index(condition=models.Q(("sent_at__isnull", True)), fields=["id"], name="post_unsent"),
+        ),
+        migrations.AddIndex(
+            model_name="post",
+            index=models.Index(condition=models.Q(("conversation__isnull", True)), fields=["id"], name="post_nameless"),
         ),
         migrations.AddConstraint(
             model_name="post",

@@ -67,6 +67,9 @@ class Participant(models.Model):
     )
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10, help_text="agent, person or system")
+    is_named = models.BooleanField(
+        default=False, help_text="somebody else spoke to it: then its own token may view the conversation"
+    )
 
     class Meta:
         indexes = [models.Index(fields=["name", "conversation"], name="participant_by_name")]

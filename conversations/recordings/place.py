@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
 from django.conf import settings
-from django.core.management import call_command
 from django.db import connection
 
 from conversations import datadir, envelopes, log, principals
 from conversations.errors import Unavailable
 from conversations.log.writer import CHECKPOINT
+from conversations.management import tables
 from conversations.recordings.door import Door
 from conversations.recordings.intake import Intake
 from conversations.recordings.recording import encoded
@@ -32,8 +32,8 @@ class Here:
 
     def __init__(self, name: str) -> None:
         self._principal = principals.of_import(name)
-        call_command("migrate", verbosity=0, interactive=False)
-        log.discard_staged()  # nobody else can be importing
+        tables.bring_up_to_date()
+        log.discard_staged()  # on SQLite nobody else can be importing
         if connection.vendor == "sqlite":  # the only writer looks after the write-ahead log (design, section 6)
             connection.cursor().execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
 

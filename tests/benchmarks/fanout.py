@@ -1,7 +1,8 @@
 """`fanout`: CPU of the server per delivered event, ours against a raw picows server and against `group_send`.
 
 Targets: at least 0.65 of raw; on a hot topic (2,000 events/s in batches of a 16 ms window) at least 0.85; at least 8
-times cheaper than `group_send`. The cost of making and committing the events is measured without readers and taken off.
+times cheaper than `group_send`. CPU is that of the loop's thread, where all three do all of their fan-out (ours commits
+in the writer's thread, which sends nothing); what making the events costs there without readers is taken off.
 """
 
 import http.client
@@ -15,7 +16,7 @@ from tests.benchmarks import common
 from tests.live import free_port, until
 
 READERS = 100
-ROUNDS = 3
+ROUNDS = 5
 CASES = {"quiet": (600, 200.0, 1), "hot": (6400, 2000.0, 32)}  # events, a second, a batch
 KINDS = ("raw", "ours", "group")
 
@@ -88,11 +89,11 @@ def main() -> None:
     benches = {kind: Bench(kind) for kind in KINDS}
     results: dict[tuple[str, str], list[dict[str, Any]]] = {}
     try:
-        for _ in range(ROUNDS):
+        for round_ in range(ROUNDS):
             for case, load in CASES.items():
                 for kind, bench in benches.items():
-                    if kind == "group" and case == "hot":
-                        load = (1600, load[1] / 4, load[2])
+                    if kind == "group" and (case == "hot" or round_):
+                        continue  # fifty times the cost: one round tells enough
                     making = bench.make(*load)
                     got = bench.deliver(*load)
                     assert got["got"] == got["wanted"] or kind == "group", (kind, case, got)

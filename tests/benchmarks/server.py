@@ -7,9 +7,11 @@ server that only sends ready frames; `group` is a stock Channels consumer behind
 import asyncio
 import json
 import os
+import sqlite3
 import sys
 import threading
 import time
+from contextlib import closing
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -71,7 +73,7 @@ def ours(port: int) -> None:
                 await application.engine.store([big])
         if "load" in asked:
             _load(loads, asked["load"], asked["on"] == "1")
-        await _answer(send, {"cpu": time.process_time(), "head": await asyncio.to_thread(log.head, "f")})
+        await _answer(send, {"cpu": time.thread_time(), "head": await asyncio.to_thread(log.head, "f")})
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await (control if scope.get("path") == "/bench/" else application)(scope, receive, send)
@@ -117,7 +119,7 @@ def group(port: int) -> None:
             asked = dict(parse_qsl(scope["query_string"].decode()))
             if "n" in asked:
                 await paced(int(asked["n"]), float(asked["rate"]), int(asked["batch"]), emit)
-            await _answer(send, {"cpu": time.process_time(), "head": seq[0]})
+            await _answer(send, {"cpu": time.thread_time(), "head": seq[0]})
 
     serve(port, app)
 
@@ -128,6 +130,7 @@ def raw(port: int) -> None:
     from picows import WSListener, WSMsgType, ws_create_server
 
     readers: set[Any] = set()
+    loads: dict[str, Any] = {}
     seq = [0]
 
     class Listener(WSListener):  # type: ignore[misc]
@@ -158,7 +161,9 @@ def raw(port: int) -> None:
 
             if "n" in asked:
                 await paced(asked["n"], asked["rate"], asked["batch"], emit)
-            transport.send(WSMsgType.TEXT, json.dumps({"cpu": time.process_time(), "head": seq[0]}).encode())
+            if "load" in asked:
+                _load(loads, asked["load"], bool(asked["on"]))
+            transport.send(WSMsgType.TEXT, json.dumps({"cpu": time.thread_time(), "head": seq[0]}).encode())
 
     async def main() -> None:
         server = await ws_create_server(lambda r: Listener(b"bench" in r.path), "127.0.0.1", port, backlog=4096)
@@ -184,13 +189,10 @@ def _repeat(work: Any, done: threading.Event) -> None:
 
 
 def _query() -> None:
-    from django.db import connection
-
-    with connection.cursor() as cursor:
-        cursor.execute(
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<1000000) SELECT count(*) FROM n"
-        )
-        cursor.fetchall()
+        ).fetchall()
     time.sleep(0.1)
 
 

@@ -1,0 +1,71 @@
+"""The two databases: SQLite in the data directory, tuned as measured (design, section 6), or PostgreSQL."""
+
+from pathlib import Path
+from typing import Any
+
+# One file, WAL, every commit on disk. Checkpoints belong to the writer thread alone: SQLite before 3.51.3 has a
+# WAL-reset bug that needs two checkpointers.
+PRAGMAS = {
+    "journal_mode": "WAL",
+    "synchronous": "FULL",
+    "wal_autocheckpoint": "0",
+    "secure_delete": "ON",
+    "mmap_size": "0",
+    "cache_size": "-65536",
+}
+
+# Threads: writer 1, readers 4, pages 8, list, watch, bearers 1 each, errands 8; hardly ever all at once.
+POOL = {
+    "min_size": 1,
+    "max_size": 20,
+    "timeout": 5.0,  # seconds until a caller is told that there is no connection
+    "reconnect_timeout": 1.5,  # seconds of pauses that double; the next caller begins anew
+    "max_idle": 60.0,
+}
+# A server that is gone without a word is given up after about 20 s; an address of one's own may say otherwise.
+PATIENCE = {
+    "connect_timeout": 3,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+# A process that stops in the middle of a transaction must not hold others up: its locks go, and whoever waits is told.
+LIMITS = "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
+
+
+def sqlite(data_dir: Path) -> dict[str, Any]:
+    """Answer Django's settings for the file in the data directory."""
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": data_dir / "switchboard.sqlite3",
+        "CONN_MAX_AGE": None,  # threads live long and keep theirs
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 10,
+            "init_command": "".join(f"PRAGMA {name}={value};" for name, value in PRAGMAS.items()),
+        },
+        "TEST": {"NAME": data_dir / "test.sqlite3"},
+    }
+
+
+def postgresql(url: str) -> dict[str, Any]:
+    """Answer Django's settings for an address, read as libpq reads it: escapes, several hosts, `?sslmode=` and so on.
+
+    Raises `psycopg.ProgrammingError` for one that libpq does not take; its text may repeat the password.
+    """
+    from psycopg.conninfo import conninfo_to_dict
+
+    said = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    options = f"{LIMITS} {said.pop('options', '')}".strip()
+    taken = {django: said.pop(libpq, "") for django, libpq in _NAMES.items()}
+    return {
+        "ENGINE": "dashboard.postgresql",
+        **taken,
+        "CONN_MAX_AGE": 0,  # given back after each piece of work
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {**PATIENCE, "application_name": "switchboard", **said, "options": options, "pool": dict(POOL)},
+    }
+
+
+_NAMES = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}

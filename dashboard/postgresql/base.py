@@ -1,0 +1,46 @@
+"""The engine: Django's own, but one broken connection empties the whole pool (Django loads this module by its name).
+
+After a restart of the server every idle connection is broken. Left alone the pool finds that out one by one, with a
+pause that doubles from one to the next: minutes for twenty of them.
+"""
+
+from typing import Any
+
+from django.db.backends.postgresql import base
+from psycopg import Connection, OperationalError
+from psycopg_pool import ConnectionPool
+
+NO_DATABASE = "__no_db__"  # Django's alias of the connection that makes test databases
+
+_pools: dict[str, ConnectionPool[Any]] = base.DatabaseWrapper._connection_pools  # type: ignore[attr-defined]  # no stub
+
+
+def check(connection: Connection[Any]) -> None:
+    """Ask a connection that is about to be lent whether it lives; when it does not, distrust all idle ones."""
+    try:
+        ConnectionPool.check_connection(connection)
+    except OperationalError:
+        pool: Any = connection._pool
+        pool.drain()
+        raise
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """One thread's connection, lent by the process's pool."""
+
+    @property
+    def pool(self) -> ConnectionPool[Any] | None:
+        """Answer the process's pool, made at its first use; None where none is configured."""
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if self.alias == NO_DATABASE or not options:
+            return None
+        if self.alias not in _pools:
+            made: ConnectionPool[Any] = ConnectionPool(
+                kwargs=self.get_connection_params() | {"autocommit": True},
+                open=False,
+                configure=self._configure_connection,  # type: ignore[attr-defined]  # no stub
+                check=check,
+                **options,
+            )
+            _pools.setdefault(self.alias, made)  # of two threads the first one wins
+        return _pools[self.alias]
