@@ -13,6 +13,8 @@ from websockets.sync.client import connect
 from tests.deployment import START, Deployment, Follower, over_http, over_redis
 from tests.live import Server, free_port, until
 
+pytestmark = pytest.mark.timeout(400)
+
 
 @pytest.fixture(scope="module")
 def deployment():
