@@ -3,6 +3,7 @@
 Three queries at most: conversations by their partial index, participants of those, one person's read markers of those.
 """
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,9 +16,12 @@ from markupsafe import Markup
 
 from conversations.errors import Invalid
 from conversations.fragments import ansi, hidden, richtext
+from conversations.fragments.markup import safe
 from conversations.fragments.who import Who, who
 from conversations.models import Conversation, Participant, ReadMarker, User
 from conversations.models.conversation import ConversationQuerySet
+
+logger = logging.getLogger(__name__)
 
 MOST_MARKS = 4  # of participants drawn in a row; the rest is a number
 MOST_DRAWN = 300  # rows of one frame
@@ -202,15 +206,24 @@ def _visible(text: str) -> Markup:
     return richtext.inline(ansi.strip(text))
 
 
+def drawn(row: Row) -> Markup:
+    """Draw one row. One that cannot be drawn is its key alone and takes no other row with it."""
+    try:
+        text = get_template("partials/conversation.html").render({"row": row, "states": STATES})
+    except Exception:
+        logger.exception("the row of conversation %r could not be drawn", row.key)
+        text = get_template("partials/conversation_plain.html").render({"row": row})
+    return safe(text.strip())
+
+
 def _drawn(found: list[Row]) -> list[dict[str, Any]]:
-    template = get_template("partials/conversation.html")
     return [
         {
             "key": row.key,
             "version": row.head_seq,
             "messages": row.messages,
             "cursor": row.cursor,
-            "html": template.render({"row": row, "states": STATES}).strip(),
+            "html": str(drawn(row)),
         }
         for row in _with_participants(found)
     ]

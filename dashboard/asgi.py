@@ -19,6 +19,7 @@ from django.conf import settings
 from servestatic import ServeStaticASGI
 
 from conversations import refusals
+from conversations.anchor import Anchor
 from conversations.consumers import Socket
 from conversations.doors.bearers import Bearers
 from conversations.doors.health import HealthDoor
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
 HIGH_WATER_EVERY = 1.0  # seconds
+anchor = Anchor(settings.DATA_DIR)
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 PUBLISH = "/api/v1/publish"
@@ -166,11 +168,13 @@ class Application:
         await self.engine.stop()
         if self.url:
             await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
+            await asyncio.to_thread(anchor.write)
 
 
 async def _keep_high_water() -> None:
     await asyncio.sleep(HIGH_WATER_EVERY)
     await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
+    await asyncio.to_thread(anchor.write)
 
 
 async def _write_refusals() -> None:

@@ -75,7 +75,7 @@ class Config(BaseSettings):
     def _whole_origins(cls, value: str) -> str:
         for origin in filter(None, (part.strip() for part in value.split(","))):
             scheme, mark, host = origin.partition("://")
-            if scheme not in ("http", "https") or not mark or not host or "/" in host:
+            if scheme not in ("http", "https") or not mark or "/" in host or not _hostname(origin):
                 raise ValueError(f"expected scheme://host[:port], got {origin!r}")
         return value
 
@@ -88,6 +88,20 @@ class Config(BaseSettings):
     def allowed_origins(self) -> list[str]:
         """The further origins, one by one."""
         return [part.strip() for part in self.origins.split(",") if part.strip()]
+
+    @property
+    def allowed_hosts(self) -> list[str]:
+        """The hosts of the further origins, as Django compares them: no port, IPv6 in brackets."""
+        hosts = map(_hostname, self.allowed_origins)
+        return [f"[{host}]" if ":" in host else host for host in hosts]
+
+
+def _hostname(origin: str) -> str:
+    """Answer the host of an origin; empty when there is none that can be read."""
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _expect(url: str, *schemes: str) -> str:

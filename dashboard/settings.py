@@ -16,9 +16,7 @@ PACKAGE_DATA = ROOT if (ROOT / "templates").is_dir() else Path(__file__).resolve
 
 SECRET_KEY = _config.secret_key(CONFIG)
 DEBUG = False
-ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"] + [
-    origin.split("://", 1)[1].rsplit(":", 1)[0] for origin in CONFIG.allowed_origins
-]
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *CONFIG.allowed_hosts]
 CSRF_TRUSTED_ORIGINS = CONFIG.allowed_origins
 DATA_DIR = CONFIG.data_dir
 SAMPLES_DIR = CONFIG.samples_dir

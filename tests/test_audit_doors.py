@@ -7,7 +7,6 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.db import connection
 
-from conversations import refusals
 from conversations.actions import tokens
 from conversations.consumers import Socket
 from conversations.doors.bearers import Bearers
@@ -17,11 +16,6 @@ from conversations.principals import SYSTEM
 from conversations.watch import Watch
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def fresh_counts():
-    refusals._windows.clear()
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import path
 
-from conversations import principals, refusals
+from conversations import principals
 from conversations.actions import people, tokens
 from conversations.errors import Conflict, TooLarge
 from conversations.models import AuditEntry
 from dashboard import urls
-from tests.cast import cast, client_of
+from tests.cast import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -42,16 +42,6 @@ class Routes:
     ]
     handler400, handler403 = urls.handler400, urls.handler403
     handler404, handler500 = urls.handler404, urls.handler500
-
-
-@pytest.fixture(autouse=True)
-def fresh_counts():
-    refusals._windows.clear()
-
-
-@pytest.fixture
-def team():
-    return cast()
 
 
 @pytest.fixture

@@ -28,15 +28,23 @@ async def reaches(line, seq):
             await asyncio.sleep(0.005)
 
 
+async def is_level(line):
+    """Wait until the hub itself hands frames to the line."""
+    async with asyncio.timeout(5):
+        while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
+            await asyncio.sleep(0.005)
+
+
 async def following(work):
-    """Run `work` with a hub and a client who is level with an empty conversation."""
+    """Run `work` with a hub and a client who is level with a conversation of one event."""
     running = Hub(epoch="e")
     running.start()
-    line = Line(running, Client(), "c", "html")
+    line = Line(running, Client(), "c", "html", takes_ready=True)
     try:
         line.connect()
         await asyncio.to_thread(lent, log.append, [event(0)])
         await reaches(line, 1)
+        await is_level(line)
         await work(running, line)
     finally:
         line.cut()

@@ -201,7 +201,8 @@ def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fo
     for conversation, events in steps.items():
         ids = sorted({e.said.tool_call_id for e in events if e.said.tool_call_id is not None})
         names = sorted({(e.said.name or "")[:200] for e in events if e.said.tool_call_id is None})
-        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names)
+        ours = sorted({e.said.tool_call for e in events if e.run is not None and e.said.tool_call})
+        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, ours, len(events))
         for run, call_id, nth in rows.uses(cursor, conversation, ids):
             changes.uses[conversation, run, call_id] = nth
     return changes

@@ -125,19 +125,24 @@ def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
         cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
 
 
-def open_calls(cursor: CursorWrapper, conversation: int, call_ids: list[str], names: list[str]) -> list[CallRow]:
-    """Read the open calls that results with these call ids, or without one and with these names, can end."""
-    wanted = []
-    if call_ids:
-        wanted.append(f"call_id IN ({marks(len(call_ids))})")
-    if names:
-        wanted.append(f"call_id IS NULL AND name IN ({marks(len(names))})")
+def open_calls(
+    cursor: CursorWrapper, conversation: int, call_ids: list[str], names: list[str], ours: list[str], most: int
+) -> list[CallRow]:
+    """Read the open calls that `most` results can end: with these call ids, or without one and with these names.
+
+    A result ends the oldest call of its kind, so the oldest `most` of each are enough, however many are open; ours are
+    found by their own ids.
+    """
+    kinds = {"call_id IN (%s)": call_ids, "call_id IS NULL AND name IN (%s)": names, "id IN (%s)": ours}
+    wanted = " OR ".join(kind % marks(len(some)) for kind, some in kinds.items() if some)
     if not wanted:
         return []
+    is_ours = f"id IN ({marks(len(ours))})" if ours else "FALSE"
     cursor.execute(
-        f"SELECT {CALL} FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NULL"
-        f" AND ({' OR '.join(wanted)}) LIMIT 5000",
-        [conversation, *call_ids, *names],
+        f"SELECT {CALL} FROM (SELECT {CALL},ROW_NUMBER() OVER (PARTITION BY run,call_id,"
+        "CASE WHEN call_id IS NULL THEN name END ORDER BY called_seq) AS place FROM conversations_toolcall"
+        f" WHERE conversation_id=%s AND finished_seq IS NULL AND ({wanted})) AS found WHERE place<=%s OR {is_ours}",
+        [conversation, *call_ids, *names, *ours, most, *ours],
     )
     # Ordered here: asked to order, SQLite walks all calls of the conversation by seq instead of the open ones.
     return sorted((CallRow(*row) for row in cursor.fetchall()), key=lambda call: call.called_seq)

@@ -431,6 +431,10 @@ class Migration(migrations.Migration):
             model_name="post",
             index=models.Index(condition=models.Q(("sent_at__isnull", True)), fields=["id"], name="post_unsent"),
         ),
+        migrations.AddIndex(
+            model_name="post",
+            index=models.Index(condition=models.Q(("conversation__isnull", True)), fields=["id"], name="post_nameless"),
+        ),
         migrations.AddConstraint(
             model_name="post",
             constraint=models.UniqueConstraint(fields=("topic", "bus_id"), name="post_once"),

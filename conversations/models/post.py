@@ -23,4 +23,5 @@ class Post(models.Model):
         indexes = [
             models.Index(fields=["topic", "id"], name="post_by_topic"),
             models.Index(fields=["id"], name="post_unsent", condition=Q(sent_at__isnull=True)),
+            models.Index(fields=["id"], name="post_nameless", condition=Q(conversation__isnull=True)),
         ]

@@ -9,8 +9,9 @@ from typing import Any
 
 from conversations import envelopes
 from conversations.recorder import ids
+from switchboard import topics
 
-PREFIXES = tuple(f"{prefix}:".encode() for prefix in envelopes.TOPICS)
+PREFIXES = tuple(f"{prefix}:".encode() for prefix in topics.PREFIXES)
 NAME = 250  # characters of RedisPosition.stream
 HOT = 200  # streams in one blocking read (design, section 6)
 BATCH = 2000  # entries of a round

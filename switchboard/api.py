@@ -1,0 +1,132 @@
+"""The server's HTTP side (design 3.6) as `HttpBus` uses it: kept-alive connections, and what an answer means."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from switchboard.bus import BusMessage
+from switchboard.errors import IdReused, Refused, UnknownPosition, Unreachable
+
+IDLE = 8  # connections kept
+ONE_BY_ONE = (400, 413, 422)  # a batch refused as a whole for one of its messages
+LATER = (408, 425, 429)
+NOT_NOW = ("busy", "unavailable")  # codes of one message's error in a batch
+_KINDS = {"unknown_position": UnknownPosition, "id_reused": IdReused}
+
+
+class Api:
+    """Calls to one server. Safe to use from many threads: each call has a connection of its own meanwhile."""
+
+    def __init__(self, url: str, token: str, timeout_s: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"expected http://… or https://…; got {url!r}")
+        if not token or not token.isascii() or not token.isprintable():
+            raise ValueError("expected a bearer token")
+        self.url = url
+        self._is_tls, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
+        self._base = parts.path.rstrip("/") + "/api/v1/"
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._timeout_s = timeout_s
+        self._tls = ssl.create_default_context() if self._is_tls else None
+        self._idle: deque[http.client.HTTPConnection] = deque()
+
+    def publish(self, lines: Sequence[bytes]) -> list[Refused | None]:
+        """Send messages, each as JSON, in one request; answer for each what was refused, after the commit.
+
+        Raises `Unreachable` when nobody knows what became of them: send all again, their ids keep them one each.
+        """
+        try:
+            if len(lines) == 1:
+                self._ask("POST", "publish", lines[0])
+                return [None]
+            items = self._ask("POST", "publish", b'{"messages":[' + b",".join(lines) + b"]}").get("items")
+        except Refused as refusal:
+            if len(lines) > 1 and refusal.status in ONE_BY_ONE:
+                return [self.publish([line])[0] for line in lines]
+            return [refusal] * len(lines)
+        errors = [item.get("error") for item in items] if isinstance(items, list) else []
+        if len(errors) != len(lines) or any(error and error.get("code") in NOT_NOW for error in errors):
+            raise Unreachable(f"{self.url} did not store all of {len(lines)} messages now")
+        return [_refusal(0, error) if error else None for error in errors]
+
+    def read(self, topic: str, last_id: str | None, limit: int, block_ms: int) -> list[BusMessage]:
+        """Read a topic, waiting up to `block_ms` when it is not 0."""
+        asked = {"limit": limit} | ({"last_id": last_id} if last_id is not None else {})
+        query = urlencode(asked | ({"block_ms": block_ms} if block_ms else {}))
+        path = f"topics/{quote(topic, safe='')}/messages?{query}"
+        answer = self._ask("GET", path, wait_s=block_ms / 1000)
+        return [BusMessage(item["topic"], item["payload"], item["id"]) for item in answer["items"]]
+
+    def close(self) -> None:
+        """Close the connections that nobody uses now."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _ask(self, method: str, path: str, body: bytes | None = None, wait_s: float = 0.0) -> Any:
+        """Make one call. A kept connection that the server closed meanwhile is no failure: the next one is tried."""
+        while True:
+            connection, is_kept = self._connection(self._timeout_s + wait_s)
+            try:
+                connection.request(method, self._base + path, body, self._headers)
+                answer = connection.getresponse()
+                text = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                if is_kept and not isinstance(error, TimeoutError):
+                    continue
+                raise Unreachable(f"{self.url} does not answer: {error or type(error).__name__}") from error
+            if answer.will_close or len(self._idle) >= IDLE:
+                connection.close()
+            else:
+                self._idle.append(connection)
+            return _judge(self.url, answer, text)
+
+    def _connection(self, timeout_s: float) -> tuple[http.client.HTTPConnection, bool]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            if self._tls:
+                made = http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
+                return made, False
+            return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s), False
+        connection.timeout = timeout_s
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout_s)
+        return connection, True
+
+
+def _judge(url: str, answer: http.client.HTTPResponse, text: bytes) -> Any:
+    """Answer the JSON of a success. Raises `Refused` for our server's no; all else may be different later."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    if 200 <= answer.status < 300 and isinstance(body, dict):
+        return body
+    error = body.get("error") if isinstance(body, dict) else None
+    if answer.status == 413 and error is None:  # a proxy's
+        error = {"code": "too_large", "message": "the request is too large"}
+    if 400 <= answer.status < 500 and answer.status not in LATER and isinstance(error, dict):
+        raise _refusal(answer.status, error)
+    said = error.get("message") if isinstance(error, dict) else answer.getheader("Location") or answer.reason
+    raise Unreachable(f"{url} answered {answer.status}: {said}", retry_after_s=_retry_after(answer))
+
+
+def _refusal(status: int, error: dict[str, Any]) -> Refused:
+    code = str(error.get("code", "invalid"))
+    refusal = _KINDS.get(code, Refused)(str(error.get("message", code)), code=code, field=error.get("field"))
+    refusal.status = status or refusal.status
+    return refusal
+
+
+def _retry_after(answer: http.client.HTTPResponse) -> float:
+    """Read Retry-After in seconds, at most a minute; a date is taken as nothing said."""
+    said = answer.getheader("Retry-After", "")
+    return min(60.0, float(said)) if said.isascii() and said.isdigit() and len(said) < 9 else 0.0

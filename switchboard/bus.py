@@ -1,0 +1,63 @@
+"""The bus: one protocol over every transport. Agents publish and read by it; `get_bus()` says which one it is.
+
+`read(topic, last_id, limit)` answers what comes strictly after `last_id`, ascending; None means the newest `limit`.
+`read_blocking` waits for something new; there None means only what comes from now on. A `last_id` that is not on the
+topic raises `UnknownPosition`: no bus ever replays or skips in silence.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from switchboard import topics
+from switchboard.errors import Refused
+from switchboard.ids import new_id
+
+MAX_READ = 1000  # messages in one read; over HTTP 500
+MAX_PAYLOAD = 1 << 20  # bytes of JSON
+
+
+@dataclass(frozen=True, slots=True)
+class BusMessage:
+    """A message on a topic. `id` is the bus's own, apart from any id in the payload; time-ordered when we make it."""
+
+    topic: str
+    payload: dict[str, Any]  # a JSON object
+    id: str = field(default_factory=new_id)
+
+
+class Bus(Protocol):
+    """What every transport does."""
+
+    def publish(self, topic: str, message: BusMessage) -> str:
+        """Send a message to a topic; answer its id. Raises `Refused` for what no bus takes."""
+
+    def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
+        """Read without waiting."""
+
+    def read_blocking(
+        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
+    ) -> list[BusMessage]:
+        """Read, waiting up to `block_ms` for the first message."""
+
+
+def check_read(topic: str, limit: int) -> None:
+    """Raise `Refused` unless the topic is one and `limit` is 1 to 1000."""
+    topics.check(topic)
+    if not 1 <= limit <= MAX_READ:
+        raise Refused(f"expected 1 to {MAX_READ}; got {limit}", field="limit")
+
+
+def compact(payload: dict[str, Any]) -> str:
+    """Write a payload as every bus carries it, compact and in ASCII. Raises `Refused` over 1 MiB and for no JSON."""
+    try:
+        text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Refused(f"expected what JSON can say: {error}", field="payload") from error
+    if not isinstance(payload, dict):
+        raise Refused(f"expected a JSON object; got {type(payload).__name__}", field="payload")
+    if len(text) > MAX_PAYLOAD:
+        raise Refused(f"a payload has at most {MAX_PAYLOAD:,} bytes; got {len(text):,}", field="payload")
+    return text

@@ -1,0 +1,101 @@
+"""Say something to a conversation or to an agent: what the agents' tool `chat_send` does, whatever the SDK."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from switchboard import topics
+from switchboard.bus import BusMessage
+from switchboard.current import get_bus
+from switchboard.ids import new_id
+
+MAX_HOP = (1 << 31) - 1
+
+
+def chat_send(recipient: str, content: str, conversation_id: str | None = None) -> dict[str, Any]:
+    """Send a message to a conversation or to another agent.
+
+    recipient: "chat:" and a conversation's id, or "agent:" and an agent's name.
+    content: what to say; not blank.
+    conversation_id: where to say it, for an "agent:" recipient; left out, the conversation of the environment.
+    """
+    return send_message(recipient, content, conversation_id=conversation_id)
+
+
+def send_message(
+    recipient: str,
+    content: str,
+    *,
+    conversation_id: str | None = None,
+    context: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Publish a message envelope; answer `{"ok": True, "envelope_id", "published_to": [topics]}`.
+
+    It goes to `chat:{conversation}`, and for `agent:{Name}` also to `chat:{Name}`. The conversation is the `chat:`
+    suffix, else `conversation_id`, else the context's, else that of `CHAT_TOOL_CONVERSATION_ID`. The sender is the
+    context's `agent`, else `AGENT_NAME`, else `agent:unknown`.
+
+    `context` is what a run knows: `conversation_id`, `agent`, and `metadata` of the message it answers. From a run,
+    and when `metadata` has a `hop`, the envelope's `hop` is one more: that is how endless replies are ended.
+    Raises ValueError for a wrong recipient, blank content or no conversation, and what the bus raises.
+    """
+    context_of_run = context or {}
+    kind, suffix = _split(recipient)
+    if not content.strip():
+        raise ValueError("content must not be blank")
+    conversation = suffix if kind == "chat" else _conversation(conversation_id, context_of_run)
+    envelope = {
+        "id": new_id(),
+        "conversation_id": conversation,
+        "sender": f"agent:{_agent(context_of_run)}",
+        "recipient": f"{kind}:{suffix}",
+        "type": "message",
+        "content": content.strip(),
+        "metadata": _metadata(metadata, context),
+        "created_at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+    }
+    addresses = list(dict.fromkeys([f"chat:{conversation}", f"chat:{suffix}"]))
+    for topic in addresses:  # all, before the first is published
+        topics.check(topic)
+    bus = get_bus()
+    for topic in addresses:
+        bus.publish(topic, BusMessage(topic=topic, payload=envelope))
+    return {"ok": True, "envelope_id": envelope["id"], "published_to": addresses}
+
+
+def _split(recipient: str) -> tuple[str, str]:
+    kind, _, suffix = recipient.strip().partition(":")
+    if kind not in ("chat", "agent") or not suffix.strip():
+        raise ValueError(f"expected chat:{{conversation_id}} or agent:{{Name}} as recipient; got {recipient!r}")
+    return kind, suffix.strip()
+
+
+def _conversation(explicit: str | None, context: Mapping[str, Any]) -> str:
+    for found in (explicit, context.get("conversation_id"), os.environ.get("CHAT_TOOL_CONVERSATION_ID")):
+        if isinstance(found, str) and found.strip():
+            return found.strip()
+    raise ValueError("conversation_id not available for agent recipient")
+
+
+def _agent(context: Mapping[str, Any]) -> str:
+    for found in (context.get("agent"), os.environ.get("AGENT_NAME")):
+        if isinstance(found, str) and (name := found.strip().removeprefix("agent:").strip()):
+            return name
+    return "unknown"
+
+
+def _metadata(metadata: Mapping[str, Any] | None, context: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Copy the metadata; count the hop of a run's answer."""
+    told = dict(metadata or {})
+    if context is None and "hop" not in told:
+        return told
+    answered = (context or {}).get("metadata")
+    before = told if "hop" in told else answered if isinstance(answered, Mapping) else {}
+    hop = before.get("hop")
+    if not isinstance(hop, int) or isinstance(hop, bool) or hop < 0:
+        hop = 0
+    return told | {"hop": min(hop + 1, MAX_HOP)}

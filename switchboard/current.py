@@ -1,0 +1,64 @@
+"""Which bus this process uses, found once: the one that was set, else the environment's."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from pathlib import Path
+
+from switchboard.bus import Bus
+from switchboard.errors import NotConfigured
+from switchboard.http_bus import HttpBus
+from switchboard.redis_bus import RedisBus
+
+_lock = threading.Lock()
+_bus: Bus | None = None
+_made_in: int | None = None  # the process that made `_bus` of its environment
+
+
+def get_bus() -> Bus:
+    """Answer this process's bus, the same one each time.
+
+    The bus that was set; else with `SWITCHBOARD_URL` and `SWITCHBOARD_TOKEN` an `HttpBus` that spools to
+    `SWITCHBOARD_SPOOL_DIR` (left out: a folder under `~/.local/state`; empty: no spool); else with `REDIS_URL` a
+    `RedisBus`. Raises `NotConfigured`.
+    """
+    global _bus, _made_in
+    with _lock:
+        if _bus is None or _made_in not in (None, os.getpid()):  # a fork needs its own
+            _bus, _made_in = _of_environment(), os.getpid()
+        return _bus
+
+
+def set_bus(bus: Bus | None) -> None:
+    """Use this bus from now on; None: look into the environment again. The bus before is the caller's to close."""
+    global _bus, _made_in
+    with _lock:
+        _bus, _made_in = bus, None
+
+
+def set_bus_for_testing(bus: Bus | None) -> None:
+    """Use this bus in a test; None puts things back."""
+    set_bus(bus)
+
+
+def _of_environment() -> Bus:
+    url, token, redis_url = (os.environ.get(n, "") for n in ("SWITCHBOARD_URL", "SWITCHBOARD_TOKEN", "REDIS_URL"))
+    if url and token:
+        return HttpBus(url, token, spool_dir=_spool_dir(url))
+    if redis_url:
+        return RedisBus(redis_url)
+    if url:
+        raise NotConfigured("SWITCHBOARD_URL is set and SWITCHBOARD_TOKEN is not: a bus over HTTP needs both")
+    raise NotConfigured("no bus: set SWITCHBOARD_URL and SWITCHBOARD_TOKEN, or REDIS_URL, or call set_bus()")
+
+
+def _spool_dir(url: str) -> Path | None:
+    """Keep what waits apart for each server and agent: a spool is resent with the token of who finds it."""
+    chosen = os.environ.get("SWITCHBOARD_SPOOL_DIR")
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    whose = f"{url}\0{os.environ.get('AGENT_NAME', '').strip()}"
+    return state / "switchboard" / "spool" / hashlib.sha256(whose.encode()).hexdigest()[:16]

@@ -1,0 +1,106 @@
+"""The bus of an agent that reaches the server over HTTP. Nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from switchboard import topics
+from switchboard.api import Api
+from switchboard.bus import BusMessage, check_read, compact
+from switchboard.errors import Closed, Refused
+from switchboard.sender import Sender
+from switchboard.spool import Spool
+
+LONGEST_BLOCK = 30_000  # ms that the server lets one read wait
+MOST_READ = 500  # messages that the server answers at once
+LONGEST_ID = 200  # characters
+
+
+class HttpBus:
+    """A bus over `https://…` with a bearer token (`switchboard token NAME --role agent`).
+
+    `publish` returns when the server has committed the message. With a `spool_dir` it also returns while the server is
+    away, when the message is on disk: it is sent later, under the same id, before anything newer, by this process or,
+    after a kill, by the next one with this folder. The folder is one agent's: what waits in it is sent with this token.
+    Without one, and for reads, `Unreachable` is raised. A server on PostgreSQL answers reads of `stream:*` only, else
+    `Refused` with `read_from_redis`. Safe to use from many threads; not across a fork.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        spool_dir: str | os.PathLike[str] | None = None,
+        spool_bytes: int = 64 << 20,
+        spool_messages: int = 100_000,
+        timeout_s: float = 10.0,
+    ) -> None:
+        self._process = os.getpid()
+        self._api = Api(url, token, timeout_s)
+        folder = Path(spool_dir) if spool_dir is not None else None
+        spool = Spool(folder, max_bytes=spool_bytes, max_messages=spool_messages) if folder else None
+        self._sender = Sender(self._api, spool)
+
+    @property
+    def waiting(self) -> int:
+        """How many published messages the server does not have yet."""
+        return self._sender.waiting
+
+    def publish(self, topic: str, message: BusMessage) -> str:
+        """See `Bus`. After `SpoolFull`, or `Unreachable` without a spool, publish the same message again later."""
+        self._check_process()
+        topics.check(topic)
+        if not 1 <= len(message.id) <= LONGEST_ID:
+            raise Refused(f"expected an id of 1 to {LONGEST_ID} characters", field="id")
+        line = f'{{"topic":{json.dumps(topic)},"payload":{compact(message.payload)},"id":{json.dumps(message.id)}}}'
+        self._sender.send(line.encode())
+        return message.id
+
+    def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
+        """See `Bus`; `limit` is at most 500."""
+        self._check_process()
+        check_read(topic, limit)
+        return self._api.read(topic, last_id, limit, 0)
+
+    def read_blocking(
+        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
+    ) -> list[BusMessage]:
+        """See `Bus`; `limit` is at most 500. Longer than 30 s it asks again, from one fixed place."""
+        self._check_process()
+        check_read(topic, limit)
+        deadline = time.monotonic() + block_ms / 1000
+        is_empty = False
+        if last_id is None and block_ms > LONGEST_BLOCK:
+            newest = self._api.read(topic, None, 1, 0)
+            last_id, is_empty = (newest[-1].id if newest else None), not newest
+        while True:
+            left = max(1, round((deadline - time.monotonic()) * 1000))
+            found = self._api.read(topic, last_id, limit, min(left, LONGEST_BLOCK))
+            if is_empty:  # there was nothing, so all there is by now is new; what came between two calls too
+                found = self._api.read(topic, None, MOST_READ, 0)[:limit]
+            if found or time.monotonic() >= deadline or (last_id is None and not is_empty):
+                return found
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """Wait until the server has everything that was published; False when time was too short."""
+        return self._sender.flush(timeout_s)
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Send what waits if that is possible in time, then stop. What remains stays in the spool."""
+        self._check_process()
+        self._sender.close(timeout_s)
+        self._api.close()
+
+    def __enter__(self) -> HttpBus:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:  # the thread stayed behind, and the connections are the parent's
+            raise Closed("this bus belongs to the process that made it: make one after the fork")

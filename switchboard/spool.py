@@ -1,0 +1,179 @@
+"""Messages on disk while the server is away: in order, each synced before it is acknowledged, bounded.
+
+A folder may be shared by the processes of one agent: each locks a slot of its own (`0.lock`, `0.jsonl`), and takes over
+what a process that was killed left in another. `0.jsonl` is one message a line, as it is sent. What the server refuses
+is moved to `0.refused.jsonl`, one `{"at", "error", "message"}` a line, for people to read; nothing removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+from switchboard.errors import Refused, SpoolFull
+
+_log = logging.getLogger("switchboard")
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[bytes]) -> None:
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class Spool:
+    """One process's queue on disk. Not safe to use from two threads at once: its owner holds a lock."""
+
+    compact_at = 1 << 20  # bytes sent and still in the file
+
+    def __init__(self, folder: Path, *, max_bytes: int, max_messages: int) -> None:
+        """Take a free slot, and what was left in any other free one. Raises OSError when the folder cannot be used."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.messages = self.bytes = 0  # that wait
+        self._max_bytes, self._max_messages = max_bytes, max_messages
+        self._sent = 0  # bytes at the file's start that wait no more
+        self._slot, self._held = next(found for n in count() if (found := _take(folder / str(n))))
+        self._path, self.refused = self._slot.with_suffix(".jsonl"), self._slot.with_suffix(".refused.jsonl")
+        self._file = self._open()
+        self._recover()
+        self._adopt(folder)
+        if self.messages:
+            _log.warning("%d messages wait in %s from before; they are sent first", self.messages, self._path)
+
+    def append(self, line: bytes) -> None:
+        """Keep a message, synced. Raises `SpoolFull` at a bound or when the disk takes no more; then it is not kept."""
+        if self.messages >= self._max_messages or self.bytes + len(line) + 1 > self._max_bytes:
+            raise SpoolFull(
+                f"the server is away and {self._path} holds {self.messages:,} messages, {self.bytes:,} bytes"
+            )
+        self._append(line + b"\n")
+        self.messages, self.bytes = self.messages + 1, self.bytes + len(line) + 1
+
+    def first(self, messages: int, size: int) -> list[bytes]:
+        """Read the oldest that wait: up to so many, and up to `size` bytes unless the first alone has more."""
+        found: list[bytes] = []
+        with self._path.open("rb") as file:
+            file.seek(self._sent)
+            for line in file:
+                size -= len(line)
+                if found and (size < 0 or len(found) == messages):
+                    break
+                found.append(line[:-1])
+        return found
+
+    def done(self, lines: list[bytes]) -> None:
+        """Forget the oldest, which `first` answered. After a kill they may be sent again: their ids keep them one."""
+        size = sum(len(line) + 1 for line in lines)
+        self._sent, self.bytes, self.messages = self._sent + size, self.bytes - size, self.messages - len(lines)
+        if not self.messages:
+            self._file.truncate(0)
+            self._sent = 0
+        elif self._sent > max(self.compact_at, self.bytes):
+            self._compact()
+
+    def set_aside(self, line: bytes, refusal: Refused) -> None:
+        """Write a refused message down for people."""
+        error = {"status": refusal.status, "code": refusal.code, "message": refusal.message, "field": refusal.field}
+        told = {"at": datetime.now(UTC).isoformat(), "error": error, "message": _readable(line)}
+        with self.refused.open("ab") as file:
+            file.write(json.dumps(told).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _log.error("the server refused a kept message (%s: %s); it is in %s", refusal.code, refusal, self.refused)
+
+    def close(self) -> None:
+        """Give up the slot. What waits stays on disk for the next process."""
+        self._file.close()
+        self._held.close()
+
+    def _open(self) -> IO[bytes]:
+        file = self._path.open("ab", buffering=0)
+        if sys.platform != "win32":
+            folder = os.open(self._path.parent, os.O_RDONLY)
+            os.fsync(folder)  # the file's name must survive too
+            os.close(folder)
+        return file
+
+    def _append(self, data: bytes) -> None:
+        """Write and sync, or leave the file as it was."""
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            if self._file.write(data) != len(data):
+                raise OSError("the disk is full")
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(before)
+            raise SpoolFull(f"the server is away and {self._path} cannot be written: {error}") from error
+
+    def _recover(self) -> None:
+        """Count what waits. A last line that was torn by a kill was never acknowledged: it is told and cut off."""
+        whole = 0
+        with self._path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    _log.warning("%s ended within a message (%d bytes, never acknowledged)", self._path, len(line))
+                    self._file.truncate(whole)
+                    break
+                whole += len(line)
+                self.messages, self.bytes = self.messages + 1, self.bytes + len(line)
+
+    def _adopt(self, folder: Path) -> None:
+        """Move what waits in free slots into this one; stopped midway it waits in both, under the same ids."""
+        for other in sorted(folder.glob("*.jsonl")):
+            slot = other.with_suffix("")
+            if slot == self._slot or not slot.name.isdigit() or not other.stat().st_size:
+                continue
+            if taken := _take(slot):
+                with taken[1]:
+                    *lines, _torn = other.read_bytes().split(b"\n")
+                    if lines:
+                        self._append(b"".join(line + b"\n" for line in lines))
+                        self.messages, self.bytes = (
+                            self.messages + len(lines),
+                            self.bytes + sum(map(len, lines)) + len(lines),
+                        )
+                    other.write_bytes(b"")
+
+    def _compact(self) -> None:
+        """Write what waits into a new file and put it in the old one's place."""
+        new = self._slot.with_suffix(".new")
+        with self._path.open("rb") as file, new.open("wb") as copy:
+            file.seek(self._sent)
+            while chunk := file.read(1 << 20):
+                copy.write(chunk)
+            copy.flush()
+            os.fsync(copy.fileno())
+        self._file.close()
+        new.replace(self._path)
+        self._file, self._sent = self._open(), 0
+
+
+def _take(slot: Path) -> tuple[Path, IO[bytes]] | None:
+    """Lock a slot; None when a living process holds it."""
+    held = slot.with_suffix(".lock").open("ab")
+    try:
+        _lock(held)
+    except OSError:
+        held.close()
+        return None
+    return slot, held
+
+
+def _readable(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return line.decode(errors="replace")

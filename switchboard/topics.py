@@ -1,0 +1,28 @@
+"""Addresses on a bus: `prefix:suffix`. The rule is the library's; the record and every bus ask it."""
+
+from __future__ import annotations
+
+import re
+
+from switchboard.errors import Refused
+
+POSTED = ("chat", "control", "signal", "dlq")  # whose messages are kept one by one
+PREFIXES = ("stream", *POSTED)
+LONGEST = 200  # characters of a suffix: a conversation's id or an agent's name
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+def fault(topic: str) -> str | None:
+    """Say what is wrong with a topic; None when it is right."""
+    prefix, mark, suffix = topic.partition(":")
+    is_right = prefix in PREFIXES and mark and suffix.strip() and len(suffix) <= LONGEST and not _UNFIT.search(suffix)
+    if is_right:
+        return None
+    names = ", ".join(f"{prefix}:…" for prefix in PREFIXES)
+    return f"expected a topic of {names} with 1 to {LONGEST} characters after it; got {topic[:80]!r}"
+
+
+def check(topic: str) -> None:
+    """Raise `Refused` for a topic that no bus takes."""
+    if wrong := fault(topic):
+        raise Refused(wrong, field="topic")

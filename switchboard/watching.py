@@ -1,0 +1,54 @@
+"""Follow a topic: new messages as they come, in order, none twice, over any number of interruptions."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterator
+
+from switchboard.bus import Bus, BusMessage
+from switchboard.current import get_bus
+from switchboard.errors import Unreachable
+
+LOOK_FOR = 20_000  # ms that one read waits
+LOOK_FOR_FIRST = 1_000  # ms, on an empty topic
+WAIT_AT_MOST = 5.0  # seconds between attempts while the bus is away
+AT_ONCE = 500  # messages in one read
+_log = logging.getLogger("switchboard")
+
+
+def watch(topic: str, *, after: str | None = None, bus: Bus | None = None) -> Iterator[BusMessage]:
+    """Yield what comes on a topic after the message `after`; left out, from the moment of the first `next()`.
+
+    `chat:{Name}` is an agent's post, `stream:{conversation}` everything that happens in a conversation (on Redis: what
+    its agents stream). Keep the last message's id to go on from there. Raises `UnknownPosition` when that is gone.
+    """
+    bus = bus or get_bus()
+    place, is_placed, pause_s = after, after is not None, 0.0
+    while True:
+        try:
+            if not is_placed:
+                newest = bus.read(topic, limit=1)
+                place, is_placed = (newest[-1].id if newest else None), True
+            found = _after(bus, topic, place)
+        except Unreachable as error:
+            pause_s = min(WAIT_AT_MOST, max(0.1, pause_s * 2))
+            _log.warning("cannot read %s now, again in at most %.1f s: %s", topic, pause_s, error)
+            time.sleep(pause_s * random.uniform(0.5, 1))
+            continue
+        pause_s = 0.0
+        for message in found:
+            place = message.id
+            yield message
+
+
+def _after(bus: Bus, topic: str, place: str | None) -> list[BusMessage]:
+    """Wait for what comes after `place`. None: the topic was empty, so whatever is there by now is new.
+
+    What comes between a read and the wait after it is found by the next read, not skipped.
+    """
+    if place is not None:
+        return bus.read_blocking(topic, place, AT_ONCE, LOOK_FOR)
+    bus.read_blocking(topic, None, 1, LOOK_FOR_FIRST)
+    return bus.read(topic, limit=AT_ONCE)
