@@ -264,9 +264,8 @@ def test_64_mib_are_refused_with_little_memory(door_server: Server, callers: dic
         clear.write("5")  # the peak begins anew
 
     if form == "a frame":
-        with _connect(caller) as wire:
-            with pytest.raises(ConnectionClosed) as closed:
-                _send_and_listen(wire, "x" * LARGE)
+        with _connect(caller) as wire, pytest.raises(ConnectionClosed) as closed:
+            _send_and_listen(wire, "x" * LARGE)
         assert closed.value.rcvd is None or closed.value.rcvd.code == 1009
     else:
         sent: Any = b"x" * LARGE if form == "told" else (b"x" * (1 << 20) for _ in range(64))
