@@ -193,9 +193,8 @@ def _gap(read: Read, group: str | None, repeat: Repeat) -> Markup:
     body = read.body
     since, until = times.moment(body.get("since")), times.moment(body.get("until"))
     why = richtext.inline(_text(body.get("why")) or _text(body.get("reason")))
-    return render(
-        "record_gap", row(read, "chat"), _missing(body), since, until, why, richtext.inline(_text(body.get("topic")))
-    )
+    topic, is_single = richtext.inline(_text(body.get("topic"))), body.get("reason") == "quarantined"
+    return render("record_gap", row(read, "chat"), _missing(body), since, until, why, topic, is_single)
 
 
 def _missing(body: Body) -> Markup:

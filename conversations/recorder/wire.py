@@ -54,13 +54,8 @@ class Parser(_AsyncRESP2Parser):
             elif mark == _ERROR:
                 value = self.parse_error(value.decode("utf-8", "replace"))  # type: ignore[no-untyped-call]  # redis-py's
             at = after
-            while open_arrays:
-                items, size = open_arrays[-1]
-                items.append(value)
-                if len(items) < size:
-                    break
-                value, _ = open_arrays.pop()
-            else:
+            is_whole, value = _placed(open_arrays, value)
+            if is_whole:
                 self._buffer = buffer[at:]
                 if isinstance(value, redis.ConnectionError):
                     raise value
@@ -83,6 +78,17 @@ class Parser(_AsyncRESP2Parser):
             parts.append(part)
             have += len(part)
         return b"".join(parts)
+
+
+def _placed(open_arrays: list[tuple[list[Any], int]], value: Any) -> tuple[bool, Any]:
+    """Put a value where it belongs; answer whether that completes the answer, and what it is."""
+    while open_arrays:
+        items, size = open_arrays[-1]
+        items.append(value)
+        if len(items) < size:
+            return False, None
+        value, _ = open_arrays.pop()
+    return True, value
 
 
 def connect(url: str) -> "redis.asyncio.Redis":
