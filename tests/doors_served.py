@@ -7,6 +7,12 @@ import pytest
 from tests.doors import Caller, make_tokens
 from tests.live import Server
 
+REVOKE = (
+    "from conversations.actions import tokens\n"
+    "from conversations.principals import SYSTEM\n"
+    "tokens.revoke_token(SYSTEM, 'revoked')"
+)
+
 
 @pytest.fixture(scope="session")
 def door_server() -> Iterator[Server]:
@@ -21,4 +27,8 @@ def door_server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def callers(door_server: Server) -> dict[str, Caller]:
     """A token of each role by its name, and `desk`, that of the agent Desk."""
-    return make_tokens(door_server, desk="Desk", used="Used", idle="Idle", leaver="A", fuzzer="Fuzzer")
+    made = make_tokens(
+        door_server, desk="Desk", used="Used", idle="Idle", leaver="A", fuzzer="Fuzzer", revoked="Revoked"
+    )
+    door_server.command("shell", "--no-imports", "-c", REVOKE)
+    return made
