@@ -95,6 +95,7 @@ def test_what_is_said_is_seen_on_the_other_node_while_parts_die(deployment, foll
 def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, follow):
     """The doorbell's Redis is gone: one look a second does its work (laws A and H)."""
     owner, other = (deployment.make_token(name, "viewer") for name in ("doomed", "doomed-too"))
+    cookie = f"switchboard_session={session_of(deployment, 'sam')}"
     seen = follow(deployment.b, "unheard")
     deployment.redis.kill()
     try:
@@ -108,16 +109,19 @@ def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, foll
             until(lambda seq=body["seq"]: seq in seen.arrived, what="the event on node B")
             delays.append(seen.arrived[body["seq"]] - said_at)
         is_open = threading.Semaphore(0)
-        pool = ThreadPoolExecutor(2)
+        pool = ThreadPoolExecutor(3)
         watches = [
-            pool.submit(closing, deployment.a, owner, is_open),
-            pool.submit(closing, deployment.b, other, is_open),
+            pool.submit(closing, deployment.a, is_open, Authorization=f"Bearer {owner}"),
+            pool.submit(closing, deployment.b, is_open, Authorization=f"Bearer {other}"),
+            pool.submit(closing, deployment.b, is_open, Cookie=cookie, Origin=deployment.b.url),
         ]
         for _ in watches:
             assert is_open.acquire(timeout=30)
         code = (
-            "from conversations.actions import tokens; from conversations.principals import SYSTEM; import time\n"
-            "for name in ('doomed', 'doomed-too'): tokens.revoke_token(SYSTEM, name)\nprint(time.time())"
+            "from conversations.actions import sessions, tokens; from conversations.principals import SYSTEM\n"
+            "import time\n"
+            "for name in ('doomed', 'doomed-too'): tokens.revoke_token(SYSTEM, name)\n"
+            "sessions.sign_out_everywhere(SYSTEM, 'sam')\nprint(time.time())"
         )
         revoked_at = float(deployment.a.command("shell", "--no-imports", "-c", code).strip().splitlines()[-1])
         ended = [watch.result(30) for watch in watches]
@@ -127,15 +131,28 @@ def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, foll
         deployment.redis.start()
 
     assert max(delays) <= 1.5
-    assert {code for code, _ in ended} == {4403}
+    assert [code for code, _ in ended] == [4403, 4403, 4401]
     assert max(at for _, at in ended) - revoked_at <= 1.0
     assert refused[0] == 401
     deployment.are_ready(deployment.a, deployment.b)
 
 
-def closing(node, token, is_open):
+def session_of(deployment, name):
+    """Make a person with a session; answer its key."""
+    code = (
+        "from conversations.models import Role, User; from importlib import import_module\n"
+        "from django.conf import settings\n"
+        f"user = User.objects.create(username='{name}'); Role.objects.create(user=user, name='viewer')\n"
+        "session = import_module(settings.SESSION_ENGINE).SessionStore(); session['_auth_user_id'] = str(user.pk)\n"
+        "session['_auth_user_backend'] = 'django.contrib.auth.backends.ModelBackend'\n"
+        "session['_auth_user_hash'] = user.get_session_auth_hash(); session.save(); print(session.session_key)"
+    )
+    return deployment.a.command("shell", "--no-imports", "-c", code).strip().splitlines()[-1]
+
+
+def closing(node, is_open, *, Origin=None, **headers):
     """Stay connected; answer how and when it ended."""
-    with connect(f"ws://127.0.0.1:{node.port}/ws/", additional_headers={"Authorization": f"Bearer {token}"}) as ws:
+    with connect(f"ws://127.0.0.1:{node.port}/ws/", additional_headers=headers, origin=Origin) as ws:
         is_open.release()
         with pytest.raises(ConnectionClosed) as closed:
             ws.recv(timeout=60)
