@@ -189,7 +189,7 @@ def _sentiment(text: str) -> str:
 
 def _language(text: str) -> str:
     words = re.findall(r"\w+", text.lower())
-    best, count = "en", 1
+    best, count = "en", 0 if len(words) <= 4 else 1
     for language, known in _LANGUAGES.items():
         hits = sum(word in known.split("|") for word in words)
         if hits > count:

@@ -10,6 +10,7 @@ import pytest
 from agents import Agent, FunctionTool, ModelBehaviorError, RunConfig, Runner
 from agents.result import RunResultStreaming
 from django.conf import settings
+from openai.types.responses import Response
 
 from agents_app.demo_model import DemoModel
 from agents_app.providers import ModelConfig, Provider, model_for
@@ -39,7 +40,15 @@ def config_of(server: ProviderServer, **changed: Any) -> ModelConfig:
     return ModelConfig(**{"api_key": KEY, "base_url": server.url, "model": "chat:m", "silence_s": 5.0} | changed)
 
 
-async def drive(config: ModelConfig, tools: list[Any]) -> tuple[RunResultStreaming, str]:
+class Ran(NamedTuple):
+    """A run: its result, the text that it streamed, and what the model said at the end."""
+
+    result: RunResultStreaming
+    streamed: str
+    told: Told | None
+
+
+async def drive(config: ModelConfig, tools: list[Any]) -> Ran:
     """Run an agent with a provider of its own."""
     provider = Provider(config)
     try:
@@ -50,27 +59,28 @@ async def drive(config: ModelConfig, tools: list[Any]) -> tuple[RunResultStreami
 
 async def drive_on(
     provider: Provider, model: str | None, tools: list[Any], refused: type[Exception] | tuple[()] = ()
-) -> tuple[RunResultStreaming, str]:
-    """Run an agent; answer its result and the text that it streamed."""
+) -> Ran:
+    """Run an agent on a model; `refused` is what the SDK's runner may raise after the answer."""
     agent = Agent[Any](name="A", model=model, tools=tools, tool_use_behavior="stop_on_first_tool")
+    text, told = "", None
     async with asyncio.timeout(30):
         result = Runner.run_streamed(agent, "go", run_config=RunConfig(model_provider=provider))
-        text = ""
         try:
             async for event in result.stream_events():
                 if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
                     text += event.data.delta
+                if event.type == "raw_response_event" and event.data.type == "response.completed":
+                    told = told_by(event.data.response)
         except refused:
-            pass  # what the model said is in the result
-        return result, text
+            pass
+        return Ran(result, text, told)
 
 
-def told_by(result: RunResultStreaming) -> Told:
-    output = result.raw_responses[-1].output
-    text = "".join(p.text for i in output if i.type == "message" for p in i.content if p.type == "output_text")
-    calls = [(item.name, item.arguments) for item in output if item.type == "function_call"]
-    usage = result.raw_responses[-1].usage
-    return Told(text, calls, (usage.input_tokens, usage.output_tokens) if usage.total_tokens else None)
+def told_by(response: Response) -> Told:
+    text = "".join(p.text for i in response.output if i.type == "message" for p in i.content if p.type == "output_text")
+    calls = [(item.name, item.arguments) for item in response.output if item.type == "function_call"]
+    usage = response.usage
+    return Told(text, calls, (usage.input_tokens, usage.output_tokens) if usage else None)
 
 
 def recorded(body: bytes) -> Told:
@@ -124,18 +134,18 @@ def test_recorded_streams_come_through_unchanged() -> None:
     bodies = [path.read_bytes() for path in RECORDED]
     files = list(zip(RECORDED, bodies, strict=True))
 
-    async def all_of_them() -> list[tuple[Told, str]]:
+    async def all_of_them() -> list[Ran]:
         async with ProviderServer(lambda n, asked: Answer(bodies[n])) as server:
             provider = Provider(config_of(server))
             ran = [await drive_on(provider, api_of(body), tools_of(body), refused(path)) for path, body in files]
             await provider.aclose()
-        return [(told_by(result), streamed) for result, streamed in ran]
+        return ran
 
     answers = asyncio.run(all_of_them())
 
     assert len(answers) >= 50
     for (path, body), answer in zip(files, answers, strict=True):
-        assert answer == (recorded(body), recorded(body).text), path.name
+        assert (answer.told, answer.streamed) == (recorded(body), recorded(body).text), path.name
 
 
 @needs_recordings
@@ -196,8 +206,8 @@ def test_a_server_that_recovers_is_answered() -> None:
 
     async def run() -> tuple[Any, int]:
         async with ProviderServer(lambda n, asked: Answer(whole) if n else Answer(b"", 429, headers=SOON)) as server:
-            result, _ = await drive(config_of(server), [])
-            return result.final_output, len(server.asked)
+            ran = await drive(config_of(server), [])
+            return ran.result.final_output, len(server.asked)
 
     assert asyncio.run(run()) == ("Hello", 2)
 
