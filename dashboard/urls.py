@@ -3,7 +3,9 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
-from dashboard.api.conversations import conversations as api_conversations
+from dashboard.api import conversations as api
+from dashboard.api.events import events
+from dashboard.api.openapi import openapi
 from dashboard.api.read_markers import read_markers
 from dashboard.pages import account, conversation, people, quarantine, sign_in, tokens
 from dashboard.pages.conversations import conversations
@@ -33,8 +35,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-out-everywhere/", sign_in.sign_out_everywhere, name="sign-out-everywhere"),
     path("tokens/", tokens.tokens, name="tokens"),
     path("tokens/revocations/", tokens.revocations, name="token-revocations"),
-    path("api/v1/conversations", api_conversations, name="api-conversations"),
+    path("api/v1/conversations", api.conversations, name="api-conversations"),
+    path("api/v1/conversations/<cid:cid>", api.conversation, name="api-conversation"),
+    path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
+    path("api/v1/openapi.json", openapi, name="api-openapi"),
 ]
 
 handler400 = "dashboard.pages.errors.bad_request"

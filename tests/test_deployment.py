@@ -13,6 +13,8 @@ from websockets.sync.client import connect
 from tests.deployment import START, Deployment, Follower, over_http, over_redis
 from tests.live import Server, free_port, until
 
+pytestmark = pytest.mark.timeout(400)
+
 
 @pytest.fixture(scope="module")
 def deployment():
@@ -93,7 +95,7 @@ def test_what_is_said_is_seen_on_the_other_node_while_parts_die(deployment, foll
 
 def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, follow):
     """The doorbell's Redis is gone: one look a second does its work (laws A and H)."""
-    owner, other = deployment.a.token("doomed", "viewer"), deployment.a.token("doomed-too", "viewer")
+    owner, other = (deployment.make_token(name, "viewer") for name in ("doomed", "doomed-too"))
     seen = follow(deployment.b, "unheard")
     deployment.redis.kill()
     try:

@@ -61,8 +61,9 @@ class Reader:
     async def resume(self) -> None:
         """Take up every position, and tell what went missing meanwhile."""
         self._positions = await self._database(self._filing.positions)
+        known = set(self._positions)
         await self._scan()
-        await self._look(self.streams.all())
+        await self._look([stream for stream in self.streams.all() if stream.name in known])
 
     async def round(self) -> None:
         """Read once, waiting for news as long as nothing else is due."""

@@ -1,13 +1,16 @@
 """Pages for when it does not work: in the product's look, in plain words, never a stack trace."""
 
 import logging
+import sys
 
 from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from conversations import audit, refusals, rights
-from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge
+from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge, Unavailable
+from conversations.threads import unavailable
 from dashboard.pages.frame import looker
 
 logger = logging.getLogger("dashboard")
@@ -73,6 +76,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500 without touching the database, which may be what broke."""
+    broken = sys.exc_info()[1]
+    if isinstance(broken, OperationalError | InterfaceError):
+        return _no_database(request, unavailable(broken))
     reference = getattr(request, "id", "")
     logger.error("request %s failed: %s %s", reference, request.method, request.path)
     if request.path.startswith("/api/"):
@@ -84,6 +90,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     except Exception:  # whatever broke the page may break this one too
         logger.exception("the error page failed too")
         return HttpResponse(f"{TITLES[500]}. Reference {reference}.", status=500, content_type="text/plain")
+
+
+def _no_database(request: HttpRequest, error: Unavailable) -> HttpResponse:
+    """Answer 503: nothing was changed, and the same works again as soon as the database does."""
+    logger.warning("request %s: %s", getattr(request, "id", ""), error.message)
+    if request.path.startswith("/api/"):
+        return JsonResponse({"error": error.as_dict()}, status=error.status)
+    return _page(
+        request, error.status, "The database does not answer or cannot write. Load the page again in a moment.", {}
+    )
 
 
 def no_role(request: HttpRequest) -> HttpResponse:

@@ -13,14 +13,13 @@ from tests.live import Server, until
 pytestmark = pytest.mark.timeout(300)
 
 OURS = """
-import sys, time
-from conversations import principals
-from conversations.bus import BusMessage, LogBus
-bus, n = LogBus(principals.of_agent("Embedded")), 0
+import time
+from conversations import log, principals
+n = 0
 while True:
-    words = {"type": "message", "sender": "agent:Embedded", "recipient": "chat:ours", "conversation_id": "ours"}
+    words = {"type": "message", "sender": "agent:Embedded", "recipient": "chat:ours", "content": f"word {n}"}
     try:
-        bus.publish("chat:ours", BusMessage(topic="chat:ours", payload=words | {"content": f"word {n}"}))
+        log.append([log.of_ours("ours", words, principals.SYSTEM, topic="chat:ours")])
         n += 1
     except Exception:
         time.sleep(0.1)
