@@ -1,10 +1,10 @@
 """The log: the only writer of history (`append`), the thread behind it (`Writer`), and every way to read it."""
 
 from conversations.log.append import append
+from conversations.log.calls import calls_of, ended_by
 from conversations.log.events import Call, NewEvent, Stored, of_ours, of_payload, words
 from conversations.log.pages import (
     Page,
-    calls_of,
     head,
     heads,
     newest_page,
@@ -28,6 +28,7 @@ __all__ = [
     "Writer",
     "append",
     "calls_of",
+    "ended_by",
     "discard_staged",
     "head",
     "heads",
