@@ -54,9 +54,7 @@ def draw(call: Call, group: str | None) -> Markup:
     asked = faces.read(call.asked) if call.asked else None
     question = questions.of_call(call, asked) if asked else None
     is_loud = call.status in ("waiting", "unknown")
-    row = faces.row(
-        called, "chat" if is_loud else "steps", state=_STATES.get(call.status, "unknown"), group=group
-    )
+    row = faces.row(called, "chat" if is_loud else "steps", state=_STATES.get(call.status, "unknown"), group=group)
     steps = [step for step in (called, finished, asked) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
     block = Block(

@@ -1,7 +1,7 @@
 """Event → HTML, no query (design 4). A `Pen` draws a conversation's events in seq order, for a page or a live feed."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from markupsafe import Markup
 from conversations.fragments import calls, faces, hidden, runs
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
+from conversations.fragments.who import learn_hues as learn
 from conversations.log.calls import STEPS
 from conversations.log.events import Call, Stored
 
@@ -21,8 +22,9 @@ _cache = DrawnCache()
 class Fragment(NamedTuple):
     """A drawn event. `html` replaces the block of `group` or is appended; `text` is added to that block's text.
 
-    `also` are blocks of earlier events that this one changed, by group: they are replaced where they stand. A token that is the first of its group for this pen also carries `opens`: the empty block, for a client that has
-    none under this group yet.
+    `also` are blocks of earlier events that this one changed, by group: they are replaced where they stand. A
+    token that is the first of its group for this pen also carries `opens`: the empty block, for a client that has none
+    under this group yet.
     """
 
     group: str | None = None
@@ -123,6 +125,13 @@ def repeats(event: Stored, previous: Stored | None) -> Repeat:
         if said.speaker and said.speaker == output.speaker and said.words == output.words:
             return "same"
     return "named" if said.metadata is not None and said.metadata.output_id else ""
+
+
+def learn_hues(hues: Mapping[str, int]) -> None:
+    """Take over agents' colours; what was drawn in others goes."""
+    if learn(hues):
+        faces.voice.cache_clear()
+        _cache.clear()
 
 
 def forget(conversation: str, seq: int) -> None:

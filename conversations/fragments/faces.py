@@ -118,7 +118,7 @@ def named(face: Who) -> Markup:
 
 
 def draw(event: Stored, group: str | None, repeat: Repeat, more: Mapping[str, Face]) -> Markup:
-    """Draw any event but a token and a tool step; one that cannot be read, as it came. `more` are faces beyond these."""
+    """Draw any event but a token and a tool step; one that cannot be read, as it came. `more` are further faces."""
     found = read(event)
     face = (_FACES.get(event.kind) or more.get(event.kind, _unknown)) if found.body else _unknown
     return face(found, group, repeat)
@@ -172,8 +172,8 @@ def _signal(read: Read, group: str | None, repeat: Repeat) -> Markup:
 def _log(read: Read, group: str | None, repeat: Repeat) -> Markup:
     level = line(read.body.get("level")).lower()
     component = richtext.inline(line(read.body.get("component")))
-    line = read.body.get("message")
-    words = richtext.plain(line if isinstance(line, str) else read.said.words)
+    told = read.body.get("message")
+    words = richtext.plain(told if isinstance(told, str) else read.said.words)
     extra = content.more(read.body, content.ENVELOPE | {"level", "component", "message"})
     face = row(read, "all", state="failed" if level in ("error", "critical", "fatal") else "")
     return render("log", face, richtext.inline(level), component, words, extra)

@@ -1,4 +1,4 @@
-"""A question to a person about a tool call, and its decision: the part of the call's block that asks. Called by calls."""
+"""A question to a person about a tool call, and its decision: the part of a block that asks. Called by calls."""
 
 import re
 from typing import NamedTuple
@@ -6,9 +6,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations import principals
-from conversations.fragments import faces, richtext
+from conversations.fragments import faces, richtext, times
 from conversations.fragments.times import When
-from conversations.fragments.who import who
+from conversations.fragments.who import Who, who
 from conversations.log.events import Call
 
 FIELDS = frozenset({"approval_id", "why", "deadline", "decision", "message", "reason", "arguments_digest"})
@@ -51,13 +51,13 @@ def of_call(call: Call, asked: faces.Read) -> Question:
     )
 
 
-def _decider(principal: str) -> faces.Who:
+def _decider(principal: str) -> Who:
     is_person = principal.startswith("user:")
     return who(principal, principal) if is_person else who("system" if principals.is_ours(principal) else principal)
 
 
 def _when(read: faces.Read) -> When:
-    return faces.times.of_event(read.event.at, read.event.principal, {}).shown
+    return times.of_event(read.event.at, read.event.principal, {}).shown
 
 
 def _words(read: faces.Read, name: str) -> Markup | None:

@@ -75,9 +75,7 @@ def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
     calls = read.body.get("calls")
     left = len(calls) if isinstance(calls, list) else 0
     told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    return _bad_end(
-        read, "unknown", Line("s-unknown", "was interrupted", detail=_words(read, "reason"), facts=(told,))
-    )
+    return _bad_end(read, "unknown", Line("s-unknown", "was interrupted", detail=_words(read, "reason"), facts=(told,)))
 
 
 def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -125,9 +123,7 @@ def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:
     line = line._replace(facts=tuple(filter(None, line.facts)))
     is_claim = read.event.run is None and not line.tag
     face = faces.row(read, level, state=state if not is_claim else "", sender=None if read.said.speaker else "system")
-    return faces.render(
-        "run", face, line._replace(tag="claim") if is_claim else line, content.more(read.body, _FIELDS)
-    )
+    return faces.render("run", face, line._replace(tag="claim") if is_claim else line, content.more(read.body, _FIELDS))
 
 
 def _words(read: Read, name: str) -> Markup | None:

@@ -99,7 +99,7 @@ def _conversation(cursor: CursorWrapper, key: str) -> int:
 _Row = tuple[str, str, int, int, float | None, int, int | None, str | None]
 
 
-def _rows(cursor: CursorWrapper, conversation: int, column: str, values: Sequence[object]) -> list[_Row]:
+def _rows(cursor: CursorWrapper, conversation: int, column: str, values: Sequence[int | str]) -> list[_Row]:
     if not values:
         return []
     cursor.execute(

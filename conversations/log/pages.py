@@ -18,7 +18,6 @@ READ_SIZE = 4 << 20  # characters of one read, or one event
 PREVIEW = 5000  # how far back a page looks for tokens without an output, in events
 
 
-
 class Page(NamedTuple):
     """A window of a conversation: entries to draw in seq order, the calls of its tool steps, and open previews."""
 

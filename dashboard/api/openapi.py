@@ -120,6 +120,44 @@ def _paths() -> Json:
                 security=[BEARER, SESSION],
             )
         },
+        "/api/v1/conversations/{id}/messages": {
+            "post": _does(
+                "Say something as oneself; a conversation that is not there yet begins with it.",
+                {201: shapes.SaidAt},
+                path={"id": _ID},
+                body={JSON: _ref(shapes.ToSay)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/approvals/{id}/decision": {
+            "post": _does(
+                "Decide a tool call that waits, once.",
+                {200: shapes.Decided, 409: shapes.AlreadyDecided},
+                path={"id": text},
+                body={JSON: _ref(shapes.ToDecide)},
+                errors=(400, 403, 404, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/again": {
+            "post": _does(
+                "Run again what ended badly, on the same input.",
+                {201: shapes.RunNamed},
+                path={"id": text},
+                errors=(403, 404, 409),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/cancellation": {
+            "post": _does(
+                "Ask a run to stop.",
+                {202: shapes.RunNamed},
+                path={"id": text},
+                errors=(403, 404, 409),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/read-markers": {
             "get": _does(
                 "Read how far one has read.",
@@ -192,13 +230,17 @@ def _one_of(*models: type[BaseModel]) -> Json:
     return {"anyOf": [_ref(model) for model in models]}
 
 
+_TAKEN = (shapes.ToPublish, shapes.Batch, shapes.Knock, shapes.ToSay, shapes.ToDecide)
+
+
 def _schemas() -> Json:
-    taken = [(model, "validation") for model in (shapes.ToPublish, shapes.Batch, shapes.Knock, Mark)]
+    taken = [(model, "validation") for model in (*_TAKEN, Mark)]
     given = [
         (model, "serialization")
         for model in (
             *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
             *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
+            *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         )
     ]
     _, made = models_json_schema([*taken, *given], ref_template=REF)  # type: ignore[arg-type]  # modes are literals
