@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from functools import partial
@@ -85,7 +86,8 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         try:
             await self._obey(text_data)
         except SwitchboardError as error:
-            await self.wire.text(frames.control("error", **error.as_dict()))
+            with contextlib.suppress(OSError):  # the client left: `disconnect` follows
+                await self.wire.text(frames.control("error", **error.as_dict()))
 
     async def _obey(self, text: str) -> None:
         asked = _parse(text)

@@ -7,18 +7,30 @@ import pytest
 from tests.doors import Caller, make_tokens
 from tests.live import Server
 
+REVOKE = (
+    "from conversations.actions import tokens\n"
+    "from conversations.principals import SYSTEM\n"
+    "tokens.revoke_token(SYSTEM, 'revoked')"
+)
+
 
 @pytest.fixture(scope="session")
 def door_server() -> Iterator[Server]:
     """A server; at its end its record is whole and nothing was an error."""
     started = Server().start()
     yield started
-    assert "are whole" in started.command("verify")
+    verified = started.command("verify")
+    assert "are whole" in verified, verified
     started.terminate()
-    assert "Traceback" not in started.output()
+    said = started.output()
+    assert "Traceback" not in said, said[said.index("Traceback") - 300 :][:3000]
 
 
 @pytest.fixture(scope="session")
 def callers(door_server: Server) -> dict[str, Caller]:
     """A token of each role by its name, and `desk`, that of the agent Desk."""
-    return make_tokens(door_server, desk="Desk", used="Used", idle="Idle", leaver="A", fuzzer="Fuzzer")
+    made = make_tokens(
+        door_server, desk="Desk", used="Used", idle="Idle", leaver="A", fuzzer="Fuzzer", revoked="Revoked"
+    )
+    door_server.command("shell", "--no-imports", "-c", REVOKE)
+    return made

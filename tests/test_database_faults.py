@@ -1,4 +1,4 @@
-"""SQLite that cannot write: locked by another process, or a full disk. Reads live, nothing acknowledged is not stored."""
+"""SQLite that cannot write: locked by another process, or a full disk. Reads live, what is acknowledged is stored."""
 
 import os
 import shutil

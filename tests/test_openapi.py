@@ -8,7 +8,7 @@ import pytest
 from conversations import kinds
 from dashboard.api.openapi import document
 from tests.access import addresses
-from tests.doors import Answer, Caller, ask, message, said, token
+from tests.doors import Answer, ask, message, said, token
 
 # How an address of ours is called in the document.
 NAMES = {"{cid}": "{id}"}

@@ -143,7 +143,7 @@ class Service:
             try:
                 await work()
             except _TROUBLE as error:
-                tries = 0 if time.monotonic() - began > 5 * BACKOFF[-1] else tries + 1
+                tries = 1 if time.monotonic() - began > 5 * BACKOFF[-1] else tries + 1
                 if isinstance(error, redis.RedisError | OSError):
                     self.redis = str(error) or type(error).__name__
                 if tries == 1:

@@ -1,7 +1,7 @@
 """`GET /api/v1/openapi.json`: what the API takes and answers (OpenAPI 3.1), made from the models in `shapes`."""
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, JsonResponse
@@ -14,7 +14,6 @@ from dashboard.api.read_markers import Mark
 
 REF = "#/components/schemas/{model}"
 JSON, NDJSON = "application/json", "application/x-ndjson"
-BEARER, SESSION, FORM = {"bearer": []}, {"session": []}, {"session": [], "csrf": []}
 WORDS = {
     400: "the input is wrong: `field` says where",
     401: "no session and no token, or a revoked one",
@@ -28,6 +27,9 @@ WORDS = {
 }
 
 Json = dict[str, Any]
+BEARER: Json = {"bearer": []}
+SESSION: Json = {"session": []}
+FORM: Json = {"session": [], "csrf": []}
 
 
 @require_safe
@@ -234,16 +236,16 @@ _TAKEN = (shapes.ToPublish, shapes.Batch, shapes.Knock, shapes.ToSay, shapes.ToD
 
 
 def _schemas() -> Json:
-    taken = [(model, "validation") for model in (*_TAKEN, Mark)]
-    given = [
-        (model, "serialization")
-        for model in (
-            *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
-            *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-            *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
-        )
-    ]
-    _, made = models_json_schema([*taken, *given], ref_template=REF)  # type: ignore[arg-type]  # modes are literals
+    taken = (*_TAKEN, Mark)
+    given = (
+        *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
+        *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
+        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+    )
+    models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
+    models += [(model, "validation") for model in taken]
+    models += [(model, "serialization") for model in given]
+    _, made = models_json_schema(models, ref_template=REF)
     schemas: Json = made["$defs"]
     schemas["Wrong"]["required"] = ["code", "message"]
     return schemas

@@ -100,7 +100,7 @@ class Conversations(Shape):
 
 
 class Event(Shape):
-    """An event. `at` is the commit in µs UTC; what the sender says of itself may be anything, and is null if no text."""
+    """An event. `at` is the commit in µs UTC; what a sender says of itself is null where it is no text."""
 
     seq: Seq
     kind: str

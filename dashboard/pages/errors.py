@@ -4,7 +4,7 @@ import logging
 import sys
 
 from django.core.exceptions import RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
@@ -47,6 +47,8 @@ def page(request: HttpRequest, error: SwitchboardError, advice: str = "") -> Htt
 
 def answer_exception(request: HttpRequest, exception: Exception) -> HttpResponse | None:
     """Answer what a view raised, when it is of our tree; the rest becomes a 500. Records refusals at the edge."""
+    if isinstance(exception, DataError):
+        return bad_request(request)
     if not isinstance(exception, SwitchboardError):
         return None
     _record(request, exception)
@@ -87,6 +89,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500 without touching the database, which may be what broke."""
     broken = sys.exc_info()[1]
+    if isinstance(broken, DataError):  # PostgreSQL refuses what no column can hold: NUL, a number out of range
+        return bad_request(request)
     if isinstance(broken, OperationalError | InterfaceError):
         return _no_database(request, unavailable(broken))
     reference = getattr(request, "id", "")

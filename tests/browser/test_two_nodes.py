@@ -1,6 +1,5 @@
 """Agents on Redis, over HTTP and in a process of ours, in one list; two browsers at two web processes; parts die."""
 
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -41,12 +40,8 @@ def deployment() -> Iterator[Deployment]:
 @pytest.fixture
 def agents(deployment: Deployment) -> Iterator[list[Agent]]:
     """Three agents that go on talking: a process of ours, one over HTTP to node A, one on Redis."""
-    ours = subprocess.Popen(
-        deployment.a.command_line("shell", "--no-imports", "-c", OURS),
-        cwd=deployment.a.folder,
-        env=deployment.a.env(),
-        stdout=subprocess.DEVNULL,
-    )
+    log = deployment.home / "ours.log"
+    ours = deployment.a.spawn(["shell", "--no-imports", "-c", OURS], log, log)
     others = [over_http(deployment.a, deployment.token, "by-http"), over_redis(deployment.redis, "by-redis")]
     for agent in others:
         agent.start()
