@@ -212,9 +212,9 @@ def _is_town(offer: Offer) -> bool:
 
 def _text(item: Any) -> str:
     content = item.get("content")
-    if isinstance(content, str):
-        return content
-    return " ".join(str(part["text"]) for part in content or () if isinstance(part, dict) and "text" in part)
+    if not isinstance(content, str):
+        content = " ".join(str(part["text"]) for part in content or () if isinstance(part, dict) and "text" in part)
+    return content.encode("utf-8", "replace").decode()  # a lone surrogate fits into no JSON
 
 
 def _output(output: Any) -> Any:

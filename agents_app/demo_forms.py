@@ -75,7 +75,7 @@ def _said(name: str, reading: Reading) -> Any:
     match name:
         case "description" | "summary":
             return cut(reading.text)
-        case "topic" | "subject" | "title":
+        case "topic" | "subject":
             return topic_of(reading)
         case "incident_type" | "kind" | "category":
             return reading.kind or "incident"

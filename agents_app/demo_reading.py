@@ -28,7 +28,7 @@ _KINDS = {  # what happened → words that tell it (beginnings of words; English
 }
 _SEVERE = {"fire or gas": 5, "traffic accident": 4, "water": 4, "theft": 4, "fallen tree": 3, "road damage": 3}
 _PRAISE = (
-    "great|wonderful|excellent|love|loved|fantastic|amazing|perfect|friendly|helpful|well done|good job|thank(s| you) for"
+    "great|wonderful|excellent|love|fantastic|amazing|perfect|friendly|helpful|well done|good job|thank(s| you) for"
     "|praise|happy|satisfied|beautiful|danke für|super|merci pour|bravo|félicitations|excelente|gracias por|felicit"
 )
 _COMPLAINT = (
@@ -189,7 +189,7 @@ def _sentiment(text: str) -> str:
 
 def _language(text: str) -> str:
     words = re.findall(r"\w+", text.lower())
-    best, count = "en", 1
+    best, count = "en", 0 if len(words) <= 4 else 1
     for language, known in _LANGUAGES.items():
         hits = sum(word in known.split("|") for word in words)
         if hits > count:

@@ -81,9 +81,10 @@ def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
 def _filed(output: Any, reading: Reading) -> str:
     if isinstance(output, dict) and output.get("reference"):
         again = " It was filed before; nothing is filed twice." if output.get("status") == "already filed" else ""
+        danger = " If anybody is in danger now, call the emergency services." if reading.severity == 5 else ""
         return (
             f"Thank you. Your report ({reading.kind or 'incident'}, {reading.place or 'place as written'}) is with the "
-            f"city. The reference is {output['reference']}.{again}"
+            f"city. The reference is {output['reference']}.{again}{danger}"
         )
     return f"Your report is written down, but it was not filed with the city: {_shown(output)}"
 
@@ -103,7 +104,8 @@ def _feedback(output: Any, reading: Reading) -> str:
 
 
 def _insights(output: Any, reading: Reading) -> str:
-    return f"Here are the figures. {_shown(output)}"
+    told = output.get("summary") if isinstance(output, dict) else None
+    return f"Here are the figures. {told or _shown(output)}"
 
 
 def _by_wish(reading: Reading, earlier: Collection[Any], *, was_asked: bool) -> str:

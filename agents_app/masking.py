@@ -18,7 +18,7 @@ _FORMS = re.compile(
     re.DOTALL,
 )
 _NAMED = re.compile(
-    r"""(?ix)(\b[\w-]*(?:api[_-]?key|secret|passwd|password|access[_-]?token|auth[_-]?token|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)
+    r"""(?ix)((?:api[_-]?key|secret|passwd|password|access[_-]?token|auth[_-]?token|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)
     ([^\s"'\\,;&}]{4,})"""
 )
 _FIELD = re.compile(r"(?i)(^|_)(api_?key|secret|password|passwd|token|credentials?|authorization|private_?key)($|_)")

@@ -27,20 +27,26 @@ class _Bounded:
     timeout_s: float
     model: Any
 
-    async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
+    async def get_response(
+        self, system_instructions: Any, input: Any, model_settings: ModelSettings, *args: Any, **named: Any
+    ) -> ModelResponse:
         """Answer as the SDK's model does. Raises ModelFailed."""
         try:
             async with asyncio.timeout(self.timeout_s):
-                answer = super().get_response(*_settled(args, self.model), **named)  # type: ignore[misc]  # the SDK's
+                settled = _settled(model_settings, self.model)
+                answer = super().get_response(system_instructions, input, settled, *args, **named)  # type: ignore[misc]
                 response: ModelResponse = await answer
                 return response
         except Exception as error:
             raise self._failed(error) from error
 
-    async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
+    async def stream_response(
+        self, system_instructions: Any, input: Any, model_settings: ModelSettings, *args: Any, **named: Any
+    ) -> AsyncIterator[TResponseStreamEvent]:
         """Stream as the SDK's model does, to a completed response. Raises ModelFailed."""
         deadline = asyncio.get_running_loop().time() + self.timeout_s
-        events = super().stream_response(*_settled(args, self.model), **named)  # type: ignore[misc]  # the SDK's
+        settled = _settled(model_settings, self.model)
+        events = super().stream_response(system_instructions, input, settled, *args, **named)  # type: ignore[misc]
         is_whole = False
         async with aclosing(events):
             while True:
@@ -51,6 +57,8 @@ class _Bounded:
                     raise self._failed(error) from error
                 if event is None:
                     break
+                if not hasattr(event, "type"):
+                    raise ModelFailed(f"{self.model}: the server sent what is no event")
                 is_whole = is_whole or event.type == "response.completed"
                 yield event
         if not is_whole:
@@ -78,15 +86,13 @@ class ChatModel(_Bounded, OpenAIChatCompletionsModel):
         self.timeout_s = timeout_s
 
 
-def _settled(args: tuple[Any, ...], model: Any) -> tuple[Any, ...]:
+def _settled(given: ModelSettings, model: Any) -> ModelSettings:
     """Ask for usage; take back what the SDK presets for its maker's default model when this is another one."""
-    instructions, input, given, *rest = args
     preset = get_default_model_settings()
     is_preset = (given.reasoning, given.verbosity) == (preset.reasoning, preset.verbosity)
     if is_preset and not gpt_5_reasoning_settings_required(str(model)):
         given = replace(given, reasoning=None, verbosity=None)
-    asked = given if given.include_usage is not None else given.resolve(ModelSettings(include_usage=True))
-    return (instructions, input, asked, *rest)
+    return given if given.include_usage is not None else given.resolve(ModelSettings(include_usage=True))
 
 
 def _reason(error: Exception) -> str:

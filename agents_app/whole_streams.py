@@ -34,9 +34,12 @@ class _Watched(httpx2.AsyncByteStream):
         self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        tail = b""
+        tail, is_blank = b"", True
         async for chunk in self._inner:
             tail = (tail + chunk)[-64:]
+            is_blank = is_blank and b"{" not in chunk
+            if is_blank and _END in tail:
+                raise httpx2.RemoteProtocolError("the stream has an end mark and nothing before it")
             yield chunk
         if not tail.rstrip().endswith(_END):
             raise httpx2.RemoteProtocolError("the stream ended before its end mark [DONE]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -74,14 +74,15 @@ def _after(topic: str, place: int, limit: int) -> list[BusMessage]:
 
 @contextmanager
 def _listening() -> Iterator[threading.Event]:
-    """Be woken by every commit of this process."""
+    """Be woken by every commit of this process, and by those of others that it hears of."""
     news = threading.Event()
 
-    def rung(_: Sequence[Stored]) -> None:
+    def rung(_: Sequence[Stored] | Mapping[str, int]) -> None:
         news.set()
 
-    stop: Callable[[], None] = doorbell.on_ring(rung)
+    stops = (doorbell.on_ring(rung), doorbell.on_heard(rung))
     try:
         yield news
     finally:
-        stop()
+        for stop in stops:
+            stop()

@@ -19,11 +19,12 @@ from conversations.nodes import Pulse
 from conversations.states import Fleet
 from conversations.threads import DatabaseThreads, unavailable
 from conversations.vitals import Vitals
-from conversations.watch import Watch
+from conversations.watch import TRY_AGAIN, Watch
 
 logger = logging.getLogger(__name__)
 
 ERRANDS = 8  # threads
+FOLLOW_EVERY = 1.0  # seconds between two looks at the epoch
 LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
 
 
@@ -61,7 +62,10 @@ class Engine:
         self.ear.start()
         self.writer.start()
         self._pulse = Pulse("web", Vitals(self).facts)
-        self._tasks = [asyncio.create_task(repeat(self._pulse.beat_in_thread, what="the pulse"), name="pulse")]
+        self._tasks = [
+            asyncio.create_task(repeat(self._pulse.beat_in_thread, what="the pulse"), name="pulse"),
+            asyncio.create_task(repeat(self._follow_epoch, what="following the epoch"), name="epoch"),
+        ]
         self.state = "ok"
 
     async def drain(self) -> None:
@@ -107,6 +111,15 @@ class Engine:
         if self._may_be_restored:
             self._may_be_restored = False
             self.hub.epoch = epoch.change(old)
+
+    async def _follow_epoch(self) -> None:
+        """PostgreSQL may be restored under running servers, and another one found it out: clients start afresh."""
+        await asyncio.sleep(FOLLOW_EVERY)
+        now = await asyncio.to_thread(epoch.current)
+        if now != self.hub.epoch:
+            self.hub.epoch = now
+            for socket in list(self.watch.sockets):
+                socket.dismiss(TRY_AGAIN)
 
 
 def _missing() -> str:

@@ -66,8 +66,8 @@ class Masking(logging.Filter):
             record.stack_info = mask(record.stack_info)
         known = _known.get()
         for name in IDS:
-            if not hasattr(record, name) and name in known:
-                setattr(record, name, known[name])
+            if not isinstance(getattr(record, name, None), str | int):  # Django puts the whole request there
+                setattr(record, name, known.get(name, ""))
         return True
 
 

@@ -1,11 +1,12 @@
 """Who may do what: the table of design 3.7. Pages, the API, the socket and every action ask here."""
 
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Exists, OuterRef
 
 from conversations import principals
 from conversations.errors import NotAllowed
 from conversations.log.writing import is_writing
-from conversations.models import Participant, Role, Token, User
+from conversations.models import Conversation, Participant, Role, Token, User
 from conversations.models.people import ROLES
 from conversations.principals import SYSTEM, Principal
 
@@ -112,7 +113,7 @@ def _roles_of_token(name: str) -> frozenset[str]:
 
 def _own(who: Who | Roles, verb: str, target: str) -> bool:
     """Tell whether an agent's token stays with its own agent."""
-    agent = _agent_of(who)
+    agent = agent_of(who)
     kind, _, name = target.partition(":")
     if verb == "publish":
         return kind == "agent" and is_own(agent, name)
@@ -131,9 +132,12 @@ def may_follow(agent: str, topic: str) -> bool:
 
 def is_named_in(agent: str, conversation: str) -> bool:
     """Tell whether somebody else named this agent in a conversation."""
-    return Participant.objects.filter(
-        conversation__key=conversation, conversation__is_staged=False, name__in=names_of(agent), is_named=True
-    ).exists()
+    return Conversation.objects.visible().filter(named(agent), key=conversation).exists()
+
+
+def named(agent: str) -> Exists:
+    """Answer the filter of the conversations in which somebody else named this agent."""
+    return Exists(Participant.objects.filter(conversation=OuterRef("pk"), name__in=names_of(agent), is_named=True))
 
 
 def names_of(agent: str) -> tuple[str, str]:
@@ -142,7 +146,8 @@ def names_of(agent: str) -> tuple[str, str]:
     return bare, f"agent:{bare}"
 
 
-def _agent_of(who: Who | Roles) -> str:
+def agent_of(who: Who | Roles) -> str:
+    """Answer the agent whom a token speaks for; empty for everybody else."""
     if isinstance(who, Principal):
         return Token.objects.filter(name=who.name).values_list("agent", flat=True).first() or ""
     return who.agent if isinstance(who, Token) else ""

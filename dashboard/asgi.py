@@ -190,7 +190,7 @@ class Application:
 
 async def _keep_high_water() -> None:
     await asyncio.sleep(HIGH_WATER_EVERY)
-    await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
+    await asyncio.to_thread(HighWater(settings.DATA_DIR).check)
     await asyncio.to_thread(anchor.write)
 
 

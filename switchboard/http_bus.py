@@ -41,7 +41,7 @@ class HttpBus:
     ) -> None:
         self._process = os.getpid()
         self._api = Api(url, token, timeout_s)
-        folder = Path(spool_dir) if spool_dir is not None else None
+        folder = Path(spool_dir) if spool_dir else None
         spool = Spool(folder, max_bytes=spool_bytes, max_messages=spool_messages) if folder else None
         self._sender = Sender(self._api, spool)
 

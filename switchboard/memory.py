@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,14 +22,14 @@ class InMemoryBus:
     def publish(self, topic: str, message: BusMessage) -> str:
         """See `Bus`."""
         topics.check(topic)
-        compact(message.payload)
+        kept = replace(message, topic=topic, payload=json.loads(compact(message.payload)))  # as any wire carries it
         with self._news:
             messages = self._topics.setdefault(topic, [])
             known = next((m for m in messages if m.id == message.id), None)
             if known is None:
-                messages.append(replace(message, topic=topic))
+                messages.append(kept)
                 self._news.notify_all()
-            elif known.payload != message.payload:
+            elif known.payload != kept.payload:
                 raise IdReused("this id was published before with another payload", field="id")
         return message.id
 

@@ -20,8 +20,6 @@ from switchboard import topics
 from switchboard.bus import BusMessage, check_read, compact
 from switchboard.errors import NotConfigured, UnknownPosition, Unreachable
 
-SLICE = 5_000  # ms that one XREAD blocks: below the socket's timeout, so that a hung Redis is found out
-TIMEOUT = 10.0  # seconds
 SCANNED_AT_ONCE = 1_000  # entries
 PLACES = 1_000  # ids remembered with their entries, so that following a topic scans nothing
 _ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
@@ -38,9 +36,11 @@ class RedisBus:
     Streams are trimmed only with `BUS_STREAM_MAXLEN` above 0, and then roughly.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
         try:
             import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
         except ImportError as error:
             raise NotConfigured(
                 "a bus over Redis needs the package redis: install switchboard-client[redis]"
@@ -48,8 +48,14 @@ class RedisBus:
         self._errors = redis.exceptions
         # Any: redis annotates one answer for its sync and its async client.
         self._redis: Any = redis.Redis.from_url(
-            url, decode_responses=True, encoding_errors="replace", protocol=2, socket_timeout=TIMEOUT
+            url,
+            decode_responses=True,
+            encoding_errors="replace",
+            protocol=2,
+            socket_timeout=timeout_s,
+            retry=Retry(NoBackoff(), 1),  # on a new connection: the old one may be from before a restart
         )
+        self._slice_ms = round(timeout_s * 500)  # of blocking, below the timeout: a hung Redis is found out
         self._places: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def publish(self, topic: str, message: BusMessage) -> str:
@@ -83,7 +89,7 @@ class RedisBus:
                 if found := self._after(topic, place, limit):
                     return self._messages(topic, found)
             while (left := round((deadline - time.monotonic()) * 1000)) > 0:
-                if answer := self._redis.xread({topic: place}, count=limit, block=min(left, SLICE)):
+                if answer := self._redis.xread({topic: place}, count=limit, block=min(left, self._slice_ms)):
                     return self._messages(topic, answer[0][1])
         return []
 

@@ -138,14 +138,19 @@ class Spool:
                 continue
             if taken := _take(slot):
                 with taken[1]:
-                    *lines, _torn = other.read_bytes().split(b"\n")
-                    if lines:
-                        self._append(b"".join(line + b"\n" for line in lines))
-                        self.messages, self.bytes = (
-                            self.messages + len(lines),
-                            self.bytes + sum(map(len, lines)) + len(lines),
-                        )
-                    other.write_bytes(b"")
+                    self._move(other)
+
+    def _move(self, other: Path) -> None:
+        whole, mark, torn = other.read_bytes().rpartition(b"\n")
+        try:
+            self._append(whole + mark)
+        except SpoolFull as error:
+            _log.error("%s stays where it is: %s", other, error)
+            return
+        if torn:
+            _log.warning("%s ended within a message (%d bytes, never acknowledged)", other, len(torn))
+        self.messages, self.bytes = self.messages + (whole + mark).count(b"\n"), self.bytes + len(whole + mark)
+        other.write_bytes(b"")
 
     def _compact(self) -> None:
         """Write what waits into a new file and put it in the old one's place."""
@@ -166,7 +171,7 @@ def _take(slot: Path) -> tuple[Path, IO[bytes]] | None:
     held = slot.with_suffix(".lock").open("ab")
     try:
         _lock(held)
-    except OSError:
+    except (BlockingIOError, PermissionError):
         held.close()
         return None
     return slot, held

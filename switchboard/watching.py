@@ -34,8 +34,8 @@ def watch(topic: str, *, after: str | None = None, bus: Bus | None = None) -> It
             found = _after(bus, topic, place)
         except Unreachable as error:
             pause_s = min(WAIT_AT_MOST, max(0.1, pause_s * 2))
-            _log.warning("cannot read %s now, again in at most %.1f s: %s", topic, pause_s, error)
-            time.sleep(pause_s * random.uniform(0.5, 1))
+            _log.warning("cannot read %s now, again soon: %s", topic, error)
+            time.sleep(max(pause_s * random.uniform(0.5, 1), error.retry_after_s))
             continue
         pause_s = 0.0
         for message in found:

@@ -12,7 +12,9 @@ from conversations.principals import SYSTEM
 from tests import databases
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
 from tests.cast import PASSWORD, cast
+from tests.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
 from tests.live import Server
+from tests.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

@@ -59,6 +59,7 @@ class CuttingProxy:
             with self._lock:
                 self._open.add(agent)
                 self.connections += 1
+            agent.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self._connect, args=(agent,), daemon=True).start()
 
     def _connect(self, agent: socket.socket) -> None:

@@ -4,7 +4,11 @@ And clients that go on whatever is killed."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
+import random
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -16,13 +20,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import redis
-from websockets.exceptions import WebSocketException
+from websockets.asyncio import client
+from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import connect
 
+from tests.forking import Forked
 from tests.live import Server, until
 from tests.services import PostgresServer, RedisServer
 
+Process = subprocess.Popen[bytes] | Forked
 START = 60.0  # seconds the parts of a deployment may take, on a machine that does other things, too
 
 
@@ -33,7 +41,7 @@ class Deployment:
         self.redis = RedisServer("--appendonly", "yes", "--appendfsync", "always")
         self.postgres = PostgresServer()
         self.home = Path(tempfile.mkdtemp(prefix="switchboard-deployment-"))
-        self.recorders: list[subprocess.Popen[str]] = []
+        self.recorders: list[Process] = []
         self.token = ""
 
     def start(self) -> Deployment:
@@ -52,7 +60,7 @@ class Deployment:
         self.a.command("migrate", "--verbosity", "0")
         self.record()
         self.record()
-        self.token = self.a.token("robot", "admin")
+        self.token = self.make_token("robot", "admin")
         self.are_ready(self.a, self.b)
         until(lambda: len(self.alive("recorder")) == 2, within=START, what="two recorders")
         return self
@@ -68,24 +76,27 @@ class Deployment:
         for node in nodes:
             until(lambda node=node: _is_well(node), within=START, what=f"{node.url} to be ready")
 
-    def record(self) -> subprocess.Popen[str]:
-        """Start one more recorder."""
-        with (self.home / "record.log").open("a") as log:
-            process = subprocess.Popen(
-                self.a.command_line("record"),
-                cwd=self.a.folder,
-                env=self.a.env(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                text=True,
+    def make_token(self, name: str, role: str) -> str:
+        """Make a bearer token without starting a process."""
+        secret = f"sb_{secrets.token_urlsafe(32)}"
+        digest = hashlib.sha256(secret.encode()).hexdigest()
+        with psycopg.connect(self.environment["SWITCHBOARD_DATABASE_URL"]) as connection:
+            connection.execute(
+                "INSERT INTO conversations_token (name,role,agent,digest,created_by,created_at)"
+                " VALUES (%s,%s,'',%s,'system',now())",
+                [name, role, digest],
             )
+        return secret
+
+    def record(self) -> Process:
+        """Start one more recorder."""
+        log = self.home / "record.log"
+        process = self.a.spawn(["record"], log, log)
         self.recorders.append(process)
         return process
 
     def alive(self, kind: str) -> list[dict[str, Any]]:
         """Answer the facts of the processes of a kind that tell of themselves."""
-        import psycopg
-
         with psycopg.connect(self.environment["SWITCHBOARD_DATABASE_URL"]) as connection:
             found = connection.execute("SELECT name,facts FROM conversations_node WHERE kind=%s", [kind]).fetchall()
         return [json.loads(facts) | {"name": name} for name, facts in found]
@@ -151,7 +162,7 @@ class Agent(threading.Thread):
         return self.said
 
 
-def over_http(node: Server, token: str, key: str) -> Agent:
+def over_http(node: Server, token: str, key: str, pause: float = 0.02) -> Agent:
     """Make an agent that publishes to one node; the same id again when it did not hear the answer."""
 
     def say(n: int) -> None:
@@ -159,16 +170,16 @@ def over_http(node: Server, token: str, key: str) -> Agent:
         status, body = node.publish(token, f"stream:{key}", payload, f"{key}-{n}")
         assert status == 201, body
 
-    return Agent(say)
+    return Agent(say, pause)
 
 
 def over_redis(server: RedisServer, key: str) -> Agent:
     """Make an agent that adds to a stream, as other programs do."""
-    client = redis.Redis(port=server.port, decode_responses=True, socket_timeout=3)
+    bus = redis.Redis(port=server.port, decode_responses=True, socket_timeout=3)
 
     def say(n: int) -> None:
         payload = {"event": "log", "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{key}{n}")), "conversation_id": key}
-        client.xadd(f"stream:{key}", {"id": payload["id"], "payload": json.dumps(payload | {"n": n})})
+        bus.xadd(f"stream:{key}", {"id": payload["id"], "payload": json.dumps(payload | {"n": n})})
 
     return Agent(say)
 
@@ -227,3 +238,63 @@ class Follower(threading.Thread):
         """Stop."""
         self._done.set()
         self.join(10)
+
+
+class Crowd(threading.Thread):
+    """Many readers of one conversation at one node, in one loop; each comes back after every end, after what it has."""
+
+    def __init__(self, node: Server, token: str, key: str, size: int) -> None:
+        super().__init__(daemon=True)
+        self._node, self._token, self._topic = node, token, f"stream:{key}"
+        self._loop = asyncio.new_event_loop()
+        self.numbers: list[list[int]] = [[] for _ in range(size)]  # of each reader, the `n` of each event
+        self.level: set[int] = set()
+        self.codes: set[int] = set()
+
+    def run(self) -> None:
+        """Read until `close`."""
+        readers = [self._loop.create_task(self._read(number)) for number in range(len(self.numbers))]
+        self._loop.run_forever()
+        for reader in readers:
+            reader.cancel()
+        self._loop.run_until_complete(asyncio.gather(*readers, return_exceptions=True))
+        self._loop.close()
+
+    async def _read(self, number: int) -> None:
+        while True:
+            with suppress(OSError, WebSocketException, TimeoutError):
+                await self._follow(number)
+            self.level.discard(number)
+            await asyncio.sleep(random.uniform(0.1, 0.5))
+
+    async def _follow(self, number: int) -> None:
+        numbers, headers = self.numbers[number], {"Authorization": f"Bearer {self._token}"}
+        url = f"ws://127.0.0.1:{self._node.port}/ws/"
+        async with client.connect(url, additional_headers=headers, compression=None) as ws:
+            await ws.send(json.dumps({"op": "subscribe", "topic": self._topic, "after": len(numbers)}))
+            try:
+                async for text in ws:
+                    self._take(number, json.loads(text))
+            except ConnectionClosed as closed:
+                self.codes.add(closed.rcvd.code if closed.rcvd else 1006)
+
+    def _take(self, number: int, frame: dict[str, Any]) -> None:
+        if frame["t"] == "caught_up":
+            self.level.add(number)
+        for event in frame.get("events", ()):
+            assert event["seq"] == len(self.numbers[number]) + 1  # no hole, nothing twice
+            self.numbers[number].append(event["body"]["n"])
+
+    @property
+    def is_level(self) -> bool:
+        """Tell whether everybody is there."""
+        return len(self.level) == len(self.numbers)
+
+    def have(self, count: int) -> bool:
+        """Tell whether everybody has so many."""
+        return all(len(numbers) >= count for numbers in self.numbers)
+
+    def close(self) -> None:
+        """Stop."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.join(20)

@@ -6,6 +6,7 @@ import http.client
 import json
 from typing import Any, NamedTuple
 
+from conversations.models.people import ROLES
 from tests.live import Server
 
 
@@ -56,6 +57,15 @@ class Caller:
     def lines(self, *lines: bytes) -> Answer:
         """Publish several as NDJSON."""
         return self.ask("POST", "/api/v1/publish", b"\n".join(lines), Content_Type="application/x-ndjson")
+
+
+def make_tokens(server: Server, **agents: str) -> dict[str, Caller]:
+    """Make a token of each role and one of each agent (`name="Agent"`), by one command."""
+    lines = [f"tokens.make_token(SYSTEM, {role!r}, {role!r})" for role in ROLES]
+    lines += [f"tokens.make_token(SYSTEM, {name!r}, 'agent', agent={agent!r})" for name, agent in agents.items()]
+    imports = "from conversations.actions import tokens\nfrom conversations.principals import SYSTEM"
+    made = server.command("shell", "--no-imports", "-c", f"{imports}\nprint({', '.join(lines)})").split()
+    return {name: Caller(server, secret) for name, secret in zip((*ROLES, *agents), made, strict=True)}
 
 
 def encode(value: Any) -> bytes:

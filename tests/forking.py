@@ -26,6 +26,7 @@ from typing import Any
 LIBRARIES = (
     *("asyncio", "channels.consumer", "concurrent.futures.thread", "django.core.handlers.asgi", "django.forms"),
     *("django.core.management.base", "django.core.serializers.json", "django.db.backends.sqlite3.base"),
+    *("django.db.backends.postgresql.base", "psycopg_pool"),
     *("django.db.migrations.executor", "django.db.models", "django.template.loader", "django.urls", "django.views"),
     *("jinja2.sandbox", "markdown_it", "msgspec", "nh3", "pydantic.types", "pydantic_settings", "pygments.lexers"),
     *("agents", "openai.types.responses"),  # `serve` imports them a second after its start

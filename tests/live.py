@@ -22,8 +22,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
+
 from tests.forking import Forked, nursery
 
+Database = Any  # a connection of sqlite3 or of psycopg: `execute(sql).fetchall()` of either
 ROOT = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 
@@ -72,6 +75,11 @@ def prepared() -> Path:
     """Prepare a data directory, once a run: the tables made, the static files collected, nothing else in it."""
     with PREPARING:
         return _prepared()
+
+
+def on_postgresql(url: str) -> dict[str, str]:
+    """Answer the environment of a `Server` on this database."""
+    return {"SWITCHBOARD_DATABASE_URL": url, "SWITCHBOARD_SECRET_KEY": "one secret for all processes of a test"}
 
 
 class Server:
@@ -185,6 +193,8 @@ class Server:
         finally:
             connection.close()
 
-    def database(self) -> sqlite3.Connection:
-        """Open its file for reading."""
+    def database(self) -> Database:
+        """Open its database for reading, for SELECTs that both kinds take."""
+        if url := self.environment.get("SWITCHBOARD_DATABASE_URL"):
+            return psycopg.connect(url, autocommit=True)
         return sqlite3.connect(f"file:{self.data_dir}/switchboard.sqlite3?mode=ro", uri=True)

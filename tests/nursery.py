@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.live import ROOT, until
+from tests.services import PostgresServer
 
 
 class Child:
@@ -102,12 +103,15 @@ class Place:
 
 
 class Nursery:
-    """Starts commands of `manage.py`."""
+    """Starts commands of `manage.py`, on SQLite or in databases of a PostgreSQL server."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: PostgresServer | None = None) -> None:
+        self.server = server
         self.home = Path(tempfile.mkdtemp(prefix="switchboard-nursery-"))
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "DJANGO_"))}
         environment = kept | {"SWITCHBOARD_DATA_DIR": str(self.home / "mother"), "PYTHONUNBUFFERED": "1"}
+        if server is not None:
+            environment |= {"SWITCHBOARD_DATABASE_URL": server.url, "SWITCHBOARD_SECRET_KEY": "of these tests" * 4}
         self._mother = subprocess.Popen(
             [sys.executable, "-m", "tests.nursery"],
             cwd=ROOT,
@@ -121,17 +125,28 @@ class Nursery:
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
         self._places = 0
-        self._template: Path | None = None
+        self._template: Place | None = None
 
-    def place(self, redis_url: str = "", database_url: str = "") -> Place:
+    def place(self, redis_url: str = "") -> Place:
         """Make a new place with empty tables."""
+        if self._template is None:
+            self._template = self._bare("template")
+            self.run(self._template, "migrate", "--verbosity=0")
         self._places += 1
-        home = self.home / f"place-{self._places}"
-        if database_url:
+        place = self._bare(f"place_{self._places}", like=self._template)
+        place.redis_url = redis_url
+        return place
+
+    def _bare(self, name: str, like: Place | None = None) -> Place:
+        home = self.home / name
+        if self.server is not None:
+            home.mkdir()
+            return Place(home, database_url=self.server.create(name, template="template" if like else ""))
+        if like is None:
             home.mkdir()
         else:
-            shutil.copytree(self._tables(), home)
-        return Place(home, redis_url, database_url)
+            shutil.copytree(like.home, home)
+        return Place(home)
 
     def start(self, place: Place, *command: str, failpoint: str = "", **environment: str) -> Child:
         """Start a command there."""
@@ -141,7 +156,8 @@ class Nursery:
         assert self._mother.stdin is not None
         self._mother.stdin.write(json.dumps(asked) + "\n")
         self._mother.stdin.flush()
-        return self._children[self._born.get(timeout=30)]
+        until(lambda: not self._born.empty() or self._mother.poll() is not None, within=30, what="a child to be born")
+        return self._children[self._born.get_nowait()]
 
     def run(self, place: Place, *command: str) -> None:
         """Run a command to its good end."""
@@ -151,6 +167,13 @@ class Nursery:
     def record(self, place: Place, *arguments: str, failpoint: str = "", **environment: str) -> Child:
         """Start a recorder there."""
         return self.start(place, "record", *arguments, failpoint=failpoint, **environment)
+
+    def clear(self, place: Place) -> None:
+        """End what still runs there, and remove it."""
+        for child in list(self._children.values()):
+            if child.log.parent == place.home:
+                child.kill()
+        shutil.rmtree(place.home, ignore_errors=True)
 
     def close(self) -> None:
         """End every child that still lives, then the mother."""
@@ -163,14 +186,6 @@ class Nursery:
         assert self._mother.stdout is not None
         self._mother.stdout.close()
         shutil.rmtree(self.home, ignore_errors=True)
-
-    def _tables(self) -> Path:
-        if self._template is None:
-            home = self.home / "template"
-            home.mkdir()
-            self.run(Place(home), "migrate", "--verbosity=0")
-            self._template = home
-        return self._template
 
     def _listen(self) -> None:
         assert self._mother.stdout is not None
@@ -227,7 +242,10 @@ def _child(asked: dict[str, Any]) -> None:
         from django.core.management import CommandError, call_command
 
         try:
-            call_command(*asked["command"])
+            if asked["command"][0] == "publish":
+                _publish(json.loads(asked["command"][1]))
+            else:
+                call_command(*asked["command"])
             code = 0
         except CommandError as error:
             print(f"CommandError: {error}", flush=True)  # noqa: T201  # into its log
@@ -238,6 +256,15 @@ def _child(asked: dict[str, Any]) -> None:
     finally:
         sys.stdout.flush()
         os._exit(code)
+
+
+def _publish(messages: list[list[Any]]) -> None:
+    """Publish as our own processes do: topic, payload, bus id."""
+    from conversations import envelopes, log, principals
+
+    for topic, payload, bus_id in messages:
+        body = json.dumps(payload, separators=(",", ":"))
+        log.append([log.of_payload(topic, bus_id, body, envelopes.read(body.encode()), principals.SYSTEM)])
 
 
 def _settle(asked: dict[str, Any]) -> None:
@@ -251,10 +278,8 @@ def _settle(asked: dict[str, Any]) -> None:
     settings.CONFIG = settings.CONFIG.model_copy(
         update={"data_dir": home, "redis_url": asked["redis_url"], "database_url": asked["database_url"]}
     )
-    if asked["database_url"]:
-        raise NotImplementedError("PostgreSQL")
-    connections.settings["default"]["NAME"] = home / "switchboard.sqlite3"
-    connections["default"].settings_dict["NAME"] = home / "switchboard.sqlite3"
+    name = asked["database_url"].rpartition("/")[2] or home / "switchboard.sqlite3"
+    connections.settings["default"]["NAME"] = connections["default"].settings_dict["NAME"] = name
     failpoints._NAME, _, failpoints._ARGUMENT = asked["failpoint"].partition(":")
 
 

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tests.nursery import Nursery, Place
-from tests.services import RedisServer, running
+from tests.services import PostgresServer, RedisServer, running
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +21,26 @@ def nursery() -> Iterator[Nursery]:
     nursery = Nursery()
     yield nursery
     nursery.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_nursery() -> Iterator[Nursery]:
+    """One on a PostgreSQL server of its own, which need not survive a crash of its own."""
+    quick = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
+    with running(PostgresServer(*(word for option in quick for word in ("-c", option)))) as server:
+        assert isinstance(server, PostgresServer)
+        nursery = Nursery(server)
+        yield nursery
+        nursery.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, redis_server: RedisServer) -> Iterator[tuple[Nursery, Place]]:
+    """A nursery and a place in it, on each database."""
+    nursery = request.getfixturevalue("nursery" if request.param == "sqlite" else "postgres_nursery")
+    place = nursery.place(redis_server.url)
+    yield nursery, place
+    nursery.clear(place)
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +61,11 @@ def bus(redis_server: RedisServer) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def place(nursery: Nursery, redis_server: RedisServer) -> Place:
-    """Empty tables, and that Redis."""
-    return nursery.place(redis_server.url)
+def place(nursery: Nursery, redis_server: RedisServer) -> Iterator[Place]:
+    """Empty tables, and that Redis; what was started there ends with the test."""
+    place = nursery.place(redis_server.url)
+    yield place
+    nursery.clear(place)
 
 
 def envelope(conversation: str, number: object, **fields: Any) -> dict[str, Any]:

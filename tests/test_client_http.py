@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -182,6 +183,24 @@ def test_refused_message_is_moved_aside_and_holds_up_nothing(
     assert "0.refused.jsonl" in caplog.text
 
 
+def test_unreadable_line_of_a_spool_is_moved_aside_and_holds_up_nothing(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+) -> None:
+    proxy.be("away")
+    before = HttpBus(proxy.url, served_token, spool_dir=tmp_path)
+    ids = publish(before, topic, 1, 2)
+    before.close(0)
+    first, second = (tmp_path / "0.jsonl").read_bytes().splitlines()
+    (tmp_path / "0.jsonl").write_bytes(b"\n".join([first, b"\0\0]}[{\xff", b"", second, b""]))
+    proxy.be("there")
+
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as after:
+        assert after.flush(10)
+
+    assert stored(served, topic) == ids
+    assert len((tmp_path / "0.refused.jsonl").read_text().splitlines()) == 2
+
+
 def test_refusal_of_a_direct_message_is_raised(bus: HttpBus, topic: str) -> None:
     bus.publish(topic, message(topic, 1, id="once"))
 
@@ -269,20 +288,23 @@ for n in range(1_000_000):
 """
 
 
+def killed_agent(proxy: CuttingProxy, token: str, topic: str, spool: Path, after: int) -> list[str]:
+    """Let an agent publish in its own process, kill it after so many acknowledgements; answer the ids it was told."""
+    command = [sys.executable, "-c", AGENT, proxy.url, token, str(spool), topic]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as agent:
+        assert agent.stdout is not None
+        told = [agent.stdout.readline().strip() for _ in range(after)]
+        agent.kill()
+        return told + agent.stdout.read().split("\n")[:-1]
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("state", ["there", "cutting", "away"])
 def test_what_a_killed_agent_was_told_is_safe_is_stored_once_and_in_order(
     proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path, state: str
 ) -> None:
     proxy.be(state)  # type: ignore[arg-type]
-    command = [sys.executable, "-c", AGENT, proxy.url, served_token, str(tmp_path), topic]
-    agent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert agent.stdout is not None
-    told = [agent.stdout.readline().strip() for _ in range(40)]
-    agent.kill()
-    told += agent.stdout.read().split("\n")[:-1]
-    agent.stdout.close()
-    agent.wait()
+    told = killed_agent(proxy, served_token, topic, tmp_path, 40)
 
     proxy.be("there")
     with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as heir:
@@ -302,6 +324,26 @@ def test_fork_needs_a_bus_of_its_own(bus: HttpBus, topic: str, monkeypatch: pyte
     with pytest.raises(Closed, match="fork"):
         bus.read(topic)
     monkeypatch.undo()
+
+
+@pytest.mark.faults
+def test_agent_killed_again_and_again_loses_and_doubles_nothing(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+) -> None:
+    random = Random(7)
+    told: list[str] = []
+    for _ in range(60):
+        proxy.be(random.choice(["there", "cutting", "hanging", "away"]))
+        told += killed_agent(proxy, served_token, topic, tmp_path, random.randrange(1, 60))
+
+    proxy.be("there")
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as heir:
+        assert heir.flush(60)
+
+    there = stored(served, topic)
+    assert [id_ for id_ in there if id_ in set(told)] == told
+    assert len(there) - len(told) <= 60
+    assert len(set(there)) == len(there)
 
 
 @pytest.mark.crash

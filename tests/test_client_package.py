@@ -116,7 +116,6 @@ def test_readmes_agent_answers(python: Path, served: Server, served_token: str, 
         "sender": "user:anna",
         "recipient": "agent:Triage",
         "content": "Is anybody there?",
-        "metadata": {},
     }
 
     def is_answered() -> bool:

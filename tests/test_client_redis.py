@@ -164,6 +164,20 @@ def test_redis_that_is_away_is_unreachable_and_comes_back() -> None:
         assert bus.publish("chat:c1", message("chat:c1", 1))
 
 
+def test_hung_redis_is_unreachable_and_goes_on() -> None:
+    with running(RedisServer()) as server, RedisBus(server.url, timeout_s=0.2) as bus:
+        assert isinstance(server, RedisServer)
+        first = bus.publish("chat:c1", message("chat:c1", 1))
+        server.hang()
+        with pytest.raises(Unreachable):
+            bus.read_blocking("chat:c1", last_id=first, block_ms=60_000)
+
+        server.go_on()
+
+        second = bus.publish("chat:c1", message("chat:c1", 2))
+        assert [got.id for got in bus.read("chat:c1", last_id=first)] == [second]
+
+
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
 

@@ -1,7 +1,6 @@
 """Two web nodes on PostgreSQL and Redis, a recorder with a standby: what is said is seen everywhere, whatever dies."""
 
 import signal
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +9,10 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.deployment import START, Deployment, Follower, over_http, over_redis
+from tests.deployment import START, Crowd, Deployment, Follower, over_http, over_redis
 from tests.live import Server, free_port, until
+
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,8 @@ def test_what_is_said_is_seen_on_the_other_node_while_parts_die(deployment, foll
 
 def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, follow):
     """The doorbell's Redis is gone: one look a second does its work (laws A and H)."""
-    owner, other = deployment.a.token("doomed", "viewer"), deployment.a.token("doomed-too", "viewer")
+    owner, other = (deployment.make_token(name, "viewer") for name in ("doomed", "doomed-too"))
+    cookie = f"switchboard_session={session_of(deployment, 'sam')}"
     seen = follow(deployment.b, "unheard")
     deployment.redis.kill()
     try:
@@ -107,16 +109,19 @@ def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, foll
             until(lambda seq=body["seq"]: seq in seen.arrived, what="the event on node B")
             delays.append(seen.arrived[body["seq"]] - said_at)
         is_open = threading.Semaphore(0)
-        pool = ThreadPoolExecutor(2)
+        pool = ThreadPoolExecutor(3)
         watches = [
-            pool.submit(closing, deployment.a, owner, is_open),
-            pool.submit(closing, deployment.b, other, is_open),
+            pool.submit(closing, deployment.a, is_open, Authorization=f"Bearer {owner}"),
+            pool.submit(closing, deployment.b, is_open, Authorization=f"Bearer {other}"),
+            pool.submit(closing, deployment.b, is_open, Cookie=cookie, Origin=deployment.b.url),
         ]
         for _ in watches:
             assert is_open.acquire(timeout=30)
         code = (
-            "from conversations.actions import tokens; from conversations.principals import SYSTEM; import time\n"
-            "for name in ('doomed', 'doomed-too'): tokens.revoke_token(SYSTEM, name)\nprint(time.time())"
+            "from conversations.actions import sessions, tokens; from conversations.principals import SYSTEM\n"
+            "import time\n"
+            "for name in ('doomed', 'doomed-too'): tokens.revoke_token(SYSTEM, name)\n"
+            "sessions.sign_out_everywhere(SYSTEM, 'sam')\nprint(time.time())"
         )
         revoked_at = float(deployment.a.command("shell", "--no-imports", "-c", code).strip().splitlines()[-1])
         ended = [watch.result(30) for watch in watches]
@@ -126,15 +131,28 @@ def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, foll
         deployment.redis.start()
 
     assert max(delays) <= 1.5
-    assert {code for code, _ in ended} == {4403}
+    assert [code for code, _ in ended] == [4403, 4403, 4401]
     assert max(at for _, at in ended) - revoked_at <= 1.0
     assert refused[0] == 401
     deployment.are_ready(deployment.a, deployment.b)
 
 
-def closing(node, token, is_open):
+def session_of(deployment, name):
+    """Make a person with a session; answer its key."""
+    code = (
+        "from conversations.models import Role, User; from importlib import import_module\n"
+        "from django.conf import settings\n"
+        f"user = User.objects.create(username='{name}'); Role.objects.create(user=user, name='viewer')\n"
+        "session = import_module(settings.SESSION_ENGINE).SessionStore(); session['_auth_user_id'] = str(user.pk)\n"
+        "session['_auth_user_backend'] = 'django.contrib.auth.backends.ModelBackend'\n"
+        "session['_auth_user_hash'] = user.get_session_auth_hash(); session.save(); print(session.session_key)"
+    )
+    return deployment.a.command("shell", "--no-imports", "-c", code).strip().splitlines()[-1]
+
+
+def closing(node, is_open, *, Origin=None, **headers):
     """Stay connected; answer how and when it ended."""
-    with connect(f"ws://127.0.0.1:{node.port}/ws/", additional_headers={"Authorization": f"Bearer {token}"}) as ws:
+    with connect(f"ws://127.0.0.1:{node.port}/ws/", additional_headers=headers, origin=Origin) as ws:
         is_open.release()
         with pytest.raises(ConnectionClosed) as closed:
             ws.recv(timeout=60)
@@ -144,29 +162,25 @@ def closing(node, token, is_open):
 def come_back(deployment, sockets):
     """Stop node B in order while words are said, start it again; everybody is back and level, and misses nothing."""
     key = f"crowd-{sockets}"
-    followers = [Follower(deployment.b, deployment.token, key) for _ in range(sockets)]
-    for follower in followers:
-        follower.start()
-    for follower in followers:
-        assert follower.is_level.wait(60)
-    agent = over_http(deployment.a, deployment.token, key)
+    agent = over_http(deployment.a, deployment.token, key, pause=sockets / 1000)
+    crowd = Crowd(deployment.b, deployment.token, key, sockets)
+    crowd.start()
+    until(lambda: crowd.is_level, within=60, what="everybody to be there")
     agent.start()
-    until(lambda: all(f.numbers for f in followers), within=30, what="words for all")
+    until(lambda: crowd.have(1), within=30, what="words for all")
 
     assert deployment.b.terminate() in (0, -signal.SIGTERM)  # uvicorn ends by the signal it got
     deployment.b.launch()
     until(deployment.b._is_ready, within=START, what="node B to be back")
     ready_at = time.monotonic()
-    until(lambda: all(f.is_level.is_set() for f in followers), within=60, what="everybody to be back")
+    until(lambda: crowd.is_level, within=60, what="everybody to be back")
     took = time.monotonic() - ready_at
     said = agent.finish()
-    until(lambda: all(len(f.numbers) == said for f in followers), within=30, what="all that was said")
+    until(lambda: crowd.have(said), within=30, what="all that was said")
+    crowd.close()
 
-    for follower in followers:
-        follower.close()
-        assert follower.numbers == list(range(said))
-        assert set(follower.codes) <= {1012}
-    assert any(f.codes for f in followers)
+    assert all(numbers == list(range(said)) for numbers in crowd.numbers)
+    assert crowd.codes == {1012}
     assert took <= 10
 
 
@@ -196,22 +210,21 @@ def test_a_second_server_in_a_held_directory_is_a_web_node_on_postgresql(deploym
 
 
 def second_serve(server, *arguments):
-    """Try to serve in the directory of a running server."""
-    command = server.command_line("serve", "--port", str(free_port()), *arguments)
-    return subprocess.run(
-        command, cwd=server.folder, env=server.env(), capture_output=True, text=True, timeout=60, check=False
-    )
+    """Try to serve in the directory of a running server; answer what it printed."""
+    said = server.data_dir.parent / "second.log"
+    process = server.spawn(["serve", "--port", str(free_port()), *arguments], said, said)
+    assert process.wait(60) == 1
+    return said.read_text()
 
 
 def test_on_sqlite_a_second_server_says_why_not(tmp_path):
-    server = Server(tmp_path)
+    server = Server(tmp_path / "data")
     try:
         server.start()
-        plain, web_only = second_serve(server), second_serve(server, "--web-only")
+        plain, both = second_serve(server), second_serve(server, "--web-only")
     finally:
         server.kill()
 
-    assert (plain.returncode, web_only.returncode) == (1, 1)
-    assert "is held by another Switchboard" in plain.stderr
-    assert "with PostgreSQL there may be many" in plain.stderr
-    assert "--web-only needs SWITCHBOARD_DATABASE_URL" in web_only.stderr
+    assert "is held by another Switchboard" in plain
+    assert "with PostgreSQL there may be many" in plain
+    assert "--web-only needs SWITCHBOARD_DATABASE_URL" in both

@@ -1,7 +1,6 @@
 """`POST /api/v1/publish`: what is acknowledged is stored once, whatever stands beside it (design 3.6)."""
 
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -13,20 +12,16 @@ from tests.live import Server
 BAD = message("nowhere", {})
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A server that nobody else uses."""
-    started = Server().start()
-    yield started
-    assert "are whole" in started.command("verify")
-    started.terminate()
-    assert "Traceback" not in started.output()
+@pytest.fixture
+def server(door_server: Server) -> Server:
+    """The server of all tests of the doors."""
+    return door_server
 
 
-@pytest.fixture(scope="module")
-def caller(server: Server) -> Caller:
+@pytest.fixture
+def caller(callers: dict[str, Caller]) -> Caller:
     """An admin's token."""
-    return Caller(server, server.token())
+    return callers["admin"]
 
 
 def test_one_message_is_answered_with_its_place(caller):
@@ -38,7 +33,8 @@ def test_one_message_is_answered_with_its_place(caller):
 def test_the_same_again_gets_the_same_answer_and_another_payload_409(server, caller):
     first = caller.publish("chat:same", said("same", "hello"), "m1")
 
-    assert caller.publish("chat:same", said("same", "hello"), "m1") == first
+    again = caller.publish("chat:same", said("same", "hello"), "m1")
+    assert (again.status, again.body) == (201, first.body)
     other = caller.publish("chat:same", said("same", "other"), "m1")
 
     assert (other.status, other.body["error"]["code"]) == (409, "id_reused")
@@ -85,6 +81,32 @@ def test_a_message_nested_too_deep_costs_itself_alone(caller):
     answer = caller.ask("POST", "/api/v1/publish", body.encode())
 
     assert [item.get("seq") for item in answer.body["items"]] == [1, None, 1]
+
+
+@pytest.mark.parametrize("bad", ['"\\ud800"', r'"\q"', "01", "NaN", '"\x01"', "nonsense", "-"])
+def test_a_message_that_no_reader_can_read_costs_itself_alone(caller, bad):
+    key = f"unread-{bad.encode().hex()}"
+    good = [encode(token(key, n)).decode() for n in range(2)]
+    body = f'{{"messages": [{good[0]}, {{"topic": "stream:x", "payload": {{"a": [{bad}]}}}} , {good[1]}]}}'
+
+    answer = caller.ask("POST", "/api/v1/publish", body.encode())
+
+    assert answer.status == 200
+    assert [item.get("seq") for item in answer.body["items"]] == [1, None, 1]
+    assert answer.body["items"][1]["error"]["code"] == "invalid"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"messages": [{"a": 01}',
+        '{"messages": [{"a": 01}]',
+        '{"messages": [{"a": 01} {}]}',
+        '{"messages": [{"a": 01}], "x": y}',
+    ],
+)
+def test_a_list_that_does_not_end_well_is_refused_whole(caller, body):
+    assert caller.ask("POST", "/api/v1/publish", body.encode()).status == 400
 
 
 def test_an_id_again_within_a_batch_is_the_same_message_or_an_error(server, caller):
@@ -181,12 +203,12 @@ def _one(sent: dict) -> dict:
 # Who may, and when the server cannot.
 
 
-def test_a_token_revoked_before_the_commit_writes_nothing(server):
-    robot = Caller(server, server.token("robot"))
+def test_a_token_revoked_before_the_commit_writes_nothing(server, callers):
+    robot = callers["leaver"]
     assert robot.publish("chat:revoked", said("revoked", "before")).status == 201
 
     with closing(sqlite3.connect(server.data_dir / "switchboard.sqlite3")) as database, database:
-        database.execute("UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name='robot'")
+        database.execute("UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name='leaver'")
     answers = [robot.publish("chat:revoked", said("revoked", "after")) for _ in range(3)]
 
     assert {answer.status for answer in answers} == {401}

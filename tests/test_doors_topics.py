@@ -3,7 +3,6 @@
 import http.client
 import json
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
@@ -14,19 +13,16 @@ from tests.doors import Caller, ask, message, said, token
 from tests.live import Server, until
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A server that nobody else uses."""
-    started = Server().start()
-    yield started
-    started.terminate()
-    assert "Traceback" not in started.output()
+@pytest.fixture
+def server(door_server: Server) -> Server:
+    """The server of all tests of the doors."""
+    return door_server
 
 
-@pytest.fixture(scope="module")
-def caller(server: Server) -> Caller:
+@pytest.fixture
+def caller(callers: dict[str, Caller]) -> Caller:
     """An admin's token."""
-    return Caller(server, server.token())
+    return callers["admin"]
 
 
 def address(topic: str, **fields: object) -> str:
@@ -187,10 +183,10 @@ def test_only_reading_is_possible(caller):
 def test_large_payloads_come_in_several_answers(caller):
     for n in range(8):
         payload = {"event": "log", "text": "x" * 1_000_000, "n": n}
-        assert caller.batch(message("stream:large", payload)).body["items"][0]["seq"] == n + 1
+        assert caller.batch(message("stream:heavy", payload)).body["items"][0]["seq"] == n + 1
 
-    first = read(caller, "stream:large", last_id="0", limit=500)
-    rest = read(caller, "stream:large", last_id=first[-1]["id"], limit=500)
+    first = read(caller, "stream:heavy", last_id="0", limit=500)
+    rest = read(caller, "stream:heavy", last_id=first[-1]["id"], limit=500)
 
     assert len(first) < 8
     assert [item["payload"]["n"] for item in first + rest] == list(range(8))

@@ -80,6 +80,17 @@ def test_ids_are_on_every_line(lines):
         assert third.endswith("third")
 
 
+def test_a_whole_request_is_no_id(lines):
+    logger, written, _ = lines
+
+    with logs.knowing(request="r-1"):
+        logger.error("not found", extra={"request": object()})
+    logger.error("not found either", extra={"request": object()})
+
+    assert "r-1" in written().splitlines()[0]
+    assert "object" not in written()
+
+
 def test_json_is_one_object_a_line_with_its_traceback(lines):
     logger, written, how = lines
 

@@ -78,5 +78,6 @@ def give_insights(ctx: RunContextWrapper[TownHallContext]) -> Insights:
 
 def reference_of(incident_type: str, description: str, location: str) -> str:
     """Answer the city's reference number: the same incident has the same one."""
-    digest = hashlib.sha256("\0".join((incident_type, description, location)).encode()).hexdigest()
+    told = "\0".join((incident_type, description, location)).encode("utf-8", "replace")
+    digest = hashlib.sha256(told).hexdigest()
     return f"TH-{digest[:8].upper()}"

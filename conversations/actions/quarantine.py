@@ -3,8 +3,6 @@
 A re-driven message stays what it was: words of an unknown sender on Redis (`bus:redis`). The audit log has who did it.
 """
 
-import time
-
 from django.db import DataError
 
 from conversations import audit, envelopes, log
@@ -12,7 +10,7 @@ from conversations.actions.acting import acting
 from conversations.envelopes import Said
 from conversations.errors import Conflict, IdReused, Invalid, NotFound, SwitchboardError
 from conversations.log.events import NewEvent, Stored
-from conversations.models import AuditEntry, Post, Quarantine, RedisPosition
+from conversations.models import AuditEntry, Quarantine, RedisPosition
 from conversations.models.redis import QuarantineQuerySet
 from conversations.principals import REDIS
 from conversations.rights import Who
@@ -85,6 +83,8 @@ def settlement(number: int) -> AuditEntry | None:
 
 def read_again(found: Quarantine, conversation: str = "") -> NewEvent:
     """Read a kept message as one that comes from Redis now. Raises `Invalid` or `TooLarge`, saying what is wrong."""
+    if found.is_loss:
+        raise Invalid("there is no message: what this row tells of was lost before it was read", code="lost")
     if found.is_truncated:
         kept = f"only the first {len(found.raw):,} of {found.size:,} bytes were kept"
         raise Invalid(f"{kept}, so it cannot be read again: its sender has to send it once more", code="truncated")
@@ -126,13 +126,10 @@ def _settled(number: int, outcome: str) -> Quarantine:
 
 
 def _store(event: NewEvent) -> Stored:
-    """Append it, and keep the relay from sending back to Redis what came from there."""
+    """Append it. As words from Redis, its post counts as sent: the relay does not send it back."""
     (stored,) = log.append([event])
     if stored.clashes:
         raise IdReused("another message with this id is in the record already; discard this one")
-    if event.topic:
-        same = Post.objects.filter(topic=event.topic, bus_id=event.bus_id, sent_at=None)
-        same.update(sent_at=time.time_ns() // 1000)
     return stored
 
 

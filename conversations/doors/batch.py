@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from conversations.doors import messages
-from conversations.errors import IdReused, Invalid, SwitchboardError, TooLarge
+from conversations.errors import IdReused, SwitchboardError, TooLarge
 from conversations.log.events import NewEvent, Stored
 from conversations.sessions import Visitor
 
@@ -20,6 +20,7 @@ PART_FIELDS = ("id", "created_at", "text", "index")  # in which the tokens of on
 MAX_SEGMENT = 16_384  # characters
 
 _numbers = count(1)  # of segments, in this process
+_START, _END = re.compile(rb'\s*\{\s*"messages"\s*:\s*\['), re.compile(rb"\s*\]\s*\}\s*")
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
 
 Found = Sequence[bytes | msgspec.Raw]
@@ -38,27 +39,30 @@ def check_many(found: list[Any]) -> list[Any]:
     return found
 
 
-def cut(body: bytes) -> list[bytes]:
-    """Cut `{"messages": […]}` into its messages without reading them: one may be nested too deep for any reader.
-
-    Raises Invalid where there is no such list.
-    """
-    start = re.match(rb'\s*\{\s*"messages"\s*:\s*\[', body)
+def cut(body: bytes) -> list[bytes] | None:
+    """Cut `{"messages": […]}` into its messages without reading them, where one of them cannot be read at all (too
+    deep, half a character). None where this is no such list of objects."""
+    start = _START.match(body)
     if start is None:
-        raise Invalid("expected a message, or messages, nested at most 100 levels deep")
-    found, depth, begin = [], 0, start.end()
+        return None
+    found: list[bytes] = []
+    depth, begin, end = 0, start.end(), start.end()
     for match in _MARK.finditer(body, start.end()):
         mark = match.group()
         if mark in (b"[", b"{"):
-            begin = match.start() if depth == 0 else begin
+            if depth == 0:
+                begin = match.start()
+                if body[end:begin].strip() != (b"," if found else b""):
+                    return None
             depth += 1
         elif mark in (b"]", b"}"):
             depth -= 1
             if depth == 0:
-                found.append(body[begin : match.end()])
+                end = match.end()
+                found.append(body[begin:end])
             elif depth < 0:
-                break
-    return check_many(found)
+                return check_many(found) if _END.fullmatch(body, end) else None
+    return None
 
 
 def read(found: Found, visitor: Visitor) -> tuple[list[Read], list[NewEvent]]:

@@ -36,9 +36,10 @@ class KeyDoor:
             given = http.bearer(scope)
             if scope["method"] != "POST":
                 raise MethodNotAllowed(["POST"])
-            asked = _read(await http.body(scope, receive, 4096))
+            body = await http.body(scope, receive, 4096)
             if not self._secret or not self._is_ours(given):
                 raise NotSignedIn("expected the one-use token of the data directory's door.json")
+            asked = _read(body)
             self.open(self._url)
             token = self._bearers.give(asked.name)
         except SwitchboardError as error:

@@ -48,9 +48,9 @@ class PublishDoor(http.Route):
             return await self._several(batch.lines_of(body), visitor)
         try:
             asked = _decoder.decode(body)
-        except RecursionError:
-            return await self._several(batch.cut(body), visitor)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            if found := batch.cut(body):
+                return await self._several(found, visitor)
             raise Invalid(f'{messages.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
         if asked.messages is not None:
             return await self._several(batch.check_many(asked.messages), visitor)

@@ -155,7 +155,8 @@ def open_calls(
     cursor.execute(
         f"SELECT {CALL} FROM (SELECT {CALL},ROW_NUMBER() OVER (PARTITION BY run,call_id,"
         "CASE WHEN call_id IS NULL THEN name END ORDER BY called_seq) AS place FROM conversations_toolcall"
-        f" WHERE conversation_id=%s AND finished_seq IS NULL AND ({wanted})) AS found WHERE place<=%s OR {is_ours} OR {is_of_run}",
+        f" WHERE conversation_id=%s AND finished_seq IS NULL AND ({wanted})) AS found"
+        f" WHERE place<=%s OR {is_ours} OR {is_of_run}",
         [conversation, *call_ids, *names, *ours, *runs, most, *ours, *runs],
     )
     # Ordered here: asked to order, SQLite walks all calls of the conversation by seq instead of the open ones.

@@ -60,6 +60,11 @@ class Quarantine(models.Model):
         indexes = [models.Index(fields=["id"], name="quarantine_open", condition=Q(outcome__isnull=True))]
 
     @property
+    def is_loss(self) -> bool:
+        """Tell whether it stands for entries that were lost unread, so that there is no message."""
+        return self.size == 0
+
+    @property
     def is_truncated(self) -> bool:
         """Tell whether only its beginning was kept, so that it cannot be read again."""
         return len(self.raw) < self.size

@@ -1,9 +1,8 @@
-"""The database itself: engine, version, size, and whether it has every index of the models. SQLite and PostgreSQL."""
+"""The database itself: engine, version, size. SQLite and PostgreSQL. Its indexes are `vitals`' to look after."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from django.apps import apps
 from django.db import connection
 
 
@@ -14,7 +13,6 @@ class Database(NamedTuple):
     version: str
     size: int  # bytes, of the whole
     log_size: int | None  # bytes of SQLite's write-ahead log
-    missing: list[str]  # indexes
 
 
 def look() -> Database:
@@ -22,19 +20,10 @@ def look() -> Database:
     if connection.vendor == "sqlite":
         version = str(_one("SELECT sqlite_version()"))
         size = int(_one("PRAGMA page_count")) * int(_one("PRAGMA page_size"))
-        return Database("SQLite", version, size, _log_size(), _missing("SELECT name FROM sqlite_master"))
+        return Database("SQLite", version, size, _log_size())
     version = str(_one("SHOW server_version")).partition(" ")[0]
     size = int(_one("SELECT pg_database_size(current_database())"))
-    return Database("PostgreSQL", version, size, None, _missing("SELECT indexname FROM pg_indexes"))
-
-
-def _missing(query: str) -> list[str]:
-    models = apps.get_app_config("conversations").get_models()
-    wanted = {index.name for model in models for index in model._meta.indexes}
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        there = {row[0] for row in cursor.fetchall()}
-    return sorted(wanted - there)
+    return Database("PostgreSQL", version, size, None)
 
 
 def _log_size() -> int | None:

@@ -16,6 +16,10 @@ from conversations.ops.transport import Stream, Topic
 
 SKEWED_MS = 1_000.0  # between a process's clock and the database's
 LATE_S = 5.0  # behind Redis
+_REMEDY = {
+    "SQLite": "The server that has the database records: start it again with SWITCHBOARD_REDIS_URL.",
+    "PostgreSQL": "Start one: switchboard record",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Deployment:
     newest_event: int
     last_event: datetime | None
     epoch: str
+    versions: str
     warnings: Sequence[str]
 
 
@@ -73,6 +78,7 @@ def state(stream: str = "") -> Deployment:
         newest_event=Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0,
         last_event=datetime.fromtimestamp(last_at / 1e6, UTC) if last_at else None,
         epoch=epoch.current(),
+        versions=_versions(living),
         warnings=_warnings(living, active, looked, has_redis=has_redis),
     )
 
@@ -87,25 +93,34 @@ def _warnings(living: Sequence[Process], active: Process | None, looked: Databas
     """Say what needs a person, the worst first; each once."""
     found = []
     if has_redis and active is None:
-        found.append("No recorder is active: what agents say on Redis is not stored. Start one: manage.py record")
+        found.append(f"No recorder is active: what agents say on Redis is not stored. {_REMEDY[looked.engine]}")
     if active is not None and active.facts.get("redis") not in (None, "ok"):
         found.append(f"The recorder does not reach Redis: {str(active.facts['redis'])[:200]}")
     if active is not None and (active.number("lag_s") or 0) > LATE_S:
         found.append(f"The recorder is {active.number('lag_s'):,.0f} s behind Redis.")
     if sum(one.role == "active" for one in living) > 1:
         found.append("Two recorders say they are active. One of them gives way at its next batch; nothing is doubled.")
-    found += [f"{one.name}: {words}" for one in living for words in one.warnings]
-    found += [_skewed(one) for one in living if abs(one.number("clock_skew_ms") or 0) > SKEWED_MS]
+    told: dict[str, list[str]] = {}
+    for one in living:
+        for words in one.warnings or _skewed(one):
+            told.setdefault(words, []).append(one.place)
+    found += [f"{', '.join(places)}: {words}" for words, places in told.items()]
     versions = sorted({one.version for one in living})
     if len(versions) > 1:
         found.append(f"Processes run different versions: {', '.join(versions)}.")
-    if looked.missing:
-        found.append(f"The database lacks {', '.join(looked.missing)}: pages will be slow. Run manage.py migrate.")
-    return list(dict.fromkeys(found))
+    return found
 
 
-def _skewed(one: Process) -> str:
+def _skewed(one: Process) -> list[str]:
+    """Warn of a clock that the process itself does not warn of."""
     skew = one.number("clock_skew_ms") or 0
-    return (
-        f"The clock of {one.name} is {abs(skew) / 1000:,.1f} s {'ahead of' if skew > 0 else 'behind'} the database's."
-    )
+    if abs(skew) <= SKEWED_MS:
+        return []
+    return [f"Its clock is {abs(skew) / 1000:,.1f} s {'ahead of' if skew > 0 else 'behind'} the database's."]
+
+
+def _versions(living: Sequence[Process]) -> str:
+    """Say what the server runs on, as one of its processes tells it."""
+    versions = (one.facts.get("versions") for one in living)
+    told: dict[str, object] = next((each for each in versions if isinstance(each, dict)), {})
+    return ", ".join(f"{str(name).capitalize()} {str(version)[:40]}" for name, version in list(told.items())[:8])

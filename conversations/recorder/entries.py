@@ -104,6 +104,7 @@ def _concerned(stream: str, raw: bytes) -> str | None:
         with contextlib.suppress(SwitchboardError):
             said = envelopes.read(raw)
     prefix, _, suffix = stream.partition(":")
-    key = said.conversation_id or (suffix if prefix == "stream" else None)
-    is_fit = key is not None and key.strip() and len(key) <= MAX_KEY and envelopes.fit(key) == key
-    return key if is_fit else None
+    keys = (said.conversation_id, suffix if prefix == "stream" else None)
+    return next(
+        (key for key in keys if key and key.strip() and len(key) <= MAX_KEY and envelopes.fit(key) == key), None
+    )

@@ -27,6 +27,8 @@ from conversations.recorder.streams import BATCH, Stream, Streams, first_seen, i
 
 SCAN_EVERY = 0.6  # seconds: what is found now was there a second ago at most
 SLICE = 1000  # cold streams in one read; streams described in one go
+READ_AT_LEAST = 0.2  # seconds between two such rounds of looking, however long one took
+HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large that XINFO, which carries two, is dear
 LOOKED_AT = 100  # quiet streams described at each scan, in turn
 
 T = TypeVar("T")
@@ -57,12 +59,14 @@ class Reader:
         self._is_turn_of_all = False
         self._to_look: dict[bytes, Stream] = {}
         self._looked = 0
+        self._heavy_at = time.monotonic() + HEAVY_EVERY
 
     async def resume(self) -> None:
         """Take up every position, and tell what went missing meanwhile."""
         self._positions = await self._database(self._filing.positions)
+        known = set(self._positions)
         await self._scan()
-        await self._look(self.streams.all())
+        await self._look([stream for stream in self.streams.all() if stream.name in known])
 
     async def round(self) -> None:
         """Read once, waiting for news as long as nothing else is due."""
@@ -144,8 +148,14 @@ class Reader:
         quiet = self.streams.all()
         some = quiet[self._looked : self._looked + LOOKED_AT]
         self._looked = self._looked + LOOKED_AT if len(some) == LOOKED_AT else 0
-        to_look, self._to_look = self._to_look, {}
-        await self._look(list((to_look | {stream.key: stream for stream in some}).values()))
+        wanted = self._to_look | {stream.key: stream for stream in some}
+        heavy_too = time.monotonic() >= self._heavy_at
+        if heavy_too:
+            self._heavy_at = time.monotonic() + HEAVY_EVERY
+        now = {key: stream for key, stream in wanted.items() if heavy_too or not stream.is_heavy}
+        self._to_look = {key: stream for key, stream in self._to_look.items() if key not in now}
+        await self._look(list(now.values()))
+        self._scan_at = max(self._scan_at, time.monotonic() + READ_AT_LEAST)
 
     async def _scan(self) -> None:
         """See which streams there are (the truth); follow the new ones, tell of those that are gone."""

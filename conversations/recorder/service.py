@@ -10,14 +10,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any
 
 import redis
 from django.db import Error as DatabaseError
 
 from conversations import doorbell
-from conversations.log.events import Stored
 from conversations.nodes import BEAT_EVERY, Pulse
 from conversations.recorder.database import Database
 from conversations.recorder.filing import Filing, Superseded
@@ -57,19 +56,20 @@ class Service:
     async def run(self) -> None:
         """Record whenever this is the active one. Trouble with Redis or the database is waited out."""
         self._loop = asyncio.get_running_loop()
-        forget = doorbell.on_ring(self._rung)
+        forget = doorbell.on_posted(self._posted)
         work = [asyncio.create_task(self._lead(), name="lead"), asyncio.create_task(self._beat(), name="beat")]
         stopped = asyncio.create_task(self._stopped.wait())
         try:
             await asyncio.wait([*work, stopped], return_when=asyncio.FIRST_COMPLETED)
         finally:
             forget()
+            self._stopped.set()
             for task in (*work, stopped):
                 task.cancel()
-            ended = await asyncio.gather(*work, return_exceptions=True)
+            await asyncio.wait(work)
             await self._end()
-        for error in ended:
-            if isinstance(error, Exception):
+        for task in work:
+            if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
     def stop(self) -> None:
@@ -103,7 +103,7 @@ class Service:
         await self._database.close()
 
     async def _lead(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             try:
                 if await self._database(self._lease.take):
                     await self._lead_once()
@@ -116,15 +116,19 @@ class Service:
     async def _lead_once(self) -> None:
         """Be the active recorder until another one is. Raises Superseded or DatabaseError."""
         self.is_active = True
-        loops = [self._keep_lease(), self._wait_out(self._record, "reading"), self._wait_out(self._send, "relay")]
+        loops = (self._keep_lease(), self._wait_out(self._record, "reading"), self._wait_out(self._send, "relay"))
+        tasks = [asyncio.create_task(loop) for loop in loops]
         try:
-            await _all(loops)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
         finally:
-            self.is_active = False
+            self.is_active = False  # every loop looks at it: on its way through libraries a cancellation may get lost
+            await _cancel(tasks)
             self._reader = None
 
     async def _keep_lease(self) -> None:
-        while True:
+        while self.is_active:
             await asyncio.sleep(RENEW_EVERY)
             if self._reader is not None:
                 self._lease.looked_at = self._reader.looked_at
@@ -134,12 +138,12 @@ class Service:
     async def _wait_out(self, work: Callable[[], Coroutine[Any, Any, None]], what: str) -> None:
         """Do it again and again, every second at least: what Redis or the database cannot do now, it can later."""
         tries = 0
-        while True:
+        while self.is_active:
             began = time.monotonic()
             try:
                 await work()
             except _TROUBLE as error:
-                tries = 0 if time.monotonic() - began > 5 * BACKOFF[-1] else tries + 1
+                tries = 1 if time.monotonic() - began > 5 * BACKOFF[-1] else tries + 1
                 if isinstance(error, redis.RedisError | OSError):
                     self.redis = str(error) or type(error).__name__
                 if tries == 1:
@@ -156,7 +160,7 @@ class Service:
         try:
             await reader.resume()
             self.redis, self._reader = "ok", reader
-            while True:
+            while self.is_active:
                 await reader.round()
         finally:
             self._lease.looked_at = reader.looked_at
@@ -166,7 +170,7 @@ class Service:
         """Relay until something fails."""
         client = connect(self._url)
         try:
-            while True:
+            while self.is_active:
                 self._news.clear()
                 while posts := await self._database(self._relay.unsent):
                     sent = await self._relay.send(client, posts)
@@ -176,14 +180,14 @@ class Service:
             await _quietly(client.aclose())
 
     async def _beat(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             try:
                 await self._database(self._pulse.beat)
             except DatabaseError as error:
                 logger.warning("recorder: cannot tell of itself: %s", error)
             await asyncio.sleep(BEAT_EVERY)
 
-    def _rung(self, _: Sequence[Stored]) -> None:
+    def _posted(self, _: Collection[str]) -> None:
         if self._loop is not None and self.is_active and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._news.set)
 
@@ -223,17 +227,13 @@ class Embedded(threading.Thread):
             self.join()
 
 
-async def _all(loops: list[Coroutine[Any, Any, None]]) -> None:
-    """Run them together; the first error ends all and is raised."""
-    tasks = [asyncio.create_task(loop) for loop in loops]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """End tasks, asking again where that takes it: before Python 3.12 `wait_for` may lose a cancellation."""
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        _, left = await asyncio.wait(left, timeout=0.2)
 
 
 async def _quietly(closing: Awaitable[None]) -> None:

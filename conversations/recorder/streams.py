@@ -30,6 +30,7 @@ class Stream:
     found_at: int
     stride: int = FIRST_STRIDE
     is_behind: bool = False  # the last answer was full: there is more
+    is_heavy: bool = False  # it had an entry over the limit: XINFO may carry such a one each time
 
     def take(self, items: list[Any], asked: int) -> None:
         """Move on by an answer of XREAD that asked for `asked` entries, and learn from its size."""
@@ -39,6 +40,7 @@ class Stream:
             self.entries_read += len(items)
         self.stride = max(1, min(self.stride * 4, BATCH, ROUND_BYTES * len(items) // max(size, 1)))
         self.is_behind = len(items) >= asked
+        self.is_heavy = self.is_heavy or size > envelopes.MAX_BYTES * len(items)
 
 
 def name_of(key: bytes) -> str:

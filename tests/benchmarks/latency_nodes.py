@@ -20,7 +20,7 @@ from tests.deployment import Deployment
 CONVERSATIONS = 50
 RATE = 200  # tokens a second in each
 BATCH = 10  # tokens of a request
-SECONDS = float(os.environ.get("SECONDS", "15"))
+SECONDS = float(os.environ.get("RUN_SECONDS", "15"))
 WARM_UP = 0.2  # of the run, not counted
 TS = re.compile(rb'"ts":([\d.]+)')
 

@@ -1,6 +1,5 @@
 """Agents on Redis, over HTTP and in a process of ours, in one list; two browsers at two web processes; parts die."""
 
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -13,14 +12,13 @@ from tests.live import Server, until
 pytestmark = pytest.mark.timeout(300)
 
 OURS = """
-import sys, time
-from conversations import principals
-from conversations.bus import BusMessage, LogBus
-bus, n = LogBus(principals.of_agent("Embedded")), 0
+import time
+from conversations import log, principals
+n = 0
 while True:
-    words = {"type": "message", "sender": "agent:Embedded", "recipient": "chat:ours", "conversation_id": "ours"}
+    words = {"type": "message", "sender": "agent:Embedded", "recipient": "chat:ours", "content": f"word {n}"}
     try:
-        bus.publish("chat:ours", BusMessage(topic="chat:ours", payload=words | {"content": f"word {n}"}))
+        log.append([log.of_ours("ours", words, principals.SYSTEM, topic="chat:ours")])
         n += 1
     except Exception:
         time.sleep(0.1)
@@ -42,12 +40,8 @@ def deployment() -> Iterator[Deployment]:
 @pytest.fixture
 def agents(deployment: Deployment) -> Iterator[list[Agent]]:
     """Three agents that go on talking: a process of ours, one over HTTP to node A, one on Redis."""
-    ours = subprocess.Popen(
-        deployment.a.command_line("shell", "--no-imports", "-c", OURS),
-        cwd=deployment.a.folder,
-        env=deployment.a.env(),
-        stdout=subprocess.DEVNULL,
-    )
+    log = deployment.home / "ours.log"
+    ours = deployment.a.spawn(["shell", "--no-imports", "-c", OURS], log, log)
     others = [over_http(deployment.a, deployment.token, "by-http"), over_redis(deployment.redis, "by-redis")]
     for agent in others:
         agent.start()
