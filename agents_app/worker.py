@@ -1,4 +1,4 @@
-"""The worker: claims runs and executes many of them in one loop (design F, 3.4). Run by `runagents`, and inside `serve`.
+"""The worker: claims runs and executes many of them in one loop (design F, 3.4). Run by `runagents` and in `serve`.
 
     worker = Worker(writer, teams.load())
     await worker.run()      # returns after worker.stop(), called from any thread
@@ -104,7 +104,11 @@ class Worker:
     def facts(self) -> dict[str, Any]:
         """Tell how it goes: what the ops page and the metrics show of a worker."""
         teams = Counter(roster.team.name for _, roster, _ in list(self._attempts.values()))
-        return {"running": sum(teams.values()), "teams": {r.team.name: teams[r.team.name] for r in self.rosters}, "done": self.done}
+        return {
+            "running": sum(teams.values()),
+            "teams": {r.team.name: teams[r.team.name] for r in self.rosters},
+            "done": self.done,
+        }
 
     async def _do(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something with the database, in a thread."""

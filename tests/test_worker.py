@@ -32,7 +32,15 @@ def test_a_message_is_answered_and_every_step_is_in_the_record():
         say()
         over()
 
-    assert kinds() == ["message", "run.queued", "run.started", "output", "model.turn", "conversation.handler", "run.done"]
+    assert kinds() == [
+        "message",
+        "run.queued",
+        "run.started",
+        "output",
+        "model.turn",
+        "conversation.handler",
+        "run.done",
+    ]
     (output,) = told("output")
     assert (output["text"], output["turn"], output["final"], output["agent"]) == ("Good day.", 1, True, "Clerk")
     assert "".join(token["text"] for token in told("token")) == "Good day."
@@ -156,7 +164,9 @@ def failing(**settings):
     return fail
 
 
-@pytest.mark.parametrize("settings", [{}, {"failure_error_function": lambda ctx, error: "no luck"}], ids=["default", "own"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"failure_error_function": lambda ctx, error: "no luck"}], ids=["default", "own"]
+)
 def test_the_real_exception_of_a_tool_is_told_whatever_the_model_hears(settings):
     steps = [function_call("fail", {}, call_id="c1")], [assistant_message("sorry")]
     with working(team(*steps, tools=[failing(**settings)])):
@@ -190,7 +200,11 @@ def test_a_tool_over_its_time_is_told_as_such():
         say()
         (run,) = over()
 
-    assert (run.status, told("tool_step")[-1]["status"], ToolCall.objects.get().status) == ("done", "timeout", "timeout")
+    assert (run.status, told("tool_step")[-1]["status"], ToolCall.objects.get().status) == (
+        "done",
+        "timeout",
+        "timeout",
+    )
 
 
 def test_a_run_without_end_is_ended_by_its_turns():
@@ -262,7 +276,9 @@ def test_a_silent_agent_ends_its_run_without_a_word():
 def test_two_agents_of_one_name_in_two_teams_each_answer_in_their_own_conversations():
     def with_desk(team_name, entry):
         desk = Agent(name="Desk", model=ScriptedModel([[assistant_message(f"desk of {team_name}")]] * 2))
-        first = Agent(name=entry, model=ScriptedModel([[function_call("transfer_to_desk", {}, call_id="h")]]), handoffs=[desk])
+        first = Agent(
+            name=entry, model=ScriptedModel([[function_call("transfer_to_desk", {}, call_id="h")]]), handoffs=[desk]
+        )
         return Team(name=team_name, agents=[first, desk], entry=[entry])
 
     with working(with_desk("north", "Nora"), with_desk("south", "Sam")):

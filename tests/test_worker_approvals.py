@@ -160,4 +160,7 @@ def test_a_call_inside_an_agent_tool_waits_and_goes_on_under_the_call_that_cause
     outer = ToolCall.objects.get(call_id="o1").id
     inner = [step for step in told("tool_step") if step["tool_call_id"] == "i1"]
     assert [step["parent_call"] for step in inner] == [outer, outer]
-    assert [(o["text"], o.get("parent_call")) for o in told("output")] == [("inner says filed", outer), ("Done so.", None)]
+    assert [(o["text"], o.get("parent_call")) for o in told("output")] == [
+        ("inner says filed", outer),
+        ("Done so.", None),
+    ]

@@ -1,5 +1,5 @@
-"""SIGKILL at six points around a tool call, in real processes: the tool's own file shows no effect twice, and every doubt
-is told as one."""
+"""SIGKILL at six points around a tool call, in real processes: the tool's own file shows no effect twice, and every
+doubt is told as one."""
 
 import http.client
 import shutil

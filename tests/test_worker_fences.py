@@ -90,7 +90,12 @@ def test_a_run_posts_to_its_own_conversation_and_its_children_only_and_counts_th
         for to in ("chat:c", "chat:child", "chat:stranger")
     ]
 
-    clerk = Agent(name="Clerk", model=ScriptedModel([[function_call("wait", {}, call_id="w")], *[[s] for s in sent], [assistant_message("so")]]))
+    clerk = Agent(
+        name="Clerk",
+        model=ScriptedModel(
+            [[function_call("wait", {}, call_id="w")], *[[s] for s in sent], [assistant_message("so")]]
+        ),
+    )
 
     @function_tool
     def wait() -> str:
@@ -115,7 +120,13 @@ def test_a_run_posts_to_its_own_conversation_and_its_children_only_and_counts_th
 
 def test_agents_who_answer_each_other_end_at_twenty_hops():
     def speaker(name, other):
-        step = [function_call("chat_send", {"recipient": f"agent:{other}", "content": "and you?", "conversation_id": None}, call_id="x")]
+        step = [
+            function_call(
+                "chat_send",
+                {"recipient": f"agent:{other}", "content": "and you?", "conversation_id": None},
+                call_id="x",
+            )
+        ]
         return Agent(name=name, model=ScriptedModel([step, [assistant_message("sent")]] * 15), tools=[chat_send])
 
     with working(Team(name="pair", agents=[speaker("Ann", "Bob"), speaker("Bob", "Ann")], entry=["Ann", "Bob"])):

@@ -1,4 +1,4 @@
-"""Fifty planted secrets, in errors, arguments, outputs, settings and contexts, are in no event, row, audit or log line."""
+"""Fifty planted secrets, in errors, arguments, outputs, settings and contexts, are in no row and no log line."""
 
 import logging
 
@@ -76,7 +76,11 @@ def test_planted_secrets_are_nowhere_in_the_record_or_the_log(lines, monkeypatch
 
     calls = [function_call("fail", {"number": n}, call_id=f"f{n}") for n in range(50)]
     calls += [function_call("echo", {"words": text}, call_id=f"e{n}") for n, text in enumerate(texts)]
-    clerk = Agent(name="Clerk", model=ScriptedModel([calls, ModelStep.raise_error(RuntimeError(" ; ".join(texts)))]), tools=[echo, fail])
+    clerk = Agent(
+        name="Clerk",
+        model=ScriptedModel([calls, ModelStep.raise_error(RuntimeError(" ; ".join(texts)))]),
+        tools=[echo, fail],
+    )
     with working(Team(name="t", agents=[clerk], entry=["Clerk"])):
         say()
         (run,) = over()
@@ -95,7 +99,11 @@ def test_a_context_with_a_secret_is_not_kept_and_the_run_says_so():
         ctx.context.note = "sk-PLANTED00aaaabbbb"
         return "ok"
 
-    clerk = Agent(name="Clerk", model=ScriptedModel([[function_call("remember", {}, call_id="c")], [assistant_message("so")]]), tools=[remember])
+    clerk = Agent(
+        name="Clerk",
+        model=ScriptedModel([[function_call("remember", {}, call_id="c")], [assistant_message("so")]]),
+        tools=[remember],
+    )
     with working(Team(name="t", agents=[clerk], entry=["Clerk"], context=Remembering)):
         say()
         (run,) = over()

@@ -1,4 +1,4 @@
-"""`runs`: CPU of a run with a tool call through the worker, against the same run of the bare SDK; and what a token costs.
+"""`runs`: CPU of a run with a tool call through the worker, against the bare SDK's; and what a token costs.
 
 Both run 100 at a time, streamed, on the same scripted model; CPU is the whole process's (loop, writer, threads).
 Targets: at most 1.5 times the bare SDK's CPU per run; at most 50 µs CPU for a token's path.
@@ -62,14 +62,18 @@ def ours(prefix: str) -> float:
     """Run them by a worker, from queued to done; answer CPU seconds a run."""
     writer = log.Writer()
     writer.start()
-    worker = Worker(writer, [Team(name="bench", agents=[agent()], entry=["Clerk"])], config=ModelConfig(), per_team=RUNS)
+    worker = Worker(
+        writer, [Team(name="bench", agents=[agent()], entry=["Clerk"])], config=ModelConfig(), per_team=RUNS
+    )
     thread = threading.Thread(target=lambda: asyncio.run(worker.run()))
     from agents_app import register
 
     register.enter(worker.rosters)
     for n in range(RUNS):
         key = f"{prefix}-{n}"
-        body = json.dumps({"type": "message", "conversation_id": key, "sender": "R", "recipient": "agent:Clerk", "content": key})
+        body = json.dumps(
+            {"type": "message", "conversation_id": key, "sender": "R", "recipient": "agent:Clerk", "content": key}
+        )
         log.append([log.of_payload(f"chat:{key}", None, body, envelopes.read(body.encode()), principals.of_token("b"))])
     before = Run.objects.filter(status="done").count()
     began = time.process_time()
