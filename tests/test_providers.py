@@ -10,11 +10,13 @@ import pytest
 from agents import Agent, FunctionTool, ModelBehaviorError, RunConfig, Runner
 from agents.result import RunResultStreaming
 from django.conf import settings
+from django.test import override_settings
 from openai.types.responses import Response
 
 from agents_app.demo_model import DemoModel
-from agents_app.providers import ModelConfig, Provider, model_for
+from agents_app.providers import ModelConfig, Provider, configured, model_for
 from agents_app.served_models import ChatModel, ModelFailed, ResponsesModel
+from dashboard import config
 from tests.provider_server import Answer, Asked, ProviderServer
 
 KEY = "sk-test-0123456789abcdefghij"
@@ -320,3 +322,40 @@ def test_the_settings_choose_the_model(config: ModelConfig, name: str | None, ki
 
 def test_a_config_does_not_show_its_key() -> None:
     assert KEY not in repr(ModelConfig(api_key=KEY))
+
+
+def test_the_environment_says_which_server_and_the_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("SWITCHBOARD_MODEL", "chat:house")
+
+    with override_settings(CONFIG=config.load()):
+        found = configured()
+        shown = repr(settings.CONFIG)
+
+    assert (found.api_key, found.base_url, found.model, found.is_demo) == (
+        KEY,
+        "http://127.0.0.1:9/v1",
+        "chat:house",
+        False,
+    )
+    assert KEY not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OPENAI_BASE_URL", "ftp://user:hunter2@host"),
+        ("SWITCHBOARD_MODEL_API", "grpc"),
+        ("SWITCHBOARD_MODEL_TIMEOUT_S", "0"),
+        ("SWITCHBOARD_MODEL_RETRIES", "-1"),
+    ],
+)
+def test_a_wrong_setting_ends_the_start_and_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(SystemExit) as ended:
+        config.load()
+
+    assert f"\n  {name}: " in str(ended.value)
+    assert "hunter2" not in str(ended.value)
