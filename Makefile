@@ -12,6 +12,7 @@ run: $(VENV)/.runtime
 
 test: $(VENV)/.dev
 	@$(BIN)/python -m pytest
+	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

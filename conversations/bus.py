@@ -1,102 +1,21 @@
-"""The bus (design 3.2): one protocol, and the transports of this process. Agents and tools publish and read by it.
-
-`read(topic, last_id, limit)` answers what comes strictly after `last_id`, ascending; `None` means the newest `limit`.
-`read_blocking` waits for something new; there `None` means only what comes from now on. An id the bus never gave out
-raises `UnknownPosition`: it never replays and never skips.
-"""
+"""The record as a bus (design 3.2): what our own processes publish with and read by. `switchboard.Bus` says how."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
 
 import msgspec
-from django.db import connection
-from pydantic import BaseModel, Field
 
-from conversations import doorbell, envelopes, log
-from conversations.errors import IdReused, Invalid, UnknownPosition
-from conversations.ids import new_id
+from conversations import doorbell, envelopes, log, topics
+from conversations.errors import IdReused, Invalid
 from conversations.log.events import Stored
 from conversations.principals import Principal
+from switchboard.bus import MAX_READ, BusMessage
 
-MAX_READ = 1000  # messages
 LOOK_EVERY = 1.0  # seconds, while blocked: heals a lost doorbell
-
-
-class BusMessage(BaseModel):
-    """A message on a topic; `id` is the bus's own, apart from any id in the payload."""
-
-    topic: str
-    payload: dict[str, Any]
-    id: str = Field(default_factory=new_id)
-
-
-class Bus(Protocol):
-    """What every transport does."""
-
-    def publish(self, topic: str, message: BusMessage) -> str:
-        """Store a message; answer its id. The same id and payload again is the same message; another payload raises
-        `IdReused`."""
-
-    def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
-        """Read without waiting."""
-
-    def read_blocking(
-        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
-    ) -> list[BusMessage]:
-        """Read, waiting up to `block_ms` for the first message."""
-
-
-class InMemoryBus:
-    """For tests: topics in a dictionary."""
-
-    def __init__(self) -> None:
-        self._topics: dict[str, list[BusMessage]] = {}
-        self._news = threading.Condition()
-
-    def publish(self, topic: str, message: BusMessage) -> str:
-        """See `Bus`."""
-        envelopes.check_topic(topic)
-        with self._news:
-            messages = self._topics.setdefault(topic, [])
-            known = next((m for m in messages if m.id == message.id), None)
-            if known is None:
-                messages.append(message.model_copy(update={"topic": topic}))
-                self._news.notify_all()
-            elif known.payload != message.payload:
-                raise IdReused("this id was published before with another payload", field="id")
-        return message.id
-
-    def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
-        """See `Bus`."""
-        _check(topic, limit)
-        with self._news:
-            messages = self._topics.get(topic, [])
-            if last_id is None:
-                return messages[-limit:]
-            return messages[self._place(messages, last_id) : self._place(messages, last_id) + limit]
-
-    def read_blocking(
-        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
-    ) -> list[BusMessage]:
-        """See `Bus`."""
-        _check(topic, limit)
-        with self._news:
-            messages = self._topics.setdefault(topic, [])
-            start = len(messages) if last_id is None else self._place(messages, last_id)
-            self._news.wait_for(lambda: len(messages) > start, block_ms / 1000)
-            return messages[start : start + limit]
-
-    @staticmethod
-    def _place(messages: Sequence[BusMessage], last_id: str) -> int:
-        for place, message in enumerate(messages):
-            if message.id == last_id:
-                return place + 1
-        raise UnknownPosition(f"no message {last_id!r} on this topic", field="last_id")
 
 
 class LogBus:
@@ -119,7 +38,7 @@ class LogBus:
     def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
         """See `Bus`."""
         _check(topic, limit)
-        return self._after(topic, self._place(topic, last_id, limit), limit)
+        return _after(topic, _place(topic, last_id, limit), limit)
 
     def read_blocking(
         self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
@@ -128,33 +47,14 @@ class LogBus:
         _check(topic, limit)
         deadline = time.monotonic() + block_ms / 1000
         with _listening() as news:
-            place = self._place(topic, last_id, 0)
+            place = _place(topic, last_id, 0)
             while True:
                 news.clear()
-                found = self._after(topic, place, limit)
+                found = _after(topic, place, limit)
                 left = deadline - time.monotonic()
                 if found or left <= 0:
                     return found
                 news.wait(min(left, LOOK_EVERY))
-
-    def _place(self, topic: str, last_id: str | None, limit: int) -> int:
-        """Answer the seq (streams) or the post's row to read after; None: so that the newest `limit` come."""
-        prefix, _, suffix = topic.partition(":")
-        if prefix == "stream":
-            return max(0, log.head(suffix) - limit) if last_id is None else _seq_of(suffix, last_id)
-        return _post_before(topic, limit) if last_id is None else _post_of(topic, last_id)
-
-    def _after(self, topic: str, place: int, limit: int) -> list[BusMessage]:
-        prefix, _, suffix = topic.partition(":")
-        if prefix == "stream":
-            return [_message(topic, str(e.seq), e.body) for e in log.read_after(suffix, place, limit)]
-        rows = _rows(
-            "SELECT p.bus_id,COALESCE(p.body,e.body) FROM conversations_post p LEFT JOIN conversations_event e"
-            " ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq"
-            " WHERE p.topic=%s AND p.id>%s ORDER BY p.id LIMIT %s",
-            [topic, place, limit],
-        )
-        return [_message(topic, bus_id, body) for bus_id, body in rows]
 
 
 def _check(topic: str, limit: int) -> None:
@@ -163,59 +63,26 @@ def _check(topic: str, limit: int) -> None:
         raise Invalid(f"expected 1 to {MAX_READ}; got {limit}", field="limit")
 
 
-def _message(topic: str, id_: str, body: str) -> BusMessage:
-    return BusMessage(topic=topic, payload=msgspec.json.decode(body), id=id_)
+def _place(topic: str, last_id: str | None, limit: int) -> int:
+    """Answer where to read after; without an id, so that the newest `limit` come."""
+    return topics.place_before_newest(topic, limit) if last_id is None else topics.place_of(topic, last_id)
 
 
-def _seq_of(key: str, last_id: str) -> int:
-    """Find an event by its seq, else by the id it was published under."""
-    if last_id.isascii() and last_id.isdigit() and len(last_id) < 19:
-        seq = int(last_id)
-        if seq <= log.head(key):
-            return seq
-        raise UnknownPosition(f"{key!r} has no event {seq}", field="last_id")
-    rows = _rows(
-        "SELECT e.seq FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
-        " WHERE c.key=%s AND e.event_id=%s",
-        [key, last_id],
-    ) or _rows(
-        "SELECT event_seq FROM conversations_post WHERE topic=%s AND bus_id=%s AND event_seq IS NOT NULL",
-        [f"stream:{key}", last_id],
-    )
-    if not rows:
-        raise UnknownPosition(f"{key!r} has no event {last_id!r}", field="last_id")
-    return int(rows[0][0])
-
-
-def _post_of(topic: str, last_id: str) -> int:
-    rows = _rows("SELECT id FROM conversations_post WHERE topic=%s AND bus_id=%s", [topic, last_id])
-    if not rows:
-        raise UnknownPosition(f"no message {last_id!r} on {topic!r}", field="last_id")
-    return int(rows[0][0])
-
-
-def _post_before(topic: str, limit: int) -> int:
-    """Answer the post right before the newest `limit`."""
-    rows = _rows("SELECT id FROM conversations_post WHERE topic=%s ORDER BY id DESC LIMIT 1 OFFSET %s", [topic, limit])
-    return int(rows[0][0]) if rows else 0
-
-
-def _rows(sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall())
+def _after(topic: str, place: int, limit: int) -> list[BusMessage]:
+    return [BusMessage(topic, msgspec.json.decode(body), id_) for id_, body in topics.after(topic, place, limit)]
 
 
 @contextmanager
 def _listening() -> Iterator[threading.Event]:
-    """Be woken by every commit of this process."""
+    """Be woken by every commit of this process, and by those of others that it hears of."""
     news = threading.Event()
 
-    def rung(_: Sequence[Stored]) -> None:
+    def rung(_: Sequence[Stored] | Mapping[str, int]) -> None:
         news.set()
 
-    stop: Callable[[], None] = doorbell.on_ring(rung)
+    stops = (doorbell.on_ring(rung), doorbell.on_heard(rung))
     try:
         yield news
     finally:
-        stop()
+        for stop in stops:
+            stop()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -13,9 +15,10 @@ from django.conf import settings
 from django.http import parse_cookie
 
 from conversations import frames, origins, refusals, rights, sessions
+from conversations.doors import http
 from conversations.engine import Engine
 from conversations.envelopes import MAX_KEY, fit
-from conversations.errors import Invalid, SwitchboardError
+from conversations.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.sessions import NOT_ALLOWED, SIGNED_OUT, Visitor
 from conversations.states import FleetSubscription
 from conversations.subscription import NEWEST, Subscription, TooSlow, Wire
@@ -51,19 +54,18 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
 
     async def connect(self) -> None:
         """Let in whom the session or the token names; say why not by a close code."""
-        headers = origins.headers_of(self.scope)
-        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        bearer = http.bearer(self.scope)
         if not bearer and not origins.is_ours(self.scope, settings.ALLOWED_HOSTS, settings.CONFIG.allowed_origins):
             await self._count_refusal("foreign origin")
             await self.close()  # before accept: HTTP 403
             return
         self.extensions = self.scope.get("extensions") or {}
         self.wire = Wire(self.base_send, self.extensions.get("frame.write"))
-        cookies = parse_cookie(headers.get("cookie", ""))
+        cookies = parse_cookie(http.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
         await self.accept()
-        if visitor is None or not rights.may(visitor.roles, "view"):
+        if visitor is None or not (visitor.agent or rights.may(visitor.roles, "view")):
             self.dismiss(SIGNED_OUT if visitor is None else NOT_ALLOWED)
             await self._count_refusal("not signed in" if visitor is None else f"{visitor.principal} may not view")
             return
@@ -84,7 +86,8 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         try:
             await self._obey(text_data)
         except SwitchboardError as error:
-            await self.wire.text(frames.control("error", **error.as_dict()))
+            with contextlib.suppress(OSError):  # the client left: `disconnect` follows
+                await self.wire.text(frames.control("error", **error.as_dict()))
 
     async def _obey(self, text: str) -> None:
         asked = _parse(text)
@@ -105,11 +108,14 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
 
     async def _follow(self, topic: str, asked: dict[str, Any]) -> None:
         hub, key = self.engine.hub, topic.removeprefix("stream:")
-        head = await asyncio.get_running_loop().run_in_executor(hub.readers, self.engine.head, key)
+        read = partial(asyncio.get_running_loop().run_in_executor, hub.readers)
+        if self.visitor.agent and not await read(rights.may_follow, self.visitor.agent, topic):
+            raise NotAllowed(f"{self.visitor.principal} may not view this topic", field="topic")
+        head = await read(self.engine.head, key)
         after, epoch = asked.get("after"), asked.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
             if epoch in (None, hub.epoch) and head:  # one that is gone altogether tells nothing of the others
-                await asyncio.get_running_loop().run_in_executor(hub.readers, self.engine.change_epoch, hub.epoch)
+                await read(self.engine.change_epoch, hub.epoch)
             await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))
             after = None
         if self.is_dismissed:  # meanwhile
@@ -125,6 +131,8 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close, now."""
+        if not self.is_dismissed:
+            self.engine.watch.drops[code] += 1
         self.is_dismissed = True
         self._end()
         if hang_up := self.extensions.get("frame.hang_up"):

@@ -28,6 +28,18 @@ def hold(data_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def turn(data_dir: Path, name: str) -> Iterator[None]:
+    """Wait for a lock file of the directory and hold it: processes that share one do some things in turn."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(data_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_door(data_dir: Path, url: str, token: str) -> None:
     """Say where the holder's door is and which token opens it once; readable by the owner alone."""
     draft = data_dir / "door.new"

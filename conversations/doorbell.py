@@ -1,37 +1,75 @@
-"""Says after a commit what is new, within the process by a call. Whoever listens must not block.
+"""Says after a commit what is new: within the process by a call, to other processes by the channel layer.
 
-Listeners run in the thread that committed. Between processes the channel layer will say the same (issue 2).
+Listeners must not block: those of `on_ring` run in the thread that committed, those of `on_heard` in the server's loop.
+What other processes are told is heads only (which conversation is at which seq), and "revoked". All of it is a hint:
+a lost one is healed by the hub's query and the watch's look (law A).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from conversations import telling
 from conversations.log.events import Stored
 
 Listener = Callable[[Sequence[Stored]], None]
+HeadListener = Callable[[Mapping[str, int]], None]
 
 _rings: list[Listener] = []
+_heads: list[HeadListener] = []
+_posts: list[Callable[[Collection[str]], None]] = []
 _revocations: list[Callable[[], None]] = []
 
 
 def on_ring(listener: Listener) -> Callable[[], None]:
-    """Be told of every committed batch, in commit order of each thread; answer a function that ends it."""
+    """Be told of every batch this process committed, in commit order of each thread; answer a function that ends it."""
     _rings.append(listener)
     return lambda: _rings.remove(listener)
 
 
+def on_heard(listener: HeadListener) -> Callable[[], None]:
+    """Be told of the heads that other processes rang for; answer a function that ends it."""
+    _heads.append(listener)
+    return lambda: _heads.remove(listener)
+
+
+def on_posted(listener: Callable[[Collection[str]], None]) -> Callable[[], None]:
+    """Be told on which topics other than streams something was posted; answer a function that ends it."""
+    _posts.append(listener)
+    return lambda: _posts.remove(listener)
+
+
 def on_revoked(listener: Callable[[], None]) -> Callable[[], None]:
-    """Be told that somebody's rights or sessions changed; answer a function that ends it."""
+    """Be told that somebody's rights or sessions changed, here or elsewhere; answer a function that ends it."""
     _revocations.append(listener)
     return lambda: _revocations.remove(listener)
 
 
 def ring(stored: Sequence[Stored]) -> None:
-    """Tell of events that are committed now. A hint only: a lost one is healed by the hub's poll."""
+    """Tell of events that are committed now."""
     for listener in _rings:
         listener(stored)
+    if (teller := telling.teller()) is not None:
+        teller.say({event.conversation: event.seq for event in stored})
+
+
+def posted(topics: Collection[str]) -> None:
+    """Tell of topics with new messages, after the commit. Within the process: elsewhere Redis tells its readers."""
+    for listener in _posts:
+        listener(topics)
 
 
 def revoked() -> None:
-    """Tell that rights or sessions changed, after the commit. A hint only, like `ring`."""
+    """Tell that rights or sessions changed, after the commit."""
     for listener in _revocations:
         listener()
+    if (teller := telling.teller()) is not None:
+        teller.say({}, is_revoked=True)
+
+
+def heard(heads: Mapping[str, int], *, is_revoked: bool) -> None:
+    """Pass on what another process told. Called by the ear, in the server's loop."""
+    if heads:
+        for listener in _heads:
+            listener(heads)
+    if is_revoked:
+        for revocation in _revocations:
+            revocation()

@@ -1,16 +1,31 @@
-"""What lives in a server process beside its requests: writer, hub, fleet, watch. Built by `dashboard.asgi`."""
+"""What lives in a server process beside its requests: writer, hub, fleet, watch, ear. Built by `dashboard.asgi`."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from django.db import DatabaseError
 
 from conversations import epoch, log
+from conversations.errors import Unavailable
+from conversations.hearing import Ear
 from conversations.hub import Hub
+from conversations.lasting import repeat
 from conversations.log.events import NewEvent, Stored
+from conversations.management import tables
+from conversations.nodes import Pulse
 from conversations.states import Fleet
-from conversations.threads import DatabaseThreads
-from conversations.watch import Watch
+from conversations.threads import DatabaseThreads, unavailable
+from conversations.vitals import Vitals
+from conversations.watch import TRY_AGAIN, Watch
+
+logger = logging.getLogger(__name__)
 
 ERRANDS = 8  # threads
+FOLLOW_EVERY = 1.0  # seconds between two looks at the epoch
+LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
 
 
 class Engine:
@@ -21,24 +36,61 @@ class Engine:
         self.writer = log.Writer()
         self.watch = Watch()
         self.fleet = Fleet()
-        self.is_ready = False
+        self.ear = Ear()
+        self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
+        self.url = ""
+        self.publishes: Counter[int] = Counter()  # HTTP answers by status
+        self.further_parts: dict[str, Callable[[], str]] = {}  # what else this process runs: `ok` or why not
+        self._pulse: Pulse | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._may_be_restored = True
 
-    async def start(self) -> None:
-        """Begin to take and to send."""
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether it takes and sends."""
+        return self.state == "ok"
+
+    async def start(self, *, waits: bool = False) -> None:
+        """Begin to take and to send. `waits`: first for a database that others bring up to date."""
         asyncio.get_running_loop().set_default_executor(DatabaseThreads(ERRANDS, "errand"))  # of every `to_thread`
+        if waits:
+            await self._until_migrated()
         self.hub.epoch = await asyncio.to_thread(epoch.current)
         self.hub.start()
         self.fleet.start()
         self.watch.start()
+        self.ear.start()
         self.writer.start()
-        self.is_ready = True
+        self._pulse = Pulse("web", Vitals(self).facts)
+        self._tasks = [
+            asyncio.create_task(repeat(self._pulse.beat_in_thread, what="the pulse"), name="pulse"),
+            asyncio.create_task(repeat(self._follow_epoch, what="following the epoch"), name="epoch"),
+        ]
+        self.state = "ok"
+
+    async def drain(self) -> None:
+        """Be no longer ready, take nothing more, write what is queued."""
+        self.state = "stopping"
+        await asyncio.to_thread(self.writer.close)
 
     async def stop(self) -> None:
-        """Take nothing more, write what is queued, end everything."""
-        self.is_ready = False
-        await asyncio.to_thread(self.writer.close)
-        await asyncio.gather(self.hub.stop(), self.fleet.stop(), self.watch.stop())
+        """Drain and end everything."""
+        await self.drain()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._pulse is not None:
+            with contextlib.suppress(Unavailable):  # then the row is forgotten in its time
+                await asyncio.to_thread(self._pulse.stop)
+        await asyncio.gather(self.ear.stop(), self.hub.stop(), self.fleet.stop(), self.watch.stop())
+
+    async def _until_migrated(self) -> None:
+        """Look until the tables are up to date, and say once what there is to wait for."""
+        while reason := await asyncio.to_thread(_missing):
+            if reason != self.state:
+                logger.warning("%s", reason)
+                self.state = reason
+            await asyncio.sleep(LOOK_AGAIN)
 
     async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
         """Store events together; return after the commit. Raises Busy, Unavailable, or what made them unfit."""
@@ -59,3 +111,19 @@ class Engine:
         if self._may_be_restored:
             self._may_be_restored = False
             self.hub.epoch = epoch.change(old)
+
+    async def _follow_epoch(self) -> None:
+        """PostgreSQL may be restored under running servers, and another one found it out: clients start afresh."""
+        await asyncio.sleep(FOLLOW_EVERY)
+        now = await asyncio.to_thread(epoch.current)
+        if now != self.hub.epoch:
+            self.hub.epoch = now
+            for socket in list(self.watch.sockets):
+                socket.dismiss(TRY_AGAIN)
+
+
+def _missing() -> str:
+    try:
+        return "waiting for migrations: run `switchboard migrate`" if tables.is_behind() else ""
+    except DatabaseError as error:
+        return str(unavailable(error))

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from conversations.errors import Invalid, TooLarge
+from switchboard import topics
 
 MAX_BYTES = 1 << 20  # of one payload
 MAX_DEPTH = 100
-MAX_KEY = 200  # characters of a conversation's id
+MAX_KEY = topics.LONGEST  # characters of a conversation's id
 MAX_CALL_ID = 400  # characters; of a longer one the beginning and a digest stand in the tables
-POSTED = ("chat", "control", "signal", "dlq")  # topics whose messages are kept as posts
 NAMELESS = ("signal", "control")  # topics that need not name a conversation
-TOPICS = ("stream", *POSTED)
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -116,18 +115,23 @@ _INTEGERS = ("index", "turn")
 
 def read(payload: bytes) -> Said:
     """Read one JSON object. Raises `Invalid` when it is none, `TooLarge` over 1 MiB or 100 levels."""
-    if len(payload) > MAX_BYTES:
-        raise TooLarge(f"a payload has at most {MAX_BYTES:,} bytes; got {len(payload):,}", field="payload")
+    check_size(len(payload))
     check_depth(payload)
     try:
         said = _strict.decode(payload)
-    except (msgspec.ValidationError, msgspec.DecodeError):
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
         return _read_anyhow(payload)
     if b"\\u0000" in payload:
         for name in _TEXTS:
             if (value := getattr(said, name)) is not None:
                 setattr(said, name, fit(value))
     return said
+
+
+def check_size(size: int) -> None:
+    """Refuse a payload over 1 MiB."""
+    if size > MAX_BYTES:
+        raise TooLarge(f"a payload has at most {MAX_BYTES:,} bytes; got {size:,}", field="payload")
 
 
 def check_depth(payload: bytes) -> None:
@@ -152,17 +156,13 @@ def fit(text: str) -> str:
 
 def is_posted(topic: str) -> bool:
     """Tell whether messages on this topic are kept as posts."""
-    return topic.partition(":")[0] in POSTED
+    return topic.partition(":")[0] in topics.POSTED
 
 
 def check_topic(topic: str) -> None:
     """Raise `Invalid` unless it is `prefix:suffix` with a prefix we know and a suffix of 1 to 200 characters."""
-    prefix, mark, suffix = topic.partition(":")
-    if prefix not in TOPICS or not mark or not suffix.strip() or len(suffix) > MAX_KEY or fit(suffix) != suffix:
-        names = ", ".join(f"{p}:…" for p in TOPICS)
-        raise Invalid(
-            f"expected a topic of {names} with 1 to {MAX_KEY} characters after it; got {topic[:80]!r}", field="topic"
-        )
+    if wrong := topics.fault(topic):
+        raise Invalid(wrong, field="topic")
 
 
 def check_named(topic: str, conversation: str | None) -> None:
@@ -183,7 +183,7 @@ def conversation_of(topic: str, said: Said) -> str | None:
 def _read_anyhow(payload: bytes) -> Said:
     """Read a payload whose fields are not of the types we expect: keep what fits, leave the rest in the body."""
     try:
-        value: Any = json.loads(payload, parse_constant=_refuse_constant)
+        value: Any = json.loads(payload.decode(), parse_constant=_refuse_constant)  # UTF-8: json guesses at bytes
     except (ValueError, RecursionError) as error:
         raise Invalid(f"expected a JSON object: {error}", field="payload") from None
     if not isinstance(value, dict):

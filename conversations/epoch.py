@@ -35,7 +35,10 @@ class HighWater:
         self._path = data_dir / "high-water"
 
     def check(self) -> bool:
-        """At start: change the epoch when the record is behind the file. Answer whether it was."""
+        """Change the epoch when the record is behind the file, and remember how far it is. Answer whether it was.
+
+        At start and every second: PostgreSQL may be restored under a running server.
+        """
         try:
             epoch, _, newest = self._path.read_text().partition(" ")
             is_behind = epoch == current() and int(newest) > _newest()

@@ -1,5 +1,8 @@
 """The errors of the record, one tree. Door, view, socket and command each answer them in their own words.
 
+They are the client library's too: what has a status of 400 to 409 is a `switchboard.Refused`, so that who publishes
+catches the same errors from every bus.
+
 SwitchboardError            code, message, field?
 ├── Invalid                 the input is wrong: where, what was expected (400; 422 for a form)
 │   └── UnknownPosition     a reader's place that the bus never gave out
@@ -7,6 +10,7 @@ SwitchboardError            code, message, field?
 ├── NotSignedIn             nobody is there (401)
 ├── NotAllowed              the principal may not (403)
 ├── NotFound                no such thing (404)
+├── MethodNotAllowed        the address has other methods (405)
 ├── Conflict                somebody or something was first (409)
 │   ├── IdReused            the same id with another payload
 │   └── Fenced              a worker writes for a run that it does not hold any more
@@ -14,18 +18,17 @@ SwitchboardError            code, message, field?
 └── Unavailable             cannot be done now (503)
 """
 
+from collections.abc import Iterable
 
-class SwitchboardError(Exception):
+import switchboard
+from switchboard import BusError, Refused
+
+
+class SwitchboardError(BusError):
     """Base of all: `code` for programs, `message` for people, `field` where one field is at fault."""
 
     status = 500
-    code = "error"
     is_recorded = False  # of a refusal: whether the audit log has it already
-
-    def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
-        super().__init__(message)
-        self.message, self.field = message, field
-        self.code = code or self.code
 
     def as_dict(self) -> dict[str, str]:
         """Answer the body of design 3.6: `{"code", "message", "field"?}`."""
@@ -33,49 +36,59 @@ class SwitchboardError(Exception):
         return body | {"field": self.field} if self.field else body
 
 
-class Invalid(SwitchboardError):
+class Invalid(SwitchboardError, Refused):
     """Wrong input: says where and what was expected."""
 
     status, code = 400, "invalid"
 
 
-class UnknownPosition(Invalid):
+class UnknownPosition(Invalid, switchboard.UnknownPosition):
     """A reader names a place that the bus never gave out (design 3.2)."""
 
     code = "unknown_position"
 
 
-class TooLarge(SwitchboardError):
+class TooLarge(SwitchboardError, Refused):
     """More than a limit of design 3.1 allows."""
 
     status, code = 413, "too_large"
 
 
-class NotSignedIn(SwitchboardError):
+class NotSignedIn(SwitchboardError, Refused):
     """No session and no token."""
 
     status, code = 401, "not_signed_in"
 
 
-class NotAllowed(SwitchboardError):
+class NotAllowed(SwitchboardError, Refused):
     """Signed in, without the right."""
 
     status, code = 403, "not_allowed"
 
 
-class NotFound(SwitchboardError):
+class NotFound(SwitchboardError, Refused):
     """No such thing, or not for this principal."""
 
     status, code = 404, "not_found"
 
 
-class Conflict(SwitchboardError):
+class MethodNotAllowed(SwitchboardError, Refused):
+    """The address has other methods; `allowed` says which."""
+
+    status, code = 405, "method_not_allowed"
+
+    def __init__(self, methods: Iterable[str]) -> None:
+        self.allowed = ", ".join(methods)
+        super().__init__(f"expected {self.allowed}")
+
+
+class Conflict(SwitchboardError, Refused):
     """Somebody or something was first."""
 
     status, code = 409, "conflict"
 
 
-class IdReused(Conflict):
+class IdReused(Conflict, switchboard.IdReused):
     """An id came again with another payload (design 3.6)."""
 
     code = "id_reused"

@@ -3,6 +3,7 @@
 Three queries at most: conversations by their partial index, participants of those, one person's read markers of those.
 """
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,15 +14,21 @@ from django.db.models import Exists, OuterRef, Q
 from django.template.loader import get_template
 from markupsafe import Markup
 
-from conversations.errors import Invalid
+from conversations import rights
+from conversations.envelopes import fit
+from conversations.errors import Invalid, NotFound
 from conversations.fragments import ansi, hidden, richtext
+from conversations.fragments.markup import safe
 from conversations.fragments.who import Who, who
 from conversations.models import Conversation, Participant, ReadMarker, User
 from conversations.models.conversation import ConversationQuerySet
 
+logger = logging.getLogger(__name__)
+
 MOST_MARKS = 4  # of participants drawn in a row; the rest is a number
 MOST_DRAWN = 300  # rows of one frame
 MOST_WORDS = 8  # of a filter; more are ignored
+MOST_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
 STATES = {"person": "Held by a person", "paused": "Paused", "open": "Open"}
 
 _COLUMNS = (
@@ -137,14 +144,22 @@ class Page:
 
 
 def newest(
-    *, q: str = "", participant: str = "", before: str = "", limit: int = 60, reader: User | None = None
+    *,
+    q: str = "",
+    participant: str = "",
+    before: str = "",
+    limit: int = 60,
+    reader: User | None = None,
+    agent: str = "",
 ) -> Page:
     """List conversations: every word of `q` in title, id or last line, and `participant` (a name) among those in it.
 
-    Raises `Invalid` for a cursor that is none of ours.
+    With `agent` only those in which somebody else named it. Raises `Invalid` for a cursor that is none of ours.
     """
     read_at = time.time_ns() // 1000
     found = matching(q, participant)
+    if agent:
+        found = found.filter(rights.named(agent))
     if before:
         found = _older_than(found, before)
     rows = _rows(found.newest_first()[: limit + 1])
@@ -159,10 +174,10 @@ def newest(
 def matching(q: str = "", participant: str = "") -> ConversationQuerySet:
     """Filter the visible conversations by the words of `q` and by a participant's name."""
     found = Conversation.objects.visible()
-    for word in q.split()[:MOST_WORDS]:
+    for word in fit(q[:MOST_WORDS_SIZE]).split()[:MOST_WORDS]:
         found = found.filter(Q(title__icontains=word) | Q(key__icontains=word) | Q(last_line__icontains=word))
     if participant:
-        names = {participant, f"agent:{participant}"}
+        names = {fit(participant), fit(f"agent:{participant}")}
         found = found.filter(Exists(Participant.objects.filter(conversation=OuterRef("pk"), name__in=names)))
     return found
 
@@ -178,6 +193,14 @@ def rows(keys: Sequence[str]) -> list[dict[str, Any]]:
 def newest_rows(limit: int = 100) -> list[dict[str, Any]]:
     """Draw the newest: the snapshot of the `fleet` topic (design 3.5)."""
     return _drawn(_rows(Conversation.objects.visible().newest_first()[:limit]))
+
+
+def find(key: str) -> Row:
+    """Answer one conversation's row. Raises NotFound."""
+    found = _with_participants(_rows(Conversation.objects.visible().filter(key=key)))
+    if not found:
+        raise NotFound(f"no conversation {key[:80]!r}")
+    return found[0]
 
 
 def versions(limit: int = 100) -> dict[str, int]:
@@ -202,15 +225,24 @@ def _visible(text: str) -> Markup:
     return richtext.inline(ansi.strip(text))
 
 
+def drawn(row: Row) -> Markup:
+    """Draw one row. One that cannot be drawn is its key alone and takes no other row with it."""
+    try:
+        text = get_template("partials/conversation.html").render({"row": row, "states": STATES})
+    except Exception:
+        logger.exception("the row of conversation %r could not be drawn", row.key)
+        text = get_template("partials/conversation_plain.html").render({"row": row})
+    return safe(text.strip())
+
+
 def _drawn(found: list[Row]) -> list[dict[str, Any]]:
-    template = get_template("partials/conversation.html")
     return [
         {
             "key": row.key,
             "version": row.head_seq,
             "messages": row.messages,
             "cursor": row.cursor,
-            "html": template.render({"row": row, "states": STATES}).strip(),
+            "html": str(drawn(row)),
         }
         for row in _with_participants(found)
     ]

@@ -1,7 +1,8 @@
 """The hub: one row out to many. A ring of ready frames per feed; a subscriber is one integer and a wake-up (design 6).
 
-Runs in the event loop and moves bytes only. HTML is drawn in one thread of its own, in order; what the ring no longer
-holds is read from the database by `Reader` in a small pool. A lost doorbell is healed by one query a second.
+Runs in the event loop and moves bytes only. HTML is drawn in one thread of its own, in order. What this process commits
+comes with the ring; what others commit is read once for all subscribers (`Fetcher`). What the ring of frames no longer
+holds each subscriber reads from the database, in a small pool. A lost doorbell is healed by one query a second.
 """
 
 from __future__ import annotations
@@ -9,21 +10,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from conversations import doorbell, frames, log
 from conversations.drawn import Artist
 from conversations.failpoints import should_drop
+from conversations.fetcher import Fetcher
 from conversations.frames import Frame
+from conversations.lasting import repeat
 from conversations.log.events import Stored
 from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
 Mode = Literal["data", "html"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 RING_FRAMES = 1024
 RING_CHARACTERS = 8 << 20
 MAX_DRAWING = 4000  # events of one feed that wait to be drawn; beyond, its readers go to the database
@@ -48,6 +51,9 @@ class Feed:
         self.key, self.mode = key, mode
         self.topic = f"stream:{key}"
         self.head = 0  # the newest seq anybody told us of
+        self.taken: int | None = None  # the newest seq handed to the ring or the artist; None: nobody was level yet
+        self.is_fetching = False  # what comes after `taken` is being read
+        self.sent = 0  # bytes handed to subscribers
         self.ring: deque[Frame] = deque()
         self.characters = 0
         self.drawing = 0  # events that are with the artist
@@ -76,6 +82,7 @@ class Feed:
         for subscriber in tuple(self.subscribers):
             if subscriber.is_live and subscriber.last == before and subscriber.write(wire):
                 subscriber.last = last
+                self.sent += len(wire)
             elif subscriber.last < last:
                 subscriber.wake()
 
@@ -90,9 +97,22 @@ class Feed:
             return [self.ring[j] for j in range(i, len(self.ring))]
         return None
 
-    def is_drawing_after(self, last: int) -> bool:
-        """Tell whether what comes after `last` is still with the artist, and so worth waiting for."""
+    def is_coming_after(self, last: int) -> bool:
+        """Tell whether what comes after `last` is being read or drawn for everybody, and so worth waiting for."""
+        if self.is_fetching and last >= (self.taken or 0):
+            return True
         return self.drawing > 0 and (not self.ring or self.ring[-1].last <= last)
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether the artist can take more of what was read."""
+        return self.drawing <= MAX_DRAWING // 2
+
+    def go_back(self) -> None:
+        """Forget everything: the database has less than was sent, so an older copy was put in its place."""
+        self.ring.clear()
+        self.characters = self.head = 0
+        self.taken = None
 
     def wake(self) -> None:
         """Tell everybody who is behind."""
@@ -108,23 +128,28 @@ class Hub:
         self.epoch = epoch
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads(4, "reader")
-        self._drawer = ThreadPoolExecutor(1, thread_name_prefix="drawer")
+        self._drawer = DatabaseThreads(1, "drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._stop_listening: Callable[[], None] = lambda: None
+        self._stop_listening: list[Callable[[], None]] = []
+        self._fetcher = Fetcher(self.readers, self._take)
+        self._sent = 0  # bytes, of feeds that are gone
 
     def start(self) -> None:
         """Listen to the doorbell and heal what it loses."""
         self._loop = asyncio.get_running_loop()
-        self._stop_listening = doorbell.on_ring(self._rung)
-        self._tasks = [asyncio.create_task(self._heal(), name="hub-heal")]
+        self._fetcher.start()
+        self._stop_listening = [doorbell.on_ring(self._rung), doorbell.on_heard(self._heard)]
+        self._tasks = [asyncio.create_task(repeat(self._heal, what="looking at the heads"), name="hub-heal")]
 
     async def stop(self) -> None:
         """End the tasks and the threads."""
-        self._stop_listening()
-        for task in self._tasks:
+        for stop in self._stop_listening:
+            stop()
+        tasks = [*self._tasks, *filter(None, [self._fetcher.task])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self.readers.shutdown(wait=False, cancel_futures=True)
         self._drawer.shutdown(wait=False, cancel_futures=True)
 
@@ -139,6 +164,26 @@ class Hub:
         feed.subscribers.discard(subscriber)
         if not feed.subscribers and self.feeds.get((feed.key, feed.mode)) is feed:
             del self.feeds[feed.key, feed.mode]
+            self._sent += feed.sent
+
+    @property
+    def sent(self) -> int:
+        """How many bytes were handed straight to level subscribers, since the start."""
+        return self._sent + sum(feed.sent for feed in self.feeds.values())
+
+    def told(self, feed: Feed, seq: int) -> None:
+        """A conversation is at this seq: have it read, unless its events came already."""
+        feed.head = max(feed.head, seq)
+        if feed.taken is None:
+            feed.wake()
+        elif feed.head > feed.taken and not feed.is_fetching:
+            self._fetcher.fetch(feed)
+
+    def level(self, feed: Feed, seq: int) -> None:
+        """A subscriber has read up to this seq and found no more: what follows is for all."""
+        if feed.taken is None:
+            feed.taken = seq
+        self.told(feed, seq)
 
     def _rung(self, stored: Sequence[Stored]) -> None:
         """Called by whoever committed, in their thread."""
@@ -146,14 +191,36 @@ class Hub:
             return
         self._loop.call_soon_threadsafe(self._publish, stored)
 
+    def _heard(self, heads: Mapping[str, int]) -> None:
+        """Called in the loop with what other processes committed."""
+        if should_drop("doorbell"):
+            return
+        for key, seq in heads.items():
+            for feed in self._feeds_of(key):
+                self.told(feed, seq)
+
+    def _feeds_of(self, key: str) -> list[Feed]:
+        return [feed for mode in MODES if (feed := self.feeds.get((key, mode))) is not None]
+
     def _publish(self, stored: Sequence[Stored]) -> None:
         for key, events in _by_conversation(stored):
-            feed = self.feeds.get((key, "data"))
-            if feed is not None:
-                feed.push(frames.events(feed.topic, self.epoch, frames.data(events)))
-            feed = self.feeds.get((key, "html"))
-            if feed is not None:
-                self._draw(feed, events)
+            for feed in self._feeds_of(key):
+                self._take(feed, events)
+
+    def _take(self, feed: Feed, events: Sequence[Stored]) -> None:
+        """Send events that follow what was sent; where something is missing before them, have all of it read."""
+        if feed.taken is not None and events[0].seq > feed.taken + 1:
+            self.told(feed, events[-1].seq)
+            return
+        taken = feed.taken or 0
+        fresh = [event for event in events if event.seq > taken]
+        if not fresh:
+            return
+        feed.taken = fresh[-1].seq
+        if feed.mode == "data":
+            feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
+        else:
+            self._draw(feed, fresh)
 
     def _draw(self, feed: Feed, events: list[Stored]) -> None:
         feed.head = max(feed.head, events[-1].seq)
@@ -170,12 +237,15 @@ class Hub:
         try:
             ready = frames.events(feed.topic, self.epoch, feed.artist.draw(events))
         except Exception:
-            logger.exception("events %s of %r could not be drawn", [e.seq for e in events][:5], feed.key)
+            seqs = [event.seq for event in events][:5]
+            logger.exception("events %s could not be drawn", seqs, extra={"conversation": feed.key})
         self._loop.call_soon_threadsafe(self._take_drawn, feed, ready, len(events))
 
     def _take_drawn(self, feed: Feed, ready: list[Frame], n: int) -> None:
         feed.drawing -= n
         feed.push(ready)
+        if feed.is_fetching and feed.has_room:
+            self._fetcher.go_on()
         if not feed.drawing:
             feed.wake()  # what was too much to draw, or failed, comes in no frame: who is behind reads the database
 
@@ -191,21 +261,19 @@ class Hub:
 
     async def _heal(self) -> None:
         """Each second, one query: a feed whose conversation went on without a ring is told."""
+        await asyncio.sleep(HEAL_EVERY)
+        before = {feed: feed.taken for feed in self.feeds.values()}
+        if not before:
+            return
         loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(HEAL_EVERY)
-            keys = sorted({key for key, _ in self.feeds})
-            if not keys:
-                continue
-            try:
-                heads = await loop.run_in_executor(self.readers, log.heads, keys)
-            except Exception:
-                logger.exception("the hub could not look at the heads")
-                continue
-            for feed in list(self.feeds.values()):
-                if heads.get(feed.key, 0) > feed.head:
-                    feed.head = heads[feed.key]
-                    feed.wake()
+        keys = sorted({feed.key for feed in before})
+        heads = await loop.run_in_executor(self.readers, log.heads, keys)
+        for feed, taken in before.items():
+            head = heads.get(feed.key, 0)
+            if taken is not None and head < taken:
+                feed.go_back()
+            elif feed.subscribers:
+                self.told(feed, head)
 
 
 def _by_conversation(stored: Sequence[Stored]) -> Iterable[tuple[str, list[Stored]]]:

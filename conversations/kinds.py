@@ -86,6 +86,22 @@ class SignalReceive(_Event):
     event: Literal["signal_recv"]
 
 
+class Signal(_Event):
+    """A signal on the bus that names the conversation."""
+
+    event: Literal["signal"]
+    payload: Any = None
+
+
+class DeadLetter(_Event):
+    """A message that an agent gave up on."""
+
+    event: Literal["dead_letter"]
+    agent: str
+    envelope: dict[str, Any] = {}
+    error: str | None = None
+
+
 class Log(_Event):
     """A line an agent logged."""
 
@@ -246,10 +262,15 @@ class PolicyRefused(_Ours):
 
 
 class Gap(_Event):
-    """Events that were lost before they reached the record."""
+    """Events that were lost before they reached the record. `lost` is None where nobody can know how many."""
 
     event: Literal["record.gap"]
     reason: str
+    why: str = ""
+    topic: str = ""
+    lost: int | None = None
+    since: str | None = None
+    until: str | None = None
 
 
 Known = Annotated[
@@ -261,6 +282,8 @@ Known = Annotated[
     | UserMessage
     | SignalSend
     | SignalReceive
+    | Signal
+    | DeadLetter
     | Log
     | Opened
     | Handoff

@@ -1,11 +1,12 @@
 """Who may do what: the table of design 3.7. Pages, the API, the socket and every action ask here."""
 
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Exists, OuterRef
 
 from conversations import principals
 from conversations.errors import NotAllowed
 from conversations.log.writing import is_writing
-from conversations.models import Role, Token, User
+from conversations.models import Conversation, Participant, Role, Token, User
 from conversations.models.people import ROLES
 from conversations.principals import SYSTEM, Principal
 
@@ -45,7 +46,7 @@ def may(who: Who | Roles, verb: str, target: str = "") -> bool:
     """Tell whether `who` may do `verb`. Inside `writing()` roles are read afresh (law H).
 
     Bare roles, as an open socket keeps them, are taken as they are. `target` matters for an agent's token only:
-    `agent:NAME` to publish, `topic:TOPIC` to view.
+    `agent:NAME` to publish, `topic:TOPIC` or `conversation:KEY` to view.
     """
     allowed = TABLE[verb]
     held = roles_of(who)
@@ -57,6 +58,11 @@ def require(who: Who | Roles, verb: str, target: str = "") -> None:
     if not may(who, verb, target):
         roles = ", ".join(sorted(TABLE[verb]))
         raise NotAllowed(f"{principal_of(who)} may not {verb.replace('_', ' ')}: that takes one of {roles}")
+
+
+def is_own(agent: str, name: str) -> bool:
+    """Tell whether a name on the wire is this agent's: `agent:X` and `X` are the same one."""
+    return bool(agent) and name.removeprefix("agent:") == agent.removeprefix("agent:")
 
 
 def is_active(user: User) -> bool:
@@ -106,13 +112,42 @@ def _roles_of_token(name: str) -> frozenset[str]:
 
 
 def _own(who: Who | Roles, verb: str, target: str) -> bool:
-    """Tell whether an agent's token stays with its own agent. Conversations that name it come with agents' tokens."""
-    agent = _agent_of(who)
-    own = {"publish": {f"agent:{agent}"}, "view": {f"topic:chat:{agent}", f"topic:control:{agent}"}}
-    return bool(agent) and target in own.get(verb, ())
+    """Tell whether an agent's token stays with its own agent."""
+    agent = agent_of(who)
+    kind, _, name = target.partition(":")
+    if verb == "publish":
+        return kind == "agent" and is_own(agent, name)
+    if verb != "view" or not agent:
+        return False
+    return is_named_in(agent, name) if kind == "conversation" else kind == "topic" and may_follow(agent, name)
 
 
-def _agent_of(who: Who | Roles) -> str:
+def may_follow(agent: str, topic: str) -> bool:
+    """Tell whether an agent's token may read a topic: its own, or of a conversation in which somebody else named it."""
+    prefix, _, suffix = topic.partition(":")
+    if prefix in ("chat", "control") and is_own(agent, suffix):
+        return True
+    return prefix in ("stream", "chat") and is_named_in(agent, suffix)
+
+
+def is_named_in(agent: str, conversation: str) -> bool:
+    """Tell whether somebody else named this agent in a conversation."""
+    return Conversation.objects.visible().filter(named(agent), key=conversation).exists()
+
+
+def named(agent: str) -> Exists:
+    """Answer the filter of the conversations in which somebody else named this agent."""
+    return Exists(Participant.objects.filter(conversation=OuterRef("pk"), name__in=names_of(agent), is_named=True))
+
+
+def names_of(agent: str) -> tuple[str, str]:
+    """Answer how an agent's name may be spelled on the wire."""
+    bare = agent.removeprefix("agent:")
+    return bare, f"agent:{bare}"
+
+
+def agent_of(who: Who | Roles) -> str:
+    """Answer the agent whom a token speaks for; empty for everybody else."""
     if isinstance(who, Principal):
         return Token.objects.filter(name=who.name).values_list("agent", flat=True).first() or ""
     return who.agent if isinstance(who, Token) else ""

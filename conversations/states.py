@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ class Fleet:
         self._pool = DatabaseThreads(1, "fleet")
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._stop_listening: Callable[[], None] = lambda: None
+        self._stop_listening: list[Callable[[], None]] = []
 
     def start(self) -> None:
         """Listen to the doorbell."""
@@ -44,7 +44,11 @@ class Fleet:
             if self.subscribers and not should_drop("doorbell"):
                 loop.call_soon_threadsafe(self._note, {e.conversation for e in stored})
 
-        self._stop_listening = doorbell.on_ring(rung)
+        def heard(heads: Mapping[str, int]) -> None:
+            if self.subscribers and not should_drop("doorbell"):
+                self._note(heads)
+
+        self._stop_listening = [doorbell.on_ring(rung), doorbell.on_heard(heard)]
         self._tasks = [
             asyncio.create_task(self._tell(), name="fleet-tell"),
             asyncio.create_task(self._heal(), name="fleet-heal"),
@@ -52,7 +56,8 @@ class Fleet:
 
     async def stop(self) -> None:
         """End it."""
-        self._stop_listening()
+        for stop in self._stop_listening:
+            stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -99,11 +99,11 @@ class Subscription:
         """Read from the database until it has no more."""
         while ready := await self._hub.read(self._feed, self.last):
             await self._send(ready)
-        self._feed.head = max(self._feed.head, self.last)
+        self._hub.level(self._feed, self.last)
 
     async def _send_new(self) -> None:
         ready = self._feed.after(self.last)
-        if ready is None and self._feed.is_drawing_after(self.last):
+        if ready is None and self._feed.is_coming_after(self.last):
             await self._event.wait()
             return
         if ready is None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -35,6 +36,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.sockets: set[Guarded] = set()
+        self.drops: Counter[int] = Counter()  # sockets we closed, by code
         self._pool = DatabaseThreads(1, "watch")
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()

@@ -1,10 +1,12 @@
 """The process: doors and the socket beside Django, and the engine in the lifespan. It alone knows them all."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
 import sys
+from collections.abc import Coroutine
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
@@ -17,24 +19,35 @@ from django.conf import settings
 from servestatic import ServeStaticASGI
 
 from conversations import refusals
+from conversations.anchor import Anchor
 from conversations.consumers import Socket
 from conversations.doors.bearers import Bearers
 from conversations.doors.health import HealthDoor
-from conversations.doors.http import Door, Receive, Scope, Send
+from conversations.doors.http import Door, Receive, Scope, Send, refuse
 from conversations.doors.imports import ImportDoor
 from conversations.doors.key import KeyDoor
+from conversations.doors.metrics import MetricsDoor
 from conversations.doors.publish import PublishDoor
+from conversations.doors.topics import PREFIX as TOPICS
+from conversations.doors.topics import TopicDoor
 from conversations.engine import Engine
 from conversations.epoch import HighWater
+from conversations.errors import Unavailable
 from conversations.lasting import repeat
+from conversations.readiness import OK
+from conversations.recorder import Embedded
 from dashboard.demo import Demo
 from dashboard.handler import PageHandler
+from dashboard.request_ids import numbered
 
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
 HIGH_WATER_EVERY = 1.0  # seconds
+anchor = Anchor(settings.DATA_DIR)
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
+ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
+PUBLISH = "/api/v1/publish"
 
 
 class Application:
@@ -45,28 +58,58 @@ class Application:
         self.bearers = Bearers()
         self.key = KeyDoor(settings.DATA_DIR, self.bearers)
         self.demo = Demo(self.engine)
-        self.url = ""  # set by `serve`: where the door is
+        self.url = ""  # set by `serve` when it holds the data directory: where its door is
+        self.is_web_only = False  # waits for a database that others bring up to date
         self.with_demo = False
         health = HealthDoor(self.engine)
         self._doors: dict[str, Door] = {
-            "/api/v1/publish": PublishDoor(self.engine, self.bearers),
+            PUBLISH: PublishDoor(self.engine, self.bearers),
             "/api/v1/import": ImportDoor(self.bearers),
             "/api/v1/door": self.key,
             "/healthz": health,
             "/readyz": health,
+            "/metrics": MetricsDoor(self.engine),
         }
+        self._doors_below: dict[str, Door] = {TOPICS: TopicDoor(self.bearers)}
         self._socket = Socket.as_asgi(engine=self.engine)
         self._pages = PageHandler()
         self._tasks: list[asyncio.Task[None]] = []
+        self._has_started = False
+        self._recorder: Embedded | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":
-            await (self._socket if scope["path"] == "/ws/" else _no_such_socket)(scope, receive, send)
+            is_ours = scope["path"] == "/ws/" and self._has_started
+            await (self._socket if is_ours else _no_such_socket)(scope, receive, send)
         else:
-            await self._doors.get(scope["path"], self._pages)(scope, receive, send)
+            await numbered(self._answer, scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path == PUBLISH:
+            send = self._counting(send)
+        if path not in ALWAYS and not self._has_started:
+            await refuse(send, Unavailable(f"this server is {self.engine.state}"))
+            return
+        await self._door(path)(scope, receive, send)
+
+    def _counting(self, send: Send) -> Send:
+        """Count the answers of a door by status."""
+
+        async def counted(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                self.engine.publishes[message["status"]] += 1
+            await send(message)
+
+        return counted
+
+    def _door(self, path: str) -> Door:
+        if door := self._doors.get(path):
+            return door
+        return next((door for prefix, door in self._doors_below.items() if path.startswith(prefix)), self._pages)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -81,31 +124,57 @@ class Application:
 
     async def _start(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL)
-        await self.engine.start()
+        if self.is_web_only:
+            self._keep(self._begin(), "start")
+        else:
+            await self._begin()
+
+    async def _begin(self) -> None:
+        self.engine.url = self.engine.url or self.url
+        await self.engine.start(waits=self.is_web_only)
+        self._has_started = True
         if self.url:
             self.key.open(self.url)
-            self._tasks.append(asyncio.create_task(repeat(_keep_high_water, what="high-water"), name="high-water"))
+            self._keep(repeat(_keep_high_water, what="high-water"), "high-water")
+            self._record()
         if self.with_demo:
-            self._tasks.append(asyncio.create_task(self.demo.run(), name="demo"))
-        self._tasks.append(asyncio.create_task(repeat(_write_refusals, what="counting refusals"), name="refusals"))
-        for task in self._tasks:
-            task.add_done_callback(_log_failure)
+            self._keep(self.demo.run(), "demo")
+        self._keep(repeat(_write_refusals, what="counting refusals"), "refusals")
         gc.collect()
         gc.freeze()
+
+    def _record(self) -> None:
+        """Record Redis in this process, where it is the only one: with PostgreSQL `record` does."""
+        if not settings.CONFIG.redis_url or settings.CONFIG.database_url:
+            return
+        recorder = self._recorder = Embedded(settings.CONFIG.redis_url)
+        recorder.start()
+        self.engine.further_parts["redis"] = lambda: recorder.service.redis
+        self.engine.further_parts["recorder"] = lambda: OK if recorder.is_alive() else "the recording thread has ended"
+
+    def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(_log_failure)
+        self._tasks.append(task)
 
     async def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.to_thread(refusals.flush, everything=True)
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.close)
+        with contextlib.suppress(Unavailable):  # the database is gone: nothing can be written
+            await asyncio.to_thread(refusals.flush, everything=True)
         await self.engine.stop()
         if self.url:
             await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
+            await asyncio.to_thread(anchor.write)
 
 
 async def _keep_high_water() -> None:
     await asyncio.sleep(HIGH_WATER_EVERY)
-    await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
+    await asyncio.to_thread(HighWater(settings.DATA_DIR).check)
+    await asyncio.to_thread(anchor.write)
 
 
 async def _write_refusals() -> None:

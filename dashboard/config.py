@@ -36,6 +36,9 @@ class Config(BaseSettings):
     )
     redis_url: str = Field(default="", description="redis://host:port/db, the foreign agents' bus and the doorbell")
     origins: str = Field(default="", description="further origins, comma separated: scheme://host[:port]")
+    log: Literal["", "text", "json"] = Field(
+        default="", description="text or json lines; empty: text on a terminal, else json"
+    )
     samples_dir: Path = Field(default=CHECKOUT.parent / "shared" / "data", description="recordings for tests")
 
     teams: str = Field(default="agents_app.town_hall", description="packages of teams served here, comma separated")
@@ -87,14 +90,33 @@ class Config(BaseSettings):
     def _whole_origins(cls, value: str) -> str:
         for origin in filter(None, (part.strip() for part in value.split(","))):
             scheme, mark, host = origin.partition("://")
-            if scheme not in ("http", "https") or not mark or not host or "/" in host:
+            if scheme not in ("http", "https") or not mark or "/" in host or not _hostname(origin):
                 raise ValueError(f"expected scheme://host[:port], got {origin!r}")
         return value
+
+    @property
+    def log_format(self) -> Literal["text", "json"]:
+        """How log lines look."""
+        return self.log or ("text" if sys.stderr.isatty() else "json")
 
     @property
     def allowed_origins(self) -> list[str]:
         """The further origins, one by one."""
         return [part.strip() for part in self.origins.split(",") if part.strip()]
+
+    @property
+    def allowed_hosts(self) -> list[str]:
+        """The hosts of the further origins, as Django compares them: no port, IPv6 in brackets."""
+        hosts = map(_hostname, self.allowed_origins)
+        return [f"[{host}]" if ":" in host else host for host in hosts]
+
+
+def _hostname(origin: str) -> str:
+    """Answer the host of an origin; empty when there is none that can be read."""
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _expect(url: str, *schemes: str) -> str:

@@ -14,9 +14,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from conversations import audit, refusals, rights
+from conversations import audit, logs, refusals, rights
 from conversations.actions import tokens
-from conversations.errors import NotAllowed, NotSignedIn, SwitchboardError
+from conversations.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
 from dashboard.pages import errors
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -42,9 +42,9 @@ def headers(get_response: Handler) -> Handler:
     """Number the request, refuse hosts that are not ours, and put the security headers on every answer."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        number = uuid.uuid4().hex[:12]
+        number = getattr(request, "scope", {}).get("request_id") or uuid.uuid4().hex[:12]
         request.id = number  # type: ignore[attr-defined]  # Django's requests are open
-        with audit.during(request=number, address=address_of(request)):
+        with audit.during(request=number, address=address_of(request)), logs.knowing(request=number):
             response = _in_json(request, get_response(request))
         response["X-Request-Id"] = number
         response["Content-Security-Policy"] = POLICY.format(socket=_socket_origin(request))
@@ -61,8 +61,7 @@ def _in_json(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Say as JSON what Django says without words: this method is not one of this address."""
     if response.status_code != 405 or not request.path.startswith("/api/"):
         return response
-    error = SwitchboardError(f"expected {response['Allow']}", code="method_not_allowed")
-    error.status = 405
+    error = MethodNotAllowed([response["Allow"]])
     answer = errors.answer(request, error)
     answer["Allow"] = response["Allow"]
     return answer

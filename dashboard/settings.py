@@ -1,6 +1,11 @@
 """Django's settings, made from `config`."""
 
+import hashlib
 from pathlib import Path
+from typing import Any
+
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from dashboard import config as _config
 from dashboard import databases as _databases
@@ -11,9 +16,7 @@ PACKAGE_DATA = ROOT if (ROOT / "templates").is_dir() else Path(__file__).resolve
 
 SECRET_KEY = _config.secret_key(CONFIG)
 DEBUG = False
-ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"] + [
-    origin.split("://", 1)[1].rsplit(":", 1)[0] for origin in CONFIG.allowed_origins
-]
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *CONFIG.allowed_hosts]
 CSRF_TRUSTED_ORIGINS = CONFIG.allowed_origins
 DATA_DIR = CONFIG.data_dir
 SAMPLES_DIR = CONFIG.samples_dir
@@ -58,6 +61,16 @@ TEMPLATES = [
 DATABASES = {
     "default": _databases.postgresql(CONFIG.database_url) if CONFIG.database_url else _databases.sqlite(DATA_DIR)
 }
+# The doorbell between processes: hints only. Deployments may share a Redis, whose pub/sub knows no databases, so the
+# name holds what only one deployment has. Nothing waits for it: it fails quickly and is tried again by `telling`.
+CHANNEL_LAYERS: dict[str, Any] = {}  # Any: Django's own shape
+if CONFIG.redis_url:
+    _host = {"address": CONFIG.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}
+    _name = hashlib.sha256(f"doorbell {SECRET_KEY}".encode()).hexdigest()[:16]
+    CHANNEL_LAYERS["default"] = {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [_host | {"retry": Retry(NoBackoff(), 0)}], "prefix": f"switchboard-{_name}-"},
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "conversations.User"
@@ -109,7 +122,13 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20  # bytes, for pages; the doors have limits
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"masking": {"()": "conversations.logs.Masking"}},
+    "formatters": {"text": {"()": "conversations.logs.Text"}, "json": {"()": "conversations.logs.Json"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": CONFIG.log_format, "filters": ["masking"]}},
+    "loggers": {
+        "channels_redis": {"level": "CRITICAL"},  # `telling` and `hearing` say it once, this one each second
+        "django.server": {"handlers": [], "propagate": True},
+        "django": {"handlers": [], "propagate": True},
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
 }

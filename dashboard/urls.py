@@ -3,10 +3,13 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
-from dashboard.api.conversations import conversations as api_conversations
+from dashboard.api import conversations as api
+from dashboard.api.events import events
+from dashboard.api.openapi import openapi
 from dashboard.api.read_markers import read_markers
-from dashboard.pages import account, conversation, people, sign_in
+from dashboard.pages import account, conversation, people, quarantine, sign_in, tokens
 from dashboard.pages.conversations import conversations
+from dashboard.pages.ops import ops
 
 register_converter(ConversationId, "cid")
 
@@ -16,6 +19,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
     path("account/", account.account, name="account"),
+    path("ops/", ops, name="ops"),
+    path("ops/quarantine/", quarantine.entries, name="quarantine"),
+    path("ops/quarantine/<number>/", quarantine.entry, name="quarantined"),
+    path("ops/quarantine/<number>/discards/", quarantine.discards, name="quarantine-discards"),
+    path("ops/quarantine/<number>/redrives/", quarantine.redrives, name="quarantine-redrives"),
     path("people/", people.people, name="people"),
     path("people/<name>/activity/", people.activity, name="person-activity"),
     path("people/<name>/link/", people.link, name="person-link"),
@@ -25,8 +33,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
     path("sign-out-everywhere/", sign_in.sign_out_everywhere, name="sign-out-everywhere"),
-    path("api/v1/conversations", api_conversations, name="api-conversations"),
+    path("tokens/", tokens.tokens, name="tokens"),
+    path("tokens/revocations/", tokens.revocations, name="token-revocations"),
+    path("api/v1/conversations", api.conversations, name="api-conversations"),
+    path("api/v1/conversations/<cid:cid>", api.conversation, name="api-conversation"),
+    path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
+    path("api/v1/openapi.json", openapi, name="api-openapi"),
 ]
 
 handler400 = "dashboard.pages.errors.bad_request"

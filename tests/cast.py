@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
-from conversations.models import Role, User
+from conversations.models import AuditEntry, Role, User
 
 CAST = {"vera": "viewer", "otto": "operator", "april": "approver", "audrey": "auditor", "ada": "admin", "nora": ""}
 STRANGER = AnonymousUser()
@@ -28,3 +28,13 @@ def client_of(user: User | None = None) -> Client:
     if user:
         client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return client
+
+
+def last_entry() -> AuditEntry:
+    """Answer the newest entry of the audit log."""
+    return AuditEntry.objects.latest("seq")
+
+
+def said(entry: AuditEntry) -> tuple[str, str, str, str]:
+    """Answer who did what to whom, and how it ended."""
+    return entry.principal, entry.verb, entry.target, entry.outcome

@@ -1,11 +1,20 @@
-"""Pages drawn without collected files; browser tests last."""
+"""What every test has: plain addresses of files, quick passwords, the cast, counts of its own; browser tests last."""
 
 from collections.abc import Iterator
 
 import pytest
 from django.test import override_settings
 
+from conversations import refusals
+from conversations.actions import people
+from conversations.models import User
+from conversations.principals import SYSTEM
+from tests import databases
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
+from tests.cast import PASSWORD, cast
+from tests.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
+from tests.live import Server
+from tests.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -20,6 +29,52 @@ def plain_static_addresses() -> Iterator[None]:
         yield
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Hash passwords quickly: a real hash is slow on purpose."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def fresh_counts() -> None:
+    """Forget the refusals that earlier tests had counted."""
+    refusals._windows.clear()
+
+
+@pytest.fixture
+def team() -> dict[str, User]:
+    """Make everybody, by role."""
+    return cast()
+
+
+@pytest.fixture
+def maria(team: dict[str, User]) -> User:
+    """Make a viewer who has a password."""
+    return people.create_person(SYSTEM, "maria", ["viewer"], password=PASSWORD)
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests of the client library; each takes topics of its own."""
+    server = Server(tmp_path_factory.mktemp("served") / "data")
+    yield server.start()
+    server.terminate()
+
+
+@pytest.fixture(scope="session")
+def served_token(served: Server) -> str:
+    """A token of that server that may publish as anybody."""
+    return served.token()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put what drives a browser last: from then on playwright's loop runs in this thread, and `asyncio.run` cannot."""
+    databases.choose(config, items)
     items.sort(key=lambda item: "chromium" in getattr(item, "fixturenames", ()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which database it was."""
+    for line in databases.report():
+        terminalreporter.write_line(line)

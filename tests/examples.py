@@ -83,6 +83,22 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         STARTED,
         {**STEP, "event": "policy.refused", "reason": "never on Sundays"},
     ],
-    "record.gap": [{"event": "record.gap", "from": 4, "to": 6, "reason": "the stream was trimmed"}],
+    "signal": [{"event": "signal", "payload": {"ok": True}, "sender": "agent:Triage"}],
+    "dead_letter": [
+        {
+            "event": "dead_letter",
+            "agent": "Triage",
+            "envelope": {"id": "m9", "sender": "Rosa", "recipient": "agent:Triage", "content": "A bench, please"},
+            "error": 'Traceback (most recent call last):\n  File "triage.py", line 4, in run\nValueError: no such park',
+        },
+        {"event": "dead_letter", "error": {"odd": ["no text"]}, "envelope": "no object"},
+    ],
+    "record.gap": [
+        {"event": "record.gap", "from": 4, "to": 6, "reason": "the stream was trimmed"},
+        {"event": "record.gap", "reason": "trimmed", "why": "they were trimmed", "topic": "stream:c", "lost": 1234}
+        | {"after": "1795000000000-0", "since": "2026-11-22T01:00:00+00:00", "until": "2026-11-22T01:00:09+00:00"},
+        {"event": "record.gap", "reason": "deleted", "why": "the stream was deleted", "lost": None},
+        {"event": "record.gap", "reason": "quarantined", "why": "expected a JSON object", "topic": "chat:c", "lost": 1},
+    ],
     "unknown": [{"what": "nobody knows"}],
 }

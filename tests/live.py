@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import atexit
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
+
+from tests.forking import Forked, nursery
+
+Database = Any  # a connection of sqlite3 or of psycopg: `execute(sql).fetchall()` of either
 ROOT = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 
@@ -41,18 +50,51 @@ def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -
         time.sleep(0.02)
 
 
+def scratch(name: str) -> Path:
+    """Make a folder that is removed when the run ends."""
+    home = Path(tempfile.mkdtemp(prefix=f"switchboard-{name}-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
+COLLECT = "from dashboard.management.commands.serve import Command; Command()._collect_static(is_alone=True)"
+PREPARING = threading.Lock()
+
+
+@cache
+def _prepared() -> Path:
+    home = scratch("prepared")
+    server = Server(home)
+    server.command("migrate", "-v", "0")
+    server.command("shell", "--no-imports", "-c", COLLECT)
+    (home / "secret").unlink()
+    return home
+
+
+def prepared() -> Path:
+    """Prepare a data directory, once a run: the tables made, the static files collected, nothing else in it."""
+    with PREPARING:
+        return _prepared()
+
+
+def on_postgresql(url: str) -> dict[str, str]:
+    """Answer the environment of a `Server` on this database."""
+    return {"SWITCHBOARD_DATABASE_URL": url, "SWITCHBOARD_SECRET_KEY": "one secret for all processes of a test"}
+
+
 class Server:
-    """`manage.py serve` in its own process."""
+    """`manage.py serve` in its own process: forked with the libraries, begun on a copy of `prepared()`."""
 
     folder = ROOT  # where its commands run
+    is_newcomer = False  # True: with an interpreter of its own and nothing prepared, as the first time on a machine
 
     def __init__(self, data_dir: Path | None = None, *arguments: str, **environment: str) -> None:
-        self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="switchboard-live-"))
+        self.data_dir = data_dir or scratch("live") / "data"
         self.port = free_port()
         self.arguments = arguments or ("--no-demo",)
         self.environment = environment
         self.log = self.data_dir.parent / f"{self.data_dir.name}.log"
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def url(self) -> str:
@@ -76,11 +118,23 @@ class Server:
 
     def launch(self) -> None:
         """Start it, whatever becomes of it."""
-        command = self.command_line("serve", "--port", str(self.port), *self.arguments)
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=self.env(), stdout=log, stderr=subprocess.STDOUT, text=True
-            )
+        if not self.is_newcomer and not any(self.data_dir.glob("*")):
+            shutil.copytree(prepared(), self.data_dir, dirs_exist_ok=True, ignore=self._not_its_own)
+        self.process = self.spawn(["serve", "--port", str(self.port), *self.arguments], self.log, self.log)
+
+    def spawn(
+        self, arguments: Sequence[str], stdout: Path, stderr: Path, stdin: str = os.devnull
+    ) -> subprocess.Popen[bytes] | Forked:
+        """Run a command in a process of its own; what it prints is added to the files."""
+        if not self.is_newcomer:
+            return nursery(ROOT).fork(arguments, env=self.env(), stdout=stdout, stderr=stderr, stdin=stdin)
+        with open(stdin) as given, stdout.open("a") as said, stderr.open("a") as wrong:
+            command = self.command_line(*arguments)
+            return subprocess.Popen(command, cwd=self.folder, env=self.env(), stdin=given, stdout=said, stderr=wrong)
+
+    def _not_its_own(self, _: str, names: list[str]) -> list[str]:
+        """Leave the file of tables where a server keeps them elsewhere."""
+        return [name for name in names if "sqlite3" in name and "SWITCHBOARD_DATABASE_URL" in self.environment]
 
     def _is_ready(self) -> bool:
         assert self.process is not None
@@ -110,19 +164,13 @@ class Server:
 
     def command(self, *arguments: str, stdin: str | None = None) -> str:
         """Run a command on its data directory; answer what it printed."""
-        done = subprocess.run(
-            self.command_line(*arguments),
-            cwd=self.folder,
-            env=self.env(),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        if done.returncode:
-            raise AssertionError(f"{arguments} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
-        return done.stdout
+        with tempfile.TemporaryDirectory(prefix="switchboard-command-") as folder:
+            given, said, wrong = (Path(folder) / name for name in ("stdin", "stdout", "stderr"))
+            given.write_text(stdin or "")
+            code = self.spawn(arguments, said, wrong, str(given)).wait(120)
+            if code:
+                raise AssertionError(f"{arguments} ended with {code}:\n{said.read_text()}\n{wrong.read_text()}")
+            return said.read_text()
 
     def token(self, name: str = "publisher", role: str = "admin") -> str:
         """Make a bearer token."""
@@ -145,6 +193,8 @@ class Server:
         finally:
             connection.close()
 
-    def database(self) -> sqlite3.Connection:
-        """Open its file for reading."""
+    def database(self) -> Database:
+        """Open its database for reading, for SELECTs that both kinds take."""
+        if url := self.environment.get("SWITCHBOARD_DATABASE_URL"):
+            return psycopg.connect(url, autocommit=True)
         return sqlite3.connect(f"file:{self.data_dir}/switchboard.sqlite3?mode=ro", uri=True)

@@ -41,15 +41,23 @@ class Client:
 
 
 class Line:
-    """Carries frames from a subscription to a client: may lose, double, swap or hold them back."""
+    """Carries frames from a subscription to a client: may lose, double, swap or hold them back.
 
-    def __init__(self, hub: Hub, client: Client, key: str, mode: Mode = "data") -> None:
+    With `takes_ready` it takes ready frames where it is level, as a socket with room does.
+    """
+
+    def __init__(self, hub: Hub, client: Client, key: str, mode: Mode = "data", *, takes_ready: bool = False) -> None:
         self.hub, self.client, self.key, self.mode = hub, client, key, mode
         self.subscription: Subscription | None = None
         self.sent: list[str] = []  # what the client has not taken yet
         self.room = asyncio.Event()
         self.room.set()
         self.failure: BaseException | None = None
+        self._write = self._take_ready if takes_ready else None
+
+    def _take_ready(self, frame: bytes) -> bool:
+        self.sent.append(frame[frame.index(b"{") :].decode())
+        return True
 
     async def _send(self, message: dict[str, object]) -> None:
         await self.room.wait()
@@ -61,7 +69,7 @@ class Line:
         self.client.must_subscribe = False
         self.room.set()
         self.subscription = Subscription(
-            self.hub, Wire(self._send, None), self.key, self.mode, last=self.client.last, failed=self._failed
+            self.hub, Wire(self._send, self._write), self.key, self.mode, last=self.client.last, failed=self._failed
         )
 
     def cut(self) -> None:

@@ -128,10 +128,11 @@ class PostgresServer:
         """Answer the address of one of its databases."""
         return f"postgresql://switchboard@127.0.0.1:{self.port}/{database}"
 
-    def create(self, database: str) -> str:
-        """Make a new empty database; answer its address."""
+    def create(self, database: str, template: str = "") -> str:
+        """Make a new database, empty or like another one; answer its address."""
+        like = f' TEMPLATE "{template}"' if template else ""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{database}"')  # a name of the test's own
+            connection.execute(f'CREATE DATABASE "{database}"{like}')  # names of the test's own
         return self.url_of(database)
 
     def start(self) -> PostgresServer:

@@ -7,7 +7,6 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.db import connection
 
-from conversations import refusals
 from conversations.actions import tokens
 from conversations.consumers import Socket
 from conversations.doors.bearers import Bearers
@@ -19,17 +18,13 @@ from conversations.watch import Watch
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(autouse=True)
-def fresh_counts():
-    refusals._windows.clear()
-
-
 @pytest.fixture
 def bearers():
     made = Bearers()
     yield made
-    made._pool.submit(lambda: connection.close()).result()
-    made._pool.shutdown()
+    for pool in (made._lookups, made._notes):
+        pool.submit(lambda: connection.close()).result()  # the thread's own
+        pool.shutdown()
 
 
 def carrying(words):

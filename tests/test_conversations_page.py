@@ -278,3 +278,19 @@ def test_nobody_sees_the_list_without_signing_in(client: Client) -> None:
     assert client.get("/").status_code == 302
     assert client.get("/api/v1/conversations").status_code == 401
     assert client.get("/api/v1/read-markers").status_code == 401
+
+
+def test_a_row_that_cannot_be_drawn_is_its_key_and_spares_the_others(browser: Client, caplog: Any) -> None:
+    make("far/future & <b>", at=2**62)  # no calendar has it
+    make("near", 1)
+
+    page = browser.get("/").content.decode()
+    frame = fleet.newest_rows()
+
+    for html in (page, "".join(row["html"] for row in frame)):
+        assert html.count("<article") == 2
+        assert html.count("could not be drawn") == 1
+        assert 'href="/conversations/near/"' in html
+        assert 'href="/conversations/far/future%20%26%20%3Cb%3E/"' in html
+        assert "far/future &amp; &lt;b&gt;" in html
+    assert "the row of conversation 'far/future & <b>' could not be drawn" in caplog.text

@@ -1,19 +1,25 @@
 """SIGKILL of the server at named lines under load, judged by the publishers' own ledger, synced at each answer."""
 
 import http.client
+import itertools
 import json
 import os
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.live import Server, until
+from tests.live import Server, on_postgresql, until
+from tests.services import PostgresServer, running
 
 FAILPOINTS = ("before-commit", "after-commit", "before-doorbell")
+DATABASES = ("sqlite", "postgresql")
 PUBLISHERS = 4
+numbers = itertools.count(1)
 
 
 class Ledger:
@@ -61,36 +67,35 @@ class Publisher(threading.Thread):
                 break
 
 
-def crash(folder: Path, failpoint: str, kills: int, seed: int) -> tuple[int, int]:
-    """Kill a server under load `kills` times; answer how many messages were acknowledged and stored."""
+def crash(folder: Path, database: dict[str, str], failpoint: str, kills: int, seed: int) -> int:
+    """Kill a server under load `kills` times; answer how many messages were acknowledged."""
     dice = random.Random(seed)
-    server = Server(folder)
-    folder.mkdir()
-    server.start()
+    server = Server(folder, **database)
+    server.start().kill()  # the tables
     secret = server.token()
-    server.terminate()
     ledger = Ledger(folder.parent / f"{folder.name}.ledger")
     publishers = [Publisher(server, secret, ledger, i) for i in range(PUBLISHERS)]
     for kill in range(kills):
-        server.environment = {"SWITCHBOARD_FAILPOINT": f"{failpoint}:{dice.randint(1, 40)}"}
+        server.environment["SWITCHBOARD_FAILPOINT"] = f"{failpoint}:{dice.randint(1, 40)}"
         server.launch()  # it may die before anybody sees it ready
         if kill == 0:
             [publisher.start() for publisher in publishers]
         until(lambda: server.process.poll() is not None, within=60, what=f"death at {failpoint}")
-        assert server.process.returncode == -9
+        assert server.process.returncode == -9, server.output()[-2000:]
     for publisher in publishers:
         publisher.done.set()
+    for publisher in publishers:
         publisher.join()
         assert publisher.trouble == []
     ledger.file.close()
-    server.environment = {}
+    del server.environment["SWITCHBOARD_FAILPOINT"]
     return judge(server, ledger)
 
 
-def judge(server: Server, ledger: Ledger) -> tuple[int, int]:
+def judge(server: Server, ledger: Ledger) -> int:
     """Every acknowledged message is at its place, once; no seq is missing; the chain is whole."""
     acknowledged = ledger.read()
-    with server.database() as database:
+    with closing(server.database()) as database:
         rows = database.execute(
             "SELECT c.key, e.event_id, e.seq FROM conversations_event e"
             " JOIN conversations_conversation c ON c.id=e.conversation_id ORDER BY c.key, e.seq"
@@ -103,24 +108,34 @@ def judge(server: Server, ledger: Ledger) -> tuple[int, int]:
         seqs = [row[2] for row in rows if row[0] == key]
         assert seqs == list(range(1, len(seqs) + 1)), f"{key} has a hole"
     server.command("verify")
-    return len(acknowledged), len(rows)
+    return len(acknowledged)
 
 
-def crash_in_lanes(folder: Path, failpoint: str, kills: int, lanes: int = 2) -> int:
-    with ThreadPoolExecutor(lanes) as pool:
-        futures = [pool.submit(crash, folder / f"{failpoint}-{i}", failpoint, kills // lanes, i) for i in range(lanes)]
-        return sum(future.result()[0] for future in futures)
+@pytest.fixture(params=DATABASES)
+def database(request, cluster) -> Callable[[], dict[str, str]]:
+    """Answer what makes a new database: the environment of a server on it."""
+    if request.param == "sqlite":
+        return dict
+    return lambda: on_postgresql(cluster.create(f"crash{next(numbers)}"))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with running(PostgresServer()) as server:
+        yield server
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
-def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path, failpoint):
-    assert crash_in_lanes(tmp_path, failpoint, 18) > 100
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path, database, failpoint):
+    assert crash(tmp_path / "data", database(), failpoint, 8, 0) > 30
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
-def test_nothing_acknowledged_is_lost_in_seventy_kills(tmp_path, failpoint):
-    assert crash_in_lanes(tmp_path, failpoint, 70) > 400
+def test_nothing_acknowledged_is_lost_in_250_kills(tmp_path, database, failpoint):
+    with ThreadPoolExecutor(2) as pool:  # two servers side by side
+        lanes = [pool.submit(crash, tmp_path / f"data{i}", database(), failpoint, 125, i) for i in range(2)]
+
+    assert sum(lane.result() for lane in lanes) > 1000

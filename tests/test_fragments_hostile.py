@@ -79,6 +79,9 @@ def _events(text: str) -> Iterator[tuple[Stored, Call | None]]:
     yield _stored("conversation.opened", title=text, handler=text), None
     yield _stored("agent.handoff", from_agent=text, to_agent=text, reason=text), None
     yield _stored("record.gap", **{"from": text, "to": text, "reason": text}), None
+    yield _stored("record.gap", reason=text, why=text, topic=text, since=text, until=text, lost=text), None
+    yield _stored("dead_letter", agent=text, error=text, envelope={text: text, "content": text}), None
+    yield _stored("signal", sender=text, payload={text: text}), None
     yield _stored(text[:64], event=text, words=text), None
     step = _stored(
         "tool_step", agent=text, name=text, args={text: text}, args_raw=text, tool_call_id=text, lookup_key=text

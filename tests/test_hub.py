@@ -9,6 +9,7 @@ import pytest
 from conversations import envelopes, hub, log, principals
 from conversations.drawn import Artist
 from conversations.hub import Hub
+from conversations.threads import lent
 from tests.protocol_client import Client, Line
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,15 +28,23 @@ async def reaches(line, seq):
             await asyncio.sleep(0.005)
 
 
+async def is_level(line):
+    """Wait until the hub itself hands frames to the line."""
+    async with asyncio.timeout(5):
+        while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
+            await asyncio.sleep(0.005)
+
+
 async def following(work):
-    """Run `work` with a hub and a client who is level with an empty conversation."""
+    """Run `work` with a hub and a client who is level with a conversation of one event."""
     running = Hub(epoch="e")
     running.start()
-    line = Line(running, Client(), "c", "html")
+    line = Line(running, Client(), "c", "html", takes_ready=True)
     try:
         line.connect()
-        await asyncio.to_thread(log.append, [event(0)])
+        await asyncio.to_thread(lent, log.append, [event(0)])
         await reaches(line, 1)
+        await is_level(line)
         await work(running, line)
     finally:
         line.cut()
@@ -50,8 +59,8 @@ def test_the_end_of_a_burst_too_large_to_draw_reaches_who_is_level(monkeypatch):
 
     async def work(running, line):
         feed = running.feeds["c", "html"]
-        await asyncio.to_thread(log.append, [event(1)])
-        await asyncio.to_thread(log.append, [event(2)])
+        await asyncio.to_thread(lent, log.append, [event(1)])
+        await asyncio.to_thread(lent, log.append, [event(2)])
         async with asyncio.timeout(5):
             while feed.head < 3:  # noqa: ASYNC110  # the feed tells nobody
                 await asyncio.sleep(0.005)
@@ -73,7 +82,7 @@ def test_a_drawing_that_failed_is_read_again(monkeypatch):
     monkeypatch.setattr(Artist, "draw", fail_once)
 
     async def work(running, line):
-        await asyncio.to_thread(log.append, [event(1)])
+        await asyncio.to_thread(lent, log.append, [event(1)])
         await reaches(line, 2)
 
     asyncio.run(following(work))
@@ -83,7 +92,7 @@ def test_who_fell_behind_the_ring_does_not_wait_for_the_artist():
     feed = hub.Feed("c", "html")
     feed.drawing = 1
 
-    assert feed.is_drawing_after(4)
+    assert feed.is_coming_after(4)
     feed.push(hub.frames.events("stream:c", "e", [(9, "{}")]))
-    assert feed.is_drawing_after(9)
-    assert not feed.is_drawing_after(4)
+    assert feed.is_coming_after(9)
+    assert not feed.is_coming_after(4)

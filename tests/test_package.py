@@ -15,7 +15,7 @@ import pytest
 from tests.live import ROOT, Server
 
 INGREDIENTS = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "templates", "static")
-PACKAGES = ("dashboard", "conversations", "agents_app")
+PACKAGES = ("dashboard", "conversations", "agents_app", "switchboard")
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +59,8 @@ def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Installed(Server):
     """The console script of an environment, run from a folder that has nothing of ours in it."""
 
+    is_newcomer = True
+
     def __init__(self, home: Path, folder: Path) -> None:
         super().__init__(folder / "data")
         self.home, self.folder = home, folder
@@ -83,9 +85,11 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ins
 
 
 def test_installed_package_is_the_one_that_runs(server: Installed) -> None:
-    path = server.command("shell", "-v", "0", "-c", "import conversations, dashboard; print(dashboard.__path__[0])")
+    said = server.command(
+        "shell", "-v", "0", "-c", "import dashboard, switchboard as s; print(dashboard.__file__, s.__file__)"
+    )
 
-    assert Path(path.strip()).is_relative_to(server.home)
+    assert all(Path(path).is_relative_to(server.home) for path in said.split())
 
 
 def test_sign_in_page_comes_with_its_styles_and_sprite(server: Installed) -> None:

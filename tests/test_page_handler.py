@@ -86,6 +86,7 @@ def test_a_request_makes_one_hop_and_it_is_ours(handler, cookie, monkeypatch):
     assert seen[0][0].startswith("pages")
 
 
+@pytest.mark.sqlite("PostgreSQL's connections go back to their pool after each request")
 def test_a_thread_keeps_its_connection(handler, cookie):
     for _ in range(3):
         asyncio.run(ask(handler, cookie=cookie))

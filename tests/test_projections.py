@@ -72,3 +72,33 @@ def test_rebuild_changes_nothing_for_a_shuffle_of_everything():
     list(rebuild())
 
     assert rows() == before
+
+
+def step(call_id, **more):
+    return {"event": "tool_step", "name": "look_up", "tool_call_id": call_id, "agent": "agent:A", **more}
+
+
+def test_of_any_number_of_open_calls_a_result_ends_its_own():
+    robot = principals.of_token("robot")
+    started = [*["same"] * 5_050, "other", None]
+    log.append([event("a", step(call_id, status="start"), robot) for call_id in started])
+
+    log.append([event("a", step(call_id, status="success"), robot) for call_id in ("same", "other", None, "same")])
+
+    ended = ToolCall.objects.filter(finished_seq__isnull=False).order_by("finished_seq")
+    assert list(ended.values_list("called_seq", flat=True)) == [1, 5_051, 5_052, 2]
+    before = rows()
+    list(rebuild())
+    assert rows() == before
+
+
+def test_a_call_of_ours_is_ended_by_its_own_id_though_an_older_one_has_its_call_id():
+    started = [step("same", status="start", run_id="r", tool_call=name) for name in ("first", "second")]
+    log.append([event("a", payload, principals.SYSTEM) for payload in started])
+
+    log.append([event("a", step("same", status="success", run_id="r", tool_call="second"), principals.SYSTEM)])
+
+    assert list(ToolCall.objects.filter(finished_seq=3).values_list("id", flat=True)) == ["second"]
+    before = rows()
+    list(rebuild())
+    assert rows() == before

@@ -287,3 +287,26 @@ def test_bodies_of_an_export_come_back_as_they_were(key, values):
         {k: v for k, v in value.items() if k not in ("imported", "created_at")} for value in values
     ]
     assert [value["imported"]["at"] for value in said] == list(range(1, len(values) + 1))
+
+
+@pytest.mark.parametrize("field", ["kind", "principal", "body", "digest", "hash", "event_id", "run", "salt"])
+def test_half_a_character_in_an_export_is_told_with_its_place(tmp_path, field):
+    header, first, second, third = export_of("x", ["{}", "{}", "{}"])
+    path = lines(tmp_path, header, first, second | {field: "\ud83d"}, third)
+
+    ((_, _, steps),), told = read(path, is_strict=False)
+
+    assert len(steps) == 2
+    assert "line 3: " in told[0]
+    assert f"{field} holds half of a surrogate pair" in told[0]
+
+
+def test_half_a_character_in_the_name_of_an_export_is_told(tmp_path):
+    header, row = export_of("x", ["{}"])
+    path = lines(tmp_path, header | {"conversation_id": "\ud83d"}, row)
+
+    found, told = read(path, is_strict=False)
+
+    assert found == []
+    assert "line 1: " in told[0]
+    assert "conversation_id holds half of a surrogate pair" in told[0]

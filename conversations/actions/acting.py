@@ -7,7 +7,7 @@ from django.db import transaction
 
 from conversations import audit, doorbell, rights
 from conversations.errors import Conflict, NotAllowed
-from conversations.log.writing import writing
+from conversations.log.writing import take_turn, writing
 from conversations.principals import Principal
 from conversations.rights import Who
 
@@ -20,6 +20,7 @@ def acting(by: Who, verb: str, target: str, *, right: str = "") -> Iterator[Prin
     """
     try:
         with writing():
+            take_turn()
             if right:
                 rights.require(by, right)
             yield rights.principal_of(by)

@@ -11,7 +11,7 @@ from conversations.actions.acting import acting, revoked
 from conversations.actions.sessions import end_sessions, fit_password
 from conversations.actions.sign_in_links import new_link
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.log.writing import writing
+from conversations.log.writing import take_turn, writing
 from conversations.models import Role, User
 from conversations.models.people import ROLES
 from conversations.principals import SYSTEM
@@ -87,6 +87,7 @@ def first_owner() -> str | None:
     An empty database gets the person `owner` with every role; otherwise the link is the oldest active admin's.
     """
     with writing():
+        take_turn()
         if User.objects.filter(last_login__isnull=False).exists():
             return None
         if not User.objects.exists():

@@ -69,7 +69,11 @@ def _next(agents: Collection[str], passed: Sequence[str]) -> Run | None:
     busy = Run.objects.filter(kind="agent", parent_call=None, status__in=("running", "waiting"))
     queued = Run.objects.filter(status="queued", agent__in=list(agents)).exclude(id__in=passed)
     free = queued.exclude(kind="agent", conversation__in=busy.values("conversation"))
-    return free.filter(conversation__state="open", conversation__owner="").order_by("id").first()
+    oldest = free.filter(conversation__state="open", conversation__owner="").order_by("id").first()
+    if oldest is None or oldest.kind != "agent":
+        return oldest
+    # ids of one millisecond have no order; within a conversation seq has
+    return free.filter(kind="agent", conversation=oldest.conversation_id).order_by("queued_seq").first()
 
 
 def _take(run: Run, worker: str) -> Claim | None:

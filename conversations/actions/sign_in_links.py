@@ -8,7 +8,7 @@ from conversations import audit, refusals
 from conversations.actions import secret
 from conversations.actions.acting import acting
 from conversations.errors import Conflict, NotFound, SwitchboardError
-from conversations.log.writing import writing
+from conversations.log.writing import take_turn, writing
 from conversations.models import SignInLink, User
 from conversations.rights import Who, principal_of
 
@@ -41,6 +41,7 @@ def use_link(words: str, *, address: str) -> User:
     """
     now, digest = timezone.now(), secret.digest(words)
     with writing():
+        take_turn()
         good = SignInLink.objects.filter(digest=digest, used_at=None, expires_at__gt=now, user__is_active=True)
         if good.update(used_at=now):
             user = SignInLink.objects.select_related("user").get(digest=digest).user

@@ -62,18 +62,17 @@ def token_of(words: str) -> Token | None:
     if not words.startswith(PREFIX):
         return None
     token = Token.objects.filter(digest=secret.digest(words), revoked_at=None).first()
-    if token:
-        _note_use(token)
+    if token and (token.last_used_at is None or timezone.now() - token.last_used_at >= USE_NOTED_EVERY):
+        note_use(token.digest)
     return token
 
 
-def _note_use(token: Token) -> None:
+def note_use(digest: str) -> None:
+    """Note that the token with this digest is used now, unless that was noted within the last minute."""
     now = timezone.now()
-    if token.last_used_at and now - token.last_used_at < USE_NOTED_EVERY:
-        return
     stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
     with writing():
-        Token.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+        Token.objects.filter(stale, digest=digest).update(last_used_at=now)
 
 
 def _check(name: str, role: str, agent: str) -> None:

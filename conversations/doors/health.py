@@ -1,24 +1,29 @@
-"""`GET /healthz` and `/readyz`, without a database query: alive, and ready to take and to send."""
+"""`GET /healthz`: this process lives. `GET /readyz`: it can take and send, or which part cannot and why."""
 
 import json
 
 from conversations.doors import http
 from conversations.engine import Engine
+from conversations.logs import mask
+from conversations.readiness import HINTS, OK, Readiness, not_ready
 
 
 class HealthDoor:
-    """Both routes, bound to one engine."""
+    """Both routes, bound to one engine. Open to everybody: a proxy asks."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._readiness = Readiness(engine)
 
     async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-        """Answer 200, or for `/readyz` 503 naming the part that is not ready."""
-        missing = []
-        if scope["path"] == "/readyz":
-            if not self._engine.is_ready:
-                missing.append("engine")
-            elif not self._engine.writer.is_alive():
-                missing.append("writer")
-        status = 503 if missing else 200
-        await http.answer(send, status, json.dumps({"ok": not missing, "not_ready": missing}).encode())
+        """Answer 200, or for `/readyz` 503: `{"ok", "not_ready": [part…], "degraded": [part…], "parts": {part: why}}`.
+
+        A dead layer only makes the others' news a second old, so it is `degraded` and no reason for 503.
+        """
+        if scope["path"] == "/healthz":
+            await http.answer(send, 200, b'{"ok": true}')
+            return
+        parts = {name: mask(state) for name, state in (await self._readiness.parts()).items()}
+        missing = not_ready(parts)
+        degraded = [name for name in HINTS if parts.get(name, OK) != OK]
+        body = {"ok": not missing, "not_ready": missing, "degraded": degraded, "parts": parts}
+        await http.answer(send, 503 if missing else 200, json.dumps(body).encode())

@@ -1,11 +1,11 @@
-"""Small things that raw ASGI routes share: a body within a limit, a JSON answer, a bearer."""
+"""What raw ASGI routes share: the method, a body within a limit, a JSON answer, a bearer, errors as design 3.6 says."""
 
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import parse_qsl
 
-from conversations.errors import Invalid, SwitchboardError, TooLarge
-from conversations.origins import headers_of
+from conversations.errors import Invalid, MethodNotAllowed, SwitchboardError, TooLarge
 
 FIXED = (
     (b"content-type", b"application/json"),
@@ -13,26 +13,67 @@ FIXED = (
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
+TRY_AGAIN = (429, 503)
+RETRY_AFTER = (b"retry-after", b"1")  # seconds
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Door = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-async def body(receive: Receive, limit: int) -> bytes:
-    """Read a request's body. Raises TooLarge as soon as it passes the limit (bytes), Invalid when the client left."""
+class Route:
+    """A door of one address: a method that is none of `methods` gets 405, what `handle` raises of our tree its status.
+
+    `handle` answers a status and JSON.
+    """
+
+    methods: tuple[str, ...] = ("GET", "HEAD")
+
+    async def handle(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
+        """Do what the route is for."""
+        raise NotImplementedError
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            if scope["method"] not in self.methods:
+                raise MethodNotAllowed(self.methods)
+            status, payload = await self.handle(scope, receive)
+        except SwitchboardError as error:
+            await refuse(send, error)
+        else:
+            await answer(send, status, payload)
+
+
+async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Read a request's body. Raises TooLarge as soon as it passes the limit (bytes), or says it will; Invalid when the
+    client left."""
+    told = header(scope, b"content-length")
+    if len(told) > 18 or (told and int(told) > limit):
+        raise too_large(limit)
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        whole: bytes = message.get("body", b"")
+        if len(whole) > limit:
+            raise too_large(limit)
+        return whole
     parts, size = [], 0
     while True:
-        message = await receive()
         if message["type"] == "http.disconnect":
             raise Invalid("the request ended before its body")
         part = message.get("body", b"")
         size += len(part)
         if size > limit:
-            raise TooLarge(f"a request has at most {limit:,} bytes")
+            raise too_large(limit)
         parts.append(part)
         if not message.get("more_body", False):
             return b"".join(parts)
+        message = await receive()
+
+
+def too_large(limit: int) -> TooLarge:
+    """Say that a body is over the limit (bytes)."""
+    return TooLarge(f"a request has at most {limit:,} bytes")
 
 
 async def answer(send: Send, status: int, payload: bytes, *headers: tuple[bytes, bytes]) -> None:
@@ -43,15 +84,48 @@ async def answer(send: Send, status: int, payload: bytes, *headers: tuple[bytes,
 
 
 async def refuse(send: Send, error: SwitchboardError) -> None:
-    """Send an error as design 3.6 words it. The connection closes when the body was not read to its end."""
+    """Send an error as design 3.6 words it. A client that is still sending gets it too: the server passes over the
+    rest of its body."""
     payload = json.dumps({"error": error.as_dict()}).encode()
-    headers = [(b"connection", b"close")] if isinstance(error, TooLarge) else []
+    headers: list[tuple[bytes, bytes]] = []
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if error.status in TRY_AGAIN:
+        headers.append(RETRY_AFTER)
+    if isinstance(error, MethodNotAllowed):
+        headers.append((b"allow", error.allowed.encode()))
     await answer(send, error.status, payload, *headers)
+
+
+def header(scope: Scope, wanted: bytes) -> bytes:
+    """Answer a header by its lower-case name, of repeated ones the last, or nothing."""
+    found = b""
+    for name, value in scope["headers"]:
+        if name == wanted:
+            found = value
+    return found
 
 
 def bearer(scope: Scope) -> str:
     """Answer the bearer token of a request, or an empty text."""
-    scheme, _, secret = headers_of(scope).get("authorization", "").partition(" ")
+    scheme, _, secret = header(scope, b"authorization").decode("latin-1").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+def query(scope: Scope) -> dict[str, str]:
+    """Answer the query's fields. Raises Invalid for one that is told twice or is no UTF-8."""
+    try:
+        pairs = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict")
+    except ValueError as error:
+        raise Invalid(f"expected a query in UTF-8: {error}") from None
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Invalid("expected each field of the query once")
+    return found
+
+
+def whole_number(text: str, field: str, least: int, most: int) -> int:
+    """Read a number of a query. Raises Invalid saying which numbers are fit."""
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or not least <= int(text) <= most:
+        raise Invalid(f"expected a whole number from {least:,} to {most:,}; got {text[:20]!r}", field=field)
+    return int(text)

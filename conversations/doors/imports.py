@@ -14,7 +14,7 @@ from conversations import principals
 from conversations.doors import http
 from conversations.doors.bearers import Bearers
 from conversations.envelopes import MAX_BYTES
-from conversations.errors import Invalid, SwitchboardError, TooLarge
+from conversations.errors import Invalid, MethodNotAllowed, SwitchboardError, TooLarge
 from conversations.principals import Principal
 from conversations.recordings.intake import Intake
 from conversations.recordings.wire import Imported
@@ -37,7 +37,7 @@ class ImportDoor:
         """
         try:
             if scope["method"] != "POST":
-                raise Invalid("expected POST")
+                raise MethodNotAllowed(["POST"])
             principal = await self._bearers.require(scope, "publish")
             items = await _import(principals.of_import(principal.name), receive)
         except SwitchboardError as error:

@@ -9,7 +9,7 @@ import msgspec
 from conversations import datadir
 from conversations.doors import http
 from conversations.doors.bearers import Bearers
-from conversations.errors import Invalid, NotSignedIn, SwitchboardError
+from conversations.errors import Invalid, MethodNotAllowed, NotSignedIn, SwitchboardError
 
 
 class _Asked(msgspec.Struct):
@@ -34,9 +34,12 @@ class KeyDoor:
         """Answer `{"token"}` for the principal `import:NAME`; the one-use token is spent and a new one written."""
         try:
             given = http.bearer(scope)
-            asked = _read(await http.body(receive, 4096))
-            if scope["method"] != "POST" or not self._secret or not self._is_ours(given):
+            if scope["method"] != "POST":
+                raise MethodNotAllowed(["POST"])
+            body = await http.body(scope, receive, 4096)
+            if not self._secret or not self._is_ours(given):
                 raise NotSignedIn("expected the one-use token of the data directory's door.json")
+            asked = _read(body)
             self.open(self._url)
             token = self._bearers.give(asked.name)
         except SwitchboardError as error:

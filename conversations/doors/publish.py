@@ -1,78 +1,78 @@
-"""`POST /api/v1/publish`: one message onto the bus, answered after its commit (design 3.6). A raw ASGI route."""
+"""`POST /api/v1/publish`: messages onto the bus, answered after their commit (design 3.6). A raw ASGI route."""
 
-import json
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from conversations import envelopes, log
-from conversations.doors import http
+from conversations.doors import batch, http, messages
 from conversations.doors.bearers import Bearers
 from conversations.engine import Engine
 from conversations.envelopes import MAX_BYTES
-from conversations.errors import IdReused, Invalid, SwitchboardError
-from conversations.ids import new_id
+from conversations.errors import Invalid, TooLarge
 from conversations.log.events import NewEvent
-from conversations.principals import Principal
+from conversations.sessions import Visitor
 
+MAX_BATCH = 8 << 20  # bytes of one request
+MANY = 64 << 10  # bytes that take the event loop longer than it has
 OVERHEAD = 4096  # bytes around a payload
+NDJSON = b"application/x-ndjson"
 
 
 class Publish(msgspec.Struct):
-    """The body: a topic, a payload left as it came, and the bus message's id."""
+    """The body: one message, or several."""
 
-    topic: str
-    payload: msgspec.Raw
+    topic: str | None = None
+    payload: msgspec.Raw = messages.NOTHING
     id: str | None = None
+    messages: list[msgspec.Raw] | None = None
 
 
 _decoder = msgspec.json.Decoder(Publish)
 
 
-class PublishDoor:
+class PublishDoor(http.Route):
     """The route, bound to one engine."""
+
+    methods = ("POST",)
 
     def __init__(self, engine: Engine, bearers: Bearers) -> None:
         self._engine, self._bearers = engine, bearers
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="publish")
 
-    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
-        """Answer 201 `{id, conversation_id, seq}`, or an error."""
+    async def handle(self, scope: http.Scope, receive: http.Receive) -> tuple[int, bytes]:
+        """Answer 201 `{id, conversation_id, seq}`, or 200 `{"items": […]}` for several."""
+        visitor = await self._bearers.visitor(scope, "publish")
+        body = await http.body(scope, receive, MAX_BATCH)
+        if http.header(scope, b"content-type").startswith(NDJSON):
+            return await self._several(batch.lines_of(body), visitor)
         try:
-            if scope["method"] != "POST":
-                raise _method_not_allowed()
-            principal = await self._bearers.require(scope, "publish")
-            event = read(await http.body(receive, MAX_BYTES + OVERHEAD), principal)
-            (stored,) = await self._engine.store([event])
-            if stored.clashes:
-                raise IdReused("this id was published before with another payload", field="id")
-        except SwitchboardError as error:
-            await http.refuse(send, error)
-        else:
-            await http.answer(send, 201, _answer(event, stored.seq))
+            asked = _decoder.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            if found := batch.cut(body):
+                return await self._several(found, visitor)
+            raise Invalid(f'{messages.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
+        if asked.messages is not None:
+            return await self._several(batch.check_many(asked.messages), visitor)
+        if len(body) > MAX_BYTES + OVERHEAD:
+            raise TooLarge(f"a payload has at most {MAX_BYTES:,} bytes", field="payload")
+        return await self._one(asked, visitor)
 
+    async def _one(self, asked: Publish, visitor: Visitor) -> tuple[int, bytes]:
+        if asked.topic is None or asked.payload is messages.NOTHING:
+            raise Invalid(messages.EXPECTED, field="topic" if asked.topic is None else "payload")
+        event = messages.event_of(asked.topic, asked.payload, asked.id, visitor)
+        (stored,) = await self._engine.store([event])
+        if stored.clashes:
+            raise batch.reused()
+        return 201, messages.answer_of(event, stored.seq)
 
-def read(body: bytes, principal: Principal) -> NewEvent:
-    """Read one publish request. Raises Invalid or TooLarge, saying where."""
-    try:
-        asked = _decoder.decode(body)
-        text = bytes(asked.payload).decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f'expected {{"topic", "payload", "id"?}} as JSON: {error}') from None
-    envelopes.check_topic(asked.topic)
-    if asked.id is not None and (not 1 <= len(asked.id) <= 200 or envelopes.fit(asked.id) != asked.id):
-        raise Invalid("expected 1 to 200 characters", field="id")
-    said = envelopes.read(bytes(asked.payload))
-    fallback = said.id if said.kind != "token" else None
-    event = log.of_payload(asked.topic, asked.id or (fallback or new_id())[:200], text, said, principal)
-    envelopes.check_named(asked.topic, event.conversation)
-    return event
+    async def _several(self, found: batch.Found, visitor: Visitor) -> tuple[int, bytes]:
+        items, events = await self._read(found, visitor)
+        return 200, batch.answer(items, await self._engine.store(events) if events else [])
 
-
-def _answer(event: NewEvent, seq: int) -> bytes:
-    body = {"id": event.bus_id, "conversation_id": event.conversation, "seq": seq if event.conversation else None}
-    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _method_not_allowed() -> SwitchboardError:
-    error = SwitchboardError("expected POST", code="method_not_allowed")
-    error.status = 405
-    return error
+    async def _read(self, found: batch.Found, visitor: Visitor) -> tuple[list[batch.Read], list[NewEvent]]:
+        """Read a large batch in a thread: sockets go on meanwhile."""
+        if sum(map(len, found)) < MANY:
+            return batch.read(found, visitor)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, batch.read, found, visitor)

@@ -190,8 +190,43 @@ def _handoff(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 
 def _gap(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    first, last = (richtext.inline(_text(read.body.get(name))) for name in ("from", "to"))
-    return render("record_gap", row(read, "chat"), first, last, richtext.inline(_text(read.body.get("reason"))))
+    body = read.body
+    since, until = times.moment(body.get("since")), times.moment(body.get("until"))
+    why = richtext.inline(_text(body.get("why")) or _text(body.get("reason")))
+    topic, is_single = richtext.inline(_text(body.get("topic"))), body.get("reason") == "quarantined"
+    return render("record_gap", row(read, "chat"), _missing(body), since, until, why, topic, is_single)
+
+
+def _missing(body: Body) -> Markup:
+    """Say what is missing: how many, or from which to which, as far as it was told."""
+    first, last, lost = (body.get(name) for name in ("from", "to", "lost"))
+    if body.get("reason") == "quarantined":
+        return safe("One entry could not be filed; it is in the quarantine.")
+    if first is not None or last is not None:
+        ends = (richtext.inline(_text(end) or "?") for end in (first, last))
+        return safe("Entries {} to {} are missing.".format(*ends))
+    if type(lost) is int:
+        return safe("One entry is missing here." if lost == 1 else f"{lost:,} entries are missing here.")
+    return safe("Entries may be missing here." if "lost" in body else "Entries are missing here.")
+
+
+def _dead_letter(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    error, envelope = read.body.get("error"), read.body.get("envelope")
+    trace = error if isinstance(error, str) else ""
+    last = next((line for line in reversed(trace.splitlines()) if line.strip()), "")
+    letter = content.tree(envelope) if isinstance(envelope, dict) and envelope else None
+    said = envelope.get("content") if isinstance(envelope, dict) else None
+    extra = content.more(read.body, content.ENVELOPE | {"envelope"} | ({"error"} if trace else set()))
+    words = richtext.plain(said[:2000]) if isinstance(said, str) and said else None
+    face = row(read, "chat", state="failed")
+    return render(
+        "dead_letter", face, richtext.inline(last[:300]), words, richtext.plain(trace) if trace else None, letter, extra
+    )
+
+
+def _raised(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    extra = content.more(read.body, content.ENVELOPE)
+    return render("signal_raised", row(read, "steps"), extra)
 
 
 def _unknown(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -209,6 +244,8 @@ _FACES: dict[str, Callable[[Read, str | None, Repeat], Markup]] = {
     "conversation.opened": _opened,
     "agent.handoff": _handoff,
     "record.gap": _gap,
+    "dead_letter": _dead_letter,
+    "signal": _raised,
 }
 
 

@@ -75,6 +75,11 @@ def draw_text(text: str) -> Markup:
     return safe(f'<div class="output" data-source dir="auto">{_clipped(text, CLIP_TEXT, _printed)}</div>')
 
 
+def draw_verbatim(text: str) -> Markup:
+    """Draw text as it stands, terminal escapes shown as the characters they are; clipped as `draw_text` does."""
+    return safe(f'<div class="output" data-source dir="auto">{_clipped(text, CLIP_TEXT, _worded)}</div>')
+
+
 def draw_fields(value: Any) -> Markup | None:
     """Draw a flat object as a definition list; None when it is not flat, or has too many fields."""
     if not isinstance(value, Object) or not 1 <= len(value) <= MAX_FIELDS or not all(map(_is_field, value)):

@@ -41,6 +41,12 @@ def of_event(at: int, principal: str, body: Body) -> Times:
     return Times(_when(at), None)
 
 
+def moment(value: object) -> When | None:
+    """Read a moment that a body tells; None for what is none."""
+    at = _read(value)
+    return None if at is None else _when(at)
+
+
 def duration(ms: float | None) -> str:
     """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known (a recording without times says 0)."""
     if not ms:

@@ -13,6 +13,7 @@ from conversations.log.pages import (
     page_before,
     preview_before,
     read_after,
+    read_before,
 )
 from conversations.log.staging import Batch, discard_staged, remove
 from conversations.log.writer import Writer
@@ -38,6 +39,7 @@ __all__ = [
     "page_before",
     "preview_before",
     "read_after",
+    "read_before",
     "remove",
     "words",
     "writing",

@@ -4,17 +4,20 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from conversations import doorbell, projections
+from conversations import doorbell, principals, projections
 from conversations.failpoints import failpoint
 from conversations.log import chain, fences, rows
 from conversations.log.events import NewEvent, Stored
 from conversations.log.known import Known, look_up
 from conversations.log.queue import Queue
+from conversations.log.segments import whole
 from conversations.log.writing import is_writing, writing
 from conversations.projections import Facts, Fold, Head
 from conversations.threads import sqlstate
@@ -23,7 +26,9 @@ TRIES = 3
 DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
 
 OF_CALLS = ("tool_step", "approval.requested", "approval.decided", "policy.refused", "run.interrupted")
+_REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
+_segment_of = attrgetter("segment")
 
 
 def append(
@@ -70,13 +75,15 @@ def _append(
         known = look_up(cursor, batch, heads) if is_checked else None
         fences.check(cursor, batch)
         work = _Work(cursor, heads, batch)
-        stored = [work.store(event, known) for event in batch]
+        stored = work.store_all(batch, known)
         work.write()
     if riding is not None:
         riding()
     fresh = [s for s in (*stored, *work.more) if s.is_new and s.seq]
     if fresh and not chained_as:
         transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
+    if work.topics:
+        transaction.on_commit(lambda: doorbell.posted(work.topics), robust=True)
     return stored
 
 
@@ -95,12 +102,40 @@ class _Work:
         self.salts = os.urandom(chain.SALT * len(batch))
         self.events: list[Any] = []
         self.posts: list[Any] = []
+        self.topics: set[str] = set()
         self.touched: dict[int, Head] = {}
         self.more: list[Stored] = []  # what the batch itself brought about
         self.queue = Queue.of_batch(batch)
         self.changes = prepare(
             cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None]
         )
+
+    def store_all(self, batch: Sequence[NewEvent], known: Known | None) -> list[Stored]:
+        """Store one after the other, the tokens of a segment together; answer one `Stored` for each."""
+        stored: list[Stored] = []
+        for segment, events in groupby(batch, key=_segment_of):
+            if segment:
+                stored += self._store_segment(list(events), known)
+            else:
+                stored += [self.store(event, known) for event in events]
+        return stored
+
+    def _store_segment(self, tokens: Sequence[NewEvent], known: Known | None) -> list[Stored]:
+        """Store as one event those tokens that are not stored yet; a post of each keeps its id and its own digest."""
+        head = self.heads[tokens[0].conversation or ""]
+        fresh = [token for token in tokens if known is None or known.find(head.id, token) is None]
+        if len(fresh) < 2:
+            return [self.store(token, known) for token in tokens]
+        joined = self.store(whole(fresh), known)
+        salt = self.events[-3]
+        for token in fresh:
+            digest = sha256(salt + token.body.encode()).hexdigest()
+            self.posts += (token.topic, token.bus_id, head.id, joined.seq, digest, self.at)
+            if known is not None:
+                known.add_part(token, head.id, joined.seq, salt, digest)
+        rest = iter([joined, *[joined._replace(is_new=False)] * (len(fresh) - 1)])  # one event, told once
+        are_fresh = {id(token) for token in fresh}
+        return [next(rest) if id(token) in are_fresh else self.store(token, known) for token in tokens]
 
     def store(self, event: NewEvent, known: Known | None) -> Stored:
         """Number one event, chain it and fold it; or answer where it already is."""
@@ -120,10 +155,10 @@ class _Work:
         )
         self.events += (head.id, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id)
         self.events += (event.body, salt, digest, head.head_hash)
-        if event.topic:
-            self._post(event, head.id, seq, known)
         if known is not None:
             known.add(head.id, event, seq, salt, digest)
+        if event.topic:
+            self._post(event, head.id, seq, known)
         self.touched[head.id] = head
         facts = Facts(event.said, self.at, event.principal, event.run, event.body)
         projections.fold(self.changes, head, event.kind, facts)
@@ -141,15 +176,22 @@ class _Work:
     def _post_only(self, event: NewEvent, known: Known | None) -> Stored:
         found = known.find_post(event) if known is not None else None
         if found is None:
-            self.posts += (event.topic, event.bus_id, None, None, event.body, None)
+            self.posts += (event.topic, event.bus_id, None, None, event.body, self._sent_at(event))
+            self.topics.add(event.topic)
             return self._stored(event, 0)
         return self._stored(event, 0, is_new=False, clashes=found != event.body)
 
     def _post(self, event: NewEvent, conversation: int, seq: int, known: Known | None) -> None:
-        sent_at = self.at if event.topic.startswith("stream:") else None  # kept for its id only, never relayed
-        self.posts += (event.topic, event.bus_id, conversation, seq, None, sent_at)
+        self.posts += (event.topic, event.bus_id, conversation, seq, None, self._sent_at(event))
+        if not event.topic.startswith("stream:"):
+            self.topics.add(event.topic)
         if known is not None:
             known.add_post(event, conversation, seq)
+
+    def _sent_at(self, event: NewEvent) -> int | None:
+        """Say that the relay need not send it: a stream's is kept for its id only, Redis has what came from there."""
+        is_sent = event.topic.startswith("stream:") or event.principal == _REDIS
+        return self.at if is_sent else None
 
     def _stored(self, event: NewEvent, seq: int, *, is_new: bool = True, clashes: bool = False) -> Stored:
         key = event.conversation or ""
@@ -168,9 +210,9 @@ def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fo
         said = [event.said for kind, event in some if kind != "run.interrupted"]
         ids = sorted({s.tool_call_id for s in said if s.tool_call_id is not None})
         names = sorted({(s.name or "")[:200] for s in said if s.tool_call_id is None})
-        own = sorted({event.said.tool_call for _, event in some if event.run and event.said.tool_call})
+        ours = sorted({event.said.tool_call for _, event in some if event.run and event.said.tool_call})
         runs = sorted({event.run for kind, event in some if event.run and kind == "run.interrupted"})
-        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, own, runs)
+        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, ours, runs, len(some))
         for run, call_id, nth in rows.uses(cursor, conversation, ids):
             changes.uses[conversation, run, call_id] = nth
     return changes

@@ -25,6 +25,7 @@ class NewEvent(NamedTuple):
     bus_id: str | None = None
     attempt: int | None = None  # of the run, from the worker that holds it: the fence (law F)
     is_live: bool = True  # False: history (import, play, first contact); it never starts a run (design 3.4)
+    segment: int = 0  # tokens with the same number are joined into one event, each findable by its bus id
 
 
 class Stored(NamedTuple):

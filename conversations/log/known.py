@@ -61,6 +61,10 @@ class Known:
         if event.event_id:
             self.events[conversation, event.event_id] = _Place(conversation, seq, salt, digest)
 
+    def add_part(self, token: NewEvent, conversation: int, seq: int, salt: bytes, digest: str) -> None:
+        """Remember a token of this batch that became part of a segment."""
+        self.posts[token.topic, token.bus_id or ""] = _Place(conversation, seq, salt, digest)
+
     def add_post(self, event: NewEvent, conversation: int, seq: int) -> None:
         """Remember a post of this batch, by the place of its event."""
         place = self.events.get((conversation, event.event_id or ""))
@@ -89,5 +93,6 @@ def look_up(cursor: CursorWrapper, batch: Sequence[NewEvent], heads: dict[str, H
     for topic, wanted in bus_ids.items():
         cursor.execute(_POSTS.format(rows.marks(len(wanted))), [topic, *wanted])
         for _, bus_id, conversation, seq, body, salt, digest in cursor.fetchall():
-            known.posts[topic, bus_id] = _Place(conversation, seq or 0, salt, digest or "", body)
+            is_part = conversation is not None and body is not None  # a token of a segment: its own digest is kept
+            known.posts[topic, bus_id] = _Place(conversation, seq or 0, salt, (body if is_part else digest) or "", body)
     return known

@@ -64,13 +64,28 @@ def read_after(key: str, after: int, limit: int = RESUME) -> list[Stored]:
             "(SELECT id FROM conversations_conversation WHERE key=%s) AND seq>%s ORDER BY seq LIMIT %s",
             [key, after, limit],
         )
-        events, size = [], 0
-        for row in cursor:
-            events.append(Stored(key, *row))
-            size += len(events[-1].body)
-            if size > READ_SIZE:
-                break
-        return events
+        return _some(key, cursor)
+
+
+def read_before(key: str, before: int, limit: int = RESUME) -> list[Stored]:
+    """Read up to `limit` events right before a seq, in order; fewer once they pass 4 MiB."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id="
+            "(SELECT id FROM conversations_conversation WHERE key=%s) AND seq<%s ORDER BY seq DESC LIMIT %s",
+            [key, before, limit],
+        )
+        return _some(key, cursor)[::-1]
+
+
+def _some(key: str, cursor: CursorWrapper) -> list[Stored]:
+    events, size = [], 0
+    for row in cursor:
+        events.append(Stored(key, *row))
+        size += len(events[-1].body)
+        if size > READ_SIZE:
+            break
+    return events
 
 
 def preview_before(key: str, seq: int) -> int:

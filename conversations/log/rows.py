@@ -41,6 +41,9 @@ preview_after,title,handler,is_demo) AS (VALUES %s) UPDATE conversations_convers
 head_hash=v.head_hash,last_at=v.last_at,last_sender=v.last_sender,last_line=v.last_line,messages=v.messages,
 tool_calls=v.tool_calls,errors=v.errors,repeatable=v.repeatable,preview_after=v.preview_after,title=v.title,
 handler=v.handler,is_demo=v.is_demo FROM v WHERE conversations_conversation.id=v.id"""
+_TAKE_PART = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named) VALUES %s
+ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named
+WHERE excluded.is_named AND NOT conversations_participant.is_named"""
 _END_CALL = "UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s WHERE id=%s"
 
 
@@ -108,13 +111,10 @@ def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:
 
 def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
     """Write what the fold found: participants, calls made, calls ended."""
-    people: list[Any] = [v for (cid, name), kind in sorted(changes.participants.items()) for v in (cid, name, kind)]
-    insert(
-        cursor,
-        "INSERT INTO conversations_participant(conversation_id,name,kind) VALUES %s ON CONFLICT DO NOTHING",
-        3,
-        people,
-    )
+    people: list[Any] = []
+    for (conversation, name), kind in sorted(changes.participants.items()):
+        people += (conversation, name, kind, (conversation, name) in changes.named)
+    insert(cursor, _TAKE_PART, 4, people)
     made: list[Any] = []
     for c in changes.made.values():
         made += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)
@@ -132,26 +132,32 @@ def open_calls(
     conversation: int,
     call_ids: list[str],
     names: list[str],
-    own: list[str],
+    ours: list[str],
     runs: list[str],
+    most: int,
 ) -> list[CallRow]:
-    """Read the open calls that results with these call ids, or without one and with these names, can end; and those of
-    ours with these ids, or of these runs."""
-    wanted = []
-    if own:
-        wanted.append(f"id IN ({marks(len(own))})")
-    if runs:
-        wanted.append(f"run IN ({marks(len(runs))})")
-    if call_ids:
-        wanted.append(f"call_id IN ({marks(len(call_ids))})")
-    if names:
-        wanted.append(f"call_id IS NULL AND name IN ({marks(len(names))})")
+    """Read the open calls that `most` events can change: with these call ids, or without one and with these names.
+
+    A result ends the oldest call of its kind, so the oldest `most` of each are enough, however many are open; ours are
+    found by their own ids, or all of a run's.
+    """
+    kinds = {
+        "call_id IN (%s)": call_ids,
+        "call_id IS NULL AND name IN (%s)": names,
+        "id IN (%s)": ours,
+        "run IN (%s)": runs,
+    }
+    wanted = " OR ".join(kind % marks(len(some)) for kind, some in kinds.items() if some)
     if not wanted:
         return []
+    is_ours = f"id IN ({marks(len(ours))})" if ours else "FALSE"
+    is_of_run = f"run IN ({marks(len(runs))})" if runs else "FALSE"
     cursor.execute(
-        f"SELECT {CALL} FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NULL"
-        f" AND ({' OR '.join(wanted)}) LIMIT 5000",
-        [conversation, *own, *runs, *call_ids, *names],
+        f"SELECT {CALL} FROM (SELECT {CALL},ROW_NUMBER() OVER (PARTITION BY run,call_id,"
+        "CASE WHEN call_id IS NULL THEN name END ORDER BY called_seq) AS place FROM conversations_toolcall"
+        f" WHERE conversation_id=%s AND finished_seq IS NULL AND ({wanted})) AS found"
+        f" WHERE place<=%s OR {is_ours} OR {is_of_run}",
+        [conversation, *call_ids, *names, *ours, *runs, most, *ours, *runs],
     )
     # Ordered here: asked to order, SQLite walks all calls of the conversation by seq instead of the open ones.
     return sorted((CallRow(*row) for row in cursor.fetchall()), key=lambda call: call.called_seq)

@@ -79,6 +79,12 @@ class Segments:
         return [job for key, segment in self._turns.items() if chosen(key, segment) for job in segment.take(now)]
 
 
+def whole(tokens: Sequence[NewEvent]) -> NewEvent:
+    """Join tokens of one request (design 3.1): the first one's body and id, everybody's text. It has no post."""
+    text = "".join(token.said.text or "" for token in tokens)
+    return _joined(tokens[0], text, tokens[-1].said.index)._replace(topic="", segment=0)
+
+
 def _is_of(run: tuple[str | None, str | None], key: Key, _: Segment) -> bool:
     return key[:2] == run
 

@@ -10,11 +10,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import partial
 
 from django.db import InterfaceError, OperationalError, connection
 
-from conversations.errors import Busy, Unavailable
+from conversations.errors import Busy, NotSignedIn, Unavailable
+from conversations.log import standing
 from conversations.log.append import append
 from conversations.log.events import NewEvent, Stored
 from conversations.log.job import Done, Job
@@ -40,7 +42,7 @@ class Writer(threading.Thread):
         self._condition = threading.Condition()
         self._is_open = True
         self._segments = Segments()
-        self.commits = self.rows = 0
+        self.commits = self.rows = self.stored_bytes = 0
         self._used_at = 0.0
 
     def submit(self, events: Sequence[NewEvent], done: Done | None = None) -> None:
@@ -59,6 +61,11 @@ class Writer(threading.Thread):
     def waiting_bytes(self) -> int:
         """How much is queued."""
         return self._bytes
+
+    @property
+    def waiting_jobs(self) -> int:
+        """How many callers' events are queued."""
+        return len(self._jobs)
 
     def close(self) -> None:
         """Take nothing more, write what is queued, end the thread."""
@@ -110,7 +117,10 @@ class Writer(threading.Thread):
             return
         try:
             self._look_at_connection()
-            stored = append([event for job in jobs for event in job.events])
+            events = [event for job in jobs for event in job.events]
+            stored = append(events, riding=partial(standing.check, events))
+        except standing.TokenRevoked as gone:
+            self._commit_without(gone.principals, jobs)
         except (OperationalError, InterfaceError) as error:
             if sqlstate(error).startswith(TOO_LARGE):
                 self._commit_halves(jobs, error)
@@ -122,6 +132,7 @@ class Writer(threading.Thread):
             self._commit_halves(jobs, error)
         else:
             self.commits, self.rows = self.commits + 1, self.rows + len(stored)
+            self.stored_bytes += sum(job.size for job in jobs)
             answers, at = [], 0
             for job in jobs:
                 answers.append((job.done, stored[at : at + len(job.events)]))
@@ -144,6 +155,16 @@ class Writer(threading.Thread):
         else:
             logger.error("an event could not be stored", exc_info=error)
             _answer([(jobs[0].done, error)])
+
+    def _commit_without(self, principals: Container[str], jobs: Sequence[Job]) -> None:
+        """Store the others' jobs; tell those whose token was revoked before the commit (law H)."""
+        gone = [job for job in jobs if _is_of(principals, job)]
+        _answer([(job.done, NotSignedIn("this token was revoked: nothing was stored")) for job in gone])
+        self._commit([job for job in jobs if not _is_of(principals, job)])
+
+
+def _is_of(principals: Container[str], job: Job) -> bool:
+    return any(event.principal in principals for event in job.events)
 
 
 def _answer(answers: Sequence[tuple[Done | None, list[Stored] | Exception]]) -> None:

@@ -35,6 +35,8 @@ class Turn:
                 self._is_taken = False
 
 
+ACTIONS = 0x5377_6163  # PostgreSQL's advisory lock of actions, any number of its own
+
 _turn = Turn()
 _held = threading.local()
 
@@ -52,6 +54,17 @@ def writing() -> Iterator[None]:
         return
     with _turn if connection.vendor == "sqlite" else nullcontext(), _deeper(), transaction.atomic():
         yield
+
+
+def take_turn() -> None:
+    """Let one action at a time through, in the whole deployment, until this transaction ends: what it reads stays true
+    while it decides. Call it first in an action's `writing()`, which on SQLite is that turn already.
+
+    Actions are rare and short; `append` takes none and waits for rows only, so nobody waits in a circle.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [ACTIONS])
 
 
 def is_writing() -> bool:

@@ -18,13 +18,14 @@ def ensure() -> None:
 
 def bring_up_to_date() -> None:
     """Migrate, one process at a time; where there is nothing to do, only look (`migrate` takes a second for that)."""
-    if _is_behind():
+    if is_behind():
         with _alone():
-            if _is_behind():
+            if is_behind():
                 call_command("migrate", verbosity=0, interactive=False)
 
 
-def _is_behind() -> bool:
+def is_behind() -> bool:
+    """Tell whether there are migrations that the database has not had."""
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 

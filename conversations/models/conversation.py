@@ -17,7 +17,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         """Order as the list shows them: by the partial index, ties by id."""
         return self.order_by("-last_at", "-id")
 
-    def locked(self, pk: int | None = None, *, key: str = "") -> "Conversation":
+    def locked(self, pk: int = 0, *, key: str = "") -> "Conversation":
         """Read one under its row lock, inside `writing()`; on SQLite the transaction holds the whole file."""
         rows = self if connection.vendor == "sqlite" else self.select_for_update()
         return rows.get(key=key) if key else rows.get(pk=pk)
@@ -72,6 +72,9 @@ class Participant(models.Model):
     )
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10, help_text="agent, person or system")
+    is_named = models.BooleanField(
+        default=False, help_text="somebody else spoke to it: then its own token may view the conversation"
+    )
 
     class Meta:
         indexes = [models.Index(fields=["name", "conversation"], name="participant_by_name")]

@@ -76,6 +76,22 @@ class SignInLink(models.Model):
         return self.used_at is None and self.expires_at > (now or timezone.now())
 
 
+class TokenQuerySet(models.QuerySet["Token"]):
+    """Tokens by the questions that pages ask."""
+
+    def live(self) -> "TokenQuerySet":
+        """Keep those that open a door, the newest first."""
+        return self.filter(revoked_at=None).order_by("-created_at", "name")
+
+    def revoked(self) -> "TokenQuerySet":
+        """Keep those that do not any more, the last revoked first."""
+        return self.filter(revoked_at__isnull=False).order_by("-revoked_at", "name")
+
+    def matching(self, words: str) -> "TokenQuerySet":
+        """Keep those whose name or agent holds these words; empty keeps all."""
+        return self.filter(models.Q(name__icontains=words) | models.Q(agent__icontains=words)) if words else self
+
+
 class Token(models.Model):
     """A bearer token, hashed at rest. `agent` is set for a token that speaks for one agent."""
 
@@ -87,6 +103,8 @@ class Token(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+
+    objects = TokenQuerySet.as_manager()
 
     is_authenticated = True  # as `request.user` of a page read by a program
 

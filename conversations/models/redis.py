@@ -2,6 +2,9 @@
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Length, Substr
+
+PREVIEW = 240  # bytes of a quarantined message that a list reads
 
 
 class RedisPosition(models.Model):
@@ -12,6 +15,27 @@ class RedisPosition(models.Model):
     last_id = models.CharField(max_length=41, help_text="Redis entry id, milliseconds-sequence")
     entries_read = models.BigIntegerField(default=0, help_text="the stream's entries-added when last_id was its newest")
     found_at = models.BigIntegerField(help_text="µs UTC, first contact: older entries are history and start nothing")
+
+
+class QuarantineQuerySet(models.QuerySet["Quarantine"]):
+    """Quarantined messages by the questions that pages ask."""
+
+    def open(self) -> "QuarantineQuerySet":
+        """Keep those that nobody has settled, by the partial index."""
+        return self.filter(outcome__isnull=True)
+
+    def settled(self) -> "QuarantineQuerySet":
+        """Keep those that somebody re-drove or discarded."""
+        return self.filter(outcome__isnull=False)
+
+    def matching(self, words: str) -> "QuarantineQuerySet":
+        """Keep those whose stream or reason holds these words; empty keeps all."""
+        return self.filter(Q(source__icontains=words) | Q(reason__icontains=words)) if words else self
+
+    def previewed(self) -> "QuarantineQuerySet":
+        """Read the first bytes as `start` and how many are kept as `kept`, instead of the whole of each."""
+        start = Substr("raw", 1, PREVIEW, output_field=models.BinaryField())
+        return self.defer("raw").annotate(start=start, kept=Length("raw"))
 
 
 class Quarantine(models.Model):
@@ -29,6 +53,18 @@ class Quarantine(models.Model):
     )
     outcome = models.CharField(max_length=10, null=True, choices=[("redriven", "redriven"), ("discarded", "discarded")])
 
+    objects = QuarantineQuerySet.as_manager()
+
     class Meta:
         constraints = [models.UniqueConstraint(fields=["source", "entry"], name="quarantine_once")]
         indexes = [models.Index(fields=["id"], name="quarantine_open", condition=Q(outcome__isnull=True))]
+
+    @property
+    def is_loss(self) -> bool:
+        """Tell whether it stands for entries that were lost unread, so that there is no message."""
+        return self.size == 0
+
+    @property
+    def is_truncated(self) -> bool:
+        """Tell whether only its beginning was kept, so that it cannot be read again."""
+        return len(self.raw) < self.size

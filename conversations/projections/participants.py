@@ -11,6 +11,8 @@ def take_part(changes: Fold, head: Head, said: Said) -> None:
     recipient = (said.recipient or "")[:200]
     if recipient and not recipient.startswith("chat:"):
         changes.participants[head.id, recipient] = kind_of(recipient)
+        if not _is_same(said.sender or said.agent or "", said.recipient or ""):
+            changes.named.add((head.id, recipient))
 
 
 def kind_of(name: str) -> str:
@@ -18,3 +20,8 @@ def kind_of(name: str) -> str:
     if name.startswith("agent:"):
         return "agent"
     return "system" if name == "system" else "person"
+
+
+def _is_same(name: str, other: str) -> bool:
+    """Tell whether two names are one agent's: an agent that speaks to itself was named by nobody (design 3.7)."""
+    return name.removeprefix("agent:") == other.removeprefix("agent:")

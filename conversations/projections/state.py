@@ -112,6 +112,7 @@ class Fold:
     """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
 
     participants: dict[tuple[int, str], str] = field(default_factory=dict)
+    named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
     made: dict[str, CallRow] = field(default_factory=dict)
     ended: dict[str, CallRow] = field(default_factory=dict)
     open_calls: dict[int, list[CallRow]] = field(default_factory=dict)

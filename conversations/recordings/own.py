@@ -14,6 +14,7 @@ A line whose digest or hash is wrong is left out (its place told), an erased one
 conversation had them, since every event is there again.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from conversations.recordings.trouble import Trouble
 
 NAME = "Switchboard export"
 FORMAT = "switchboard/1"
+HALF = re.compile("[\ud800-\udfff]")
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -167,10 +169,20 @@ def _body(text: str) -> dict[str, Any]:
 
 
 def _converted(value: dict[str, Any], kind: type[T]) -> T:
+    expected = f"expected {'a header' if kind is Header else 'an event'} of an export"
     try:
-        return msgspec.convert(value, kind)
+        converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Invalid(f"expected {'a header' if kind is Header else 'an event'} of an export: {error}") from None
+        raise Invalid(f"{expected}: {error}") from None
+    for name in kind.__struct_fields__:
+        if not _is_whole(getattr(converted, name)):
+            raise Invalid(f"{expected}: {name} holds half of a surrogate pair, which no export does")
+    return converted
+
+
+def _is_whole(value: object) -> bool:
+    """Tell whether UTF-8 can hold a text: hashes are made over its bytes."""
+    return not isinstance(value, str) or HALF.search(value) is None
 
 
 def _unhexed(salt: str) -> bytes:

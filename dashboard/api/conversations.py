@@ -1,27 +1,40 @@
-"""`GET /api/v1/conversations`: the list for programs and for the palette (design 3.6)."""
+"""`GET /api/v1/conversations` and one of them: for programs and for the palette (design 3.6)."""
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from conversations import epoch, fleet, rights
-from conversations.errors import Invalid
+from dashboard.api.queries import whole_number
 
 MOST = 200  # items of one answer
 
 
 @require_safe
 def conversations(request: HttpRequest) -> JsonResponse:
-    """Answer conversations newest first: `?q=`, `?participant=`, `?before=` (a cursor), `?limit=` (1 to 200)."""
-    rights.require(request.user, "view")
+    """Answer conversations newest first: `?q=`, `?participant=`, `?before=` (a cursor), `?limit=` (1 to 200).
+
+    An agent's token gets those in which somebody else named it.
+    """
+    agent = rights.agent_of(request.user)
+    if not agent:
+        rights.require(request.user, "view")
     page = fleet.newest(
         q=request.GET.get("q", ""),
         participant=request.GET.get("participant", ""),
         before=request.GET.get("before", ""),
-        limit=_limit(request.GET.get("limit", "50")),
+        limit=whole_number(request, "limit", most=MOST, default=50),
+        agent=agent,
     )
     now = epoch.current()
     return JsonResponse({"items": [_item(row, now) for row in page.rows], "cursor": page.cursor})
+
+
+@require_safe
+def conversation(request: HttpRequest, cid: str) -> JsonResponse:
+    """Answer one conversation."""
+    rights.require(request.user, "view", f"conversation:{cid}")
+    return JsonResponse(_item(fleet.find(cid), epoch.current()))
 
 
 def _item(row: fleet.Row, now: str) -> dict[str, object]:
@@ -39,9 +52,3 @@ def _item(row: fleet.Row, now: str) -> dict[str, object]:
         "last_activity_at": row.moment.isoformat(),
         "url": reverse("conversation", args=[row.key]),
     }
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST:
-        raise Invalid(f"expected a number from 1 to {MOST}, got {text[:20]!r}", field="limit")
-    return int(text)

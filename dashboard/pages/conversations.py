@@ -25,7 +25,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
     found = fleet.newest(q=q, participant=participant, before=before, limit=PAGE, reader=reader)
     context: dict[str, Any] = {
         "page": found,
-        "states": fleet.STATES,
+        "drawn": fleet.drawn,
         "q": q,
         "participant": participant,
         "before": before,

@@ -1,13 +1,16 @@
 """Pages for when it does not work: in the product's look, in plain words, never a stack trace."""
 
 import logging
+import sys
 
 from django.core.exceptions import RequestDataTooBig
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from conversations import audit, refusals, rights
-from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge
+from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge, Unavailable
+from conversations.threads import unavailable
 from dashboard.pages.frame import looker
 
 logger = logging.getLogger("dashboard")
@@ -38,6 +41,8 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
 
 def answer_exception(request: HttpRequest, exception: Exception) -> HttpResponse | None:
     """Answer what a view raised, when it is of our tree; the rest becomes a 500. Records refusals at the edge."""
+    if isinstance(exception, DataError):
+        return bad_request(request)
     if not isinstance(exception, SwitchboardError):
         return None
     if isinstance(exception, NotAllowed) and not exception.is_recorded:
@@ -73,6 +78,11 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500 without touching the database, which may be what broke."""
+    broken = sys.exc_info()[1]
+    if isinstance(broken, DataError):  # PostgreSQL refuses what no column can hold: NUL, a number out of range
+        return bad_request(request)
+    if isinstance(broken, OperationalError | InterfaceError):
+        return _no_database(request, unavailable(broken))
     reference = getattr(request, "id", "")
     logger.error("request %s failed: %s %s", reference, request.method, request.path)
     if request.path.startswith("/api/"):
@@ -84,6 +94,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     except Exception:  # whatever broke the page may break this one too
         logger.exception("the error page failed too")
         return HttpResponse(f"{TITLES[500]}. Reference {reference}.", status=500, content_type="text/plain")
+
+
+def _no_database(request: HttpRequest, error: Unavailable) -> HttpResponse:
+    """Answer 503: nothing was changed, and the same works again as soon as the database does."""
+    logger.warning("request %s: %s", getattr(request, "id", ""), error.message)
+    if request.path.startswith("/api/"):
+        return JsonResponse({"error": error.as_dict()}, status=error.status)
+    return _page(
+        request, error.status, "The database does not answer or cannot write. Load the page again in a moment.", {}
+    )
 
 
 def no_role(request: HttpRequest) -> HttpResponse:

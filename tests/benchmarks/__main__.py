@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
-NAMES = ("append", "history", "list", "growth", "fanout", "latency", "resume", "render", "start")
+NAMES = (
+    *("append", "ingest", "bus", "history", "list", "growth"),
+    *("fanout", "latency", "latency_nodes", "resume", "render", "start"),
+)
 
 
 def main() -> int:

@@ -17,7 +17,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-HOME = Path(tempfile.mkdtemp(prefix="switchboard-bench-"))
+PREFIX = "switchboard-bench-"
+DAY = 86_400  # seconds
+
+
+def scratch() -> Path:
+    """Make a folder that says whose it is, and remove those of processes that were killed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        if _is_left(left):
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+
+
+def _is_left(folder: Path) -> bool:
+    """Tell whether its process is gone; a folder that names none is left when it is a day old."""
+    owner = folder.name.removeprefix(PREFIX).partition("-")[0]
+    try:
+        return not Path(f"/proc/{owner}").exists() if owner.isdecimal() else folder.stat().st_mtime < time.time() - DAY
+    except FileNotFoundError:
+        return False
+
+
+HOME = scratch()
 
 
 def set_up() -> None:

@@ -75,10 +75,52 @@ def ours(port: int) -> None:
             _load(loads, asked["load"], asked["on"] == "1")
         await _answer(send, {"cpu": time.thread_time(), "head": await asyncio.to_thread(log.head, "f")})
 
+    view = _view(application.engine)
+
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await (control if scope.get("path") == "/bench/" else application)(scope, receive, send)
+        chosen = {"/bench/": control, "/bench/view": view}.get(scope.get("path", ""), application)
+        await chosen(scope, receive, send)
 
     serve(port, app)
+
+
+def _view(engine: Any) -> Any:
+    """The publish door as a stock Django async view: the same reading, rights, log and answer."""
+    from types import ModuleType
+
+    from django.core.asgi import get_asgi_application
+    from django.http import JsonResponse
+    from django.test import override_settings
+    from django.urls import path
+    from django.utils.decorators import async_only_middleware
+    from django.views.decorators.csrf import csrf_exempt
+
+    from conversations import envelopes, log, sessions
+
+    @csrf_exempt
+    async def publish(request: Any) -> Any:
+        visitor = await asyncio.to_thread(sessions.of_bearer, request.headers["authorization"].removeprefix("Bearer "))
+        asked = json.loads(request.body)
+        body = json.dumps(asked["payload"])
+        said = envelopes.read(body.encode())
+        event = log.of_payload(asked["topic"], None, body, said, visitor.principal)
+        (stored,) = await engine.store([event])
+        return JsonResponse({"id": event.bus_id, "conversation_id": event.conversation, "seq": stored.seq}, status=201)
+
+    @async_only_middleware
+    def here(get_response: Any) -> Any:
+        async def answer(request: Any) -> Any:
+            request.urlconf = "bench_urls"
+            return await get_response(request)
+
+        return answer
+
+    urls = ModuleType("bench_urls")
+    urls.urlpatterns = [path("bench/view", publish)]  # type: ignore[attr-defined]  # made here
+    urls.here = here  # type: ignore[attr-defined]
+    sys.modules["bench_urls"] = urls
+    with override_settings(MIDDLEWARE=["bench_urls.here", "django.middleware.common.CommonMiddleware"]):
+        return get_asgi_application()
 
 
 def group(port: int) -> None:

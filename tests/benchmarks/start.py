@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -148,7 +147,7 @@ def measure(context: BrowserContext, browser: Browser, port: int) -> Wire:
 
 def main() -> None:
     """Be a newcomer, then come back."""
-    home = Path(tempfile.mkdtemp(prefix="switchboard-start-"))
+    home = common.scratch()
     newcomer = Newcomer(home)
     try:
         with chromium() as browser:

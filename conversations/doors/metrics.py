@@ -1,0 +1,158 @@
+"""`GET /metrics` for Prometheus: this process's figures, and the recorder's as its `Node` row tells them.
+
+Nothing is counted for it in the hot path: plain integers that are there anyway are collected at the scrape.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.conf import settings
+from django.http import parse_cookie
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from conversations import nodes, origins, refusals, rights, sessions
+from conversations.doors import http
+from conversations.engine import Engine
+from conversations.errors import NotAllowed, NotSignedIn, SwitchboardError
+
+FRESH = 5.0  # seconds what the rows of the nodes say is good for
+
+# name of the metric, key of the recorder's facts, what it says
+RECORDER = (
+    ("switchboard_ingest_lag_seconds", "lag_s", "Age of the oldest entry read from Redis and not yet stored"),
+    ("switchboard_recorder_streams", "streams", "Streams the recorder reads"),
+    ("switchboard_recorder_hot_streams", "hot", "Streams it waits on"),
+    ("switchboard_recorder_events_per_second", "events_per_s", "Events it stores"),
+    ("switchboard_recorder_unsent_posts", "unsent_posts", "Posts that wait for the relay"),
+)
+RECORDER_TOTALS = (
+    ("switchboard_recorder_events", "events", "Events it stored since its start"),
+    ("switchboard_recorder_gaps", "gaps", "Losses it told as record.gap"),
+    ("switchboard_recorder_quarantined", "quarantined", "Entries it put into quarantine"),
+)
+
+
+class MetricsDoor:
+    """The route, bound to one engine. For whoever holds the right `metrics`: a token, or a session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._figures = Figures(engine)
+        self._registry = CollectorRegistry()
+        self._registry.register(self._figures)
+
+    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        """Answer 200 with the text, or an error."""
+        try:
+            if scope["method"] not in ("GET", "HEAD"):
+                raise _method_not_allowed()
+            await asyncio.to_thread(_require, scope)
+            text = await asyncio.to_thread(self._scrape)
+        except SwitchboardError as error:
+            await http.refuse(send, error)
+            return
+        headers = [(name, value) for name, value in http.FIXED if name != b"content-type"]
+        headers += [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"content-length", b"%d" % len(text))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
+
+    def _scrape(self) -> bytes:
+        self._figures.look()
+        return bytes(generate_latest(self._registry))
+
+
+class Figures(Collector):
+    """Answers the families at each scrape."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._looked_at = float("-inf")
+        self._kinds: dict[str, int] = {}
+        self._recorder: dict[str, Any] = {}  # as JSON holds it
+
+    def look(self) -> None:
+        """Read the rows of the other processes, if what is known is old. Sync."""
+        if time.monotonic() - self._looked_at < FRESH:
+            return
+        alive = [node for node, is_alive in nodes.known() if is_alive]
+        self._kinds = {kind: sum(node.kind == kind for node in alive) for kind in sorted({n.kind for n in alive})}
+        told = [json.loads(node.facts) for node in alive if node.kind == "recorder"]
+        self._recorder = next((facts for facts in told if facts.get("active")), {})
+        self._looked_at = time.monotonic()
+
+    def collect(self) -> Iterable[Metric]:
+        """Answer every family."""
+        yield from self._of_record()
+        yield from self._of_readers()
+        yield from self._of_doorbell()
+        yield from self._of_others()
+
+    def _of_record(self) -> Iterator[Metric]:
+        writer = self._engine.writer
+        yield CounterMetricFamily("switchboard_events_stored", "Events this process stored", writer.rows)
+        yield CounterMetricFamily("switchboard_stored_bytes", "Bytes of their bodies", writer.stored_bytes)
+        yield CounterMetricFamily("switchboard_commits", "Transactions it stored them in", writer.commits)
+        yield GaugeMetricFamily("switchboard_queue_bytes", "Bytes that wait to be stored", writer.waiting_bytes)
+        yield GaugeMetricFamily("switchboard_queue_jobs", "Callers that wait for it", writer.waiting_jobs)
+        publishes = CounterMetricFamily("switchboard_publishes", "POST publish by status", labels=["outcome"])
+        for status, count in sorted(self._engine.publishes.items()):
+            publishes.add_metric([str(status)], count)
+        yield publishes
+
+    def _of_readers(self) -> Iterator[Metric]:
+        engine = self._engine
+        yield GaugeMetricFamily("switchboard_sockets", "Open sockets", len(engine.watch.sockets))
+        yield GaugeMetricFamily("switchboard_feeds", "Conversations that are followed", len(engine.hub.feeds))
+        yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", engine.hub.sent)
+        drops = CounterMetricFamily("switchboard_socket_drops", "Sockets closed by us, by code", labels=["code"])
+        for code, count in sorted(engine.watch.drops.items()):
+            drops.add_metric([str(code)], count)
+        yield drops
+
+    def _of_doorbell(self) -> Iterator[Metric]:
+        ear = self._engine.ear
+        if ear.age_s is not None:
+            yield GaugeMetricFamily("switchboard_doorbell_age_seconds", "Since the last ring was heard", ear.age_s)
+            yield GaugeMetricFamily("switchboard_layer_up", "1 while the channel layer works", ear.state == "ok")
+
+    def _of_others(self) -> Iterator[Metric]:
+        alive = GaugeMetricFamily("switchboard_nodes", "Processes of this deployment by kind", labels=["kind"])
+        for kind, count in self._kinds.items():
+            alive.add_metric([kind], count)
+        yield alive
+        for name, key, words in RECORDER:
+            if _is_number(value := self._recorder.get(key)):
+                yield GaugeMetricFamily(name, words, value)
+        for name, key, words in RECORDER_TOTALS:
+            if _is_number(value := self._recorder.get(key)):
+                yield CounterMetricFamily(name, words, value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _require(scope: http.Scope) -> None:
+    """Raise NotSignedIn or NotAllowed, counted; a cookie beside a token counts for nothing."""
+    secret = http.bearer(scope)
+    cookies = parse_cookie(origins.headers_of(scope).get("cookie", ""))
+    visitor = (
+        sessions.of_bearer(secret) if secret else sessions.of_session(cookies.get(settings.SESSION_COOKIE_NAME, ""))
+    )
+    if visitor is None:
+        refusals.count(origins.address_of(scope), "metrics", "metrics", reason="not signed in")
+        raise NotSignedIn("expected Authorization: Bearer with a token that may read metrics, or a session")
+    if not rights.may(visitor.roles, "metrics"):
+        refusals.count(origins.address_of(scope), "metrics", str(visitor.principal), reason="without the right")
+        raise NotAllowed(f"{visitor.principal} may not read metrics")
+
+
+def _method_not_allowed() -> SwitchboardError:
+    error = SwitchboardError("expected GET", code="method_not_allowed")
+    error.status = 405
+    return error

@@ -1,0 +1,102 @@
+"""What a log line holds: the ids of what was being done, and no secret. `dashboard.settings` sets it up everywhere.
+
+Ids come from `knowing(request=…)` around the work, or from `extra={"conversation": …}` of one line.
+"""
+
+import json
+import logging
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+IDS = ("request", "conversation", "run", "call")
+MASK = "***"
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_known: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=_NONE)
+
+_SECRETS = (
+    (re.compile(r"\b(Bearer\s+)[\w.~+/=-]+", re.IGNORECASE), rf"\1{MASK}"),
+    (re.compile(r"\bsk-[\w-]{6,}"), f"sk-{MASK}"),
+    (re.compile(r"(?<=://)([^\s/:@'\"]*):[^\s/@'\"]+@"), rf"\1:{MASK}@"),
+    (re.compile(r"([?&]t=)[\w%.~-]+"), rf"\1{MASK}"),
+    (re.compile(r"\b(switchboard_(?:session|csrf)=)[^\s;'\"]+"), rf"\1{MASK}"),
+    (
+        re.compile(
+            r"(\b[\w-]*(?:password|passwd|secret|secret_key|api_?key|token|authorization)['\"]?\s*[=:]\s*['\"]?)"
+            r"(?!Bearer\b)[^\s'\",;&)}]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{MASK}",
+    ),
+)
+
+
+@contextmanager
+def knowing(**ids: str) -> Iterator[None]:
+    """Name what is being done, for every line written inside: `request`, `conversation`, `run`, `call`."""
+    token = _known.set({**_known.get(), **ids})
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
+def mask(text: str) -> str:
+    """Take out what may be a secret: bearers, API keys, passwords in addresses, sign-in links, cookies."""
+    for pattern, kept in _SECRETS:
+        text = pattern.sub(kept, text)
+    return text
+
+
+class Masking(logging.Filter):
+    """Finish the record's text and traceback here, masked, so that no formatter sees more; add the known ids."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; let it pass."""
+        record.msg, record.args = mask(record.getMessage()), None
+        if record.exc_info and record.exc_info[0] is not None:
+            record.exc_text = mask("".join(traceback.format_exception(*record.exc_info)).rstrip())
+            record.exc_info = None
+        if record.stack_info:
+            record.stack_info = mask(record.stack_info)
+        known = _known.get()
+        for name in IDS:
+            if not isinstance(getattr(record, name, None), str | int):  # Django puts the whole request there
+                setattr(record, name, known.get(name, ""))
+        return True
+
+
+class Text(logging.Formatter):
+    """One line for people: time, level, who, what, then `key=value` of the ids."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it; a traceback follows on lines of its own."""
+        ids = "".join(f" {name}={value}" for name, value in ids_of(record).items())
+        line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{ids}"
+        return "\n".join(filter(None, [line, record.exc_text, record.stack_info]))
+
+
+class Json(logging.Formatter):
+    """One JSON object a line, for machines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it."""
+        facts = {"at": _time(record), "level": record.levelname.lower(), "logger": record.name}
+        facts |= {"message": record.getMessage(), **ids_of(record), "process": str(record.process or "")}
+        more = {"exception": record.exc_text, "stack": record.stack_info}
+        return json.dumps(facts | {name: text for name, text in more.items() if text}, ensure_ascii=False)
+
+
+def ids_of(record: logging.LogRecord) -> dict[str, str]:
+    """Answer the ids a record knows, each as one word."""
+    found = {name: str(getattr(record, name)) for name in IDS if getattr(record, name, None)}
+    return {name: re.sub(r"[\s\x00-\x1f\x7f]", "_", value)[:200] for name, value in found.items()}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

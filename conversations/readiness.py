@@ -1,0 +1,69 @@
+"""Which part of this server is not ready, and why. Asked by `/readyz`, looked at no more than once a second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from conversations.management import tables
+from conversations.threads import DatabaseThreads
+
+if TYPE_CHECKING:
+    from conversations.engine import Engine
+
+FRESH = 1.0  # seconds an answer is good for
+PATIENCE = 2.0  # seconds the database may take
+OK = "ok"
+HINTS = ("layer", "redis")  # parts that pages and doors do without: told, but no reason to send nobody here
+
+
+class Readiness:
+    """The parts by name: `ok`, or what is wrong. One thread of its own: a database that hangs holds nobody up."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._pool = DatabaseThreads(1, "readiness")
+        self._looked_at = float("-inf")
+        self._database = ("", "")
+        self._looking: asyncio.Future[None] | None = None
+        self._is_migrated = False
+
+    async def parts(self) -> dict[str, str]:
+        """Answer every part's state."""
+        await self._look()
+        engine = self._engine
+        database, migrations = self._database
+        parts = {"server": OK if engine.is_ready else engine.state, "database": database, "migrations": migrations}
+        if engine.is_ready:
+            parts["writer"] = OK if engine.writer.is_alive() else "the writing thread has ended: restart this process"
+        if (layer := engine.ear.state) is not None:
+            parts["layer"] = layer
+        return parts | {name: state() for name, state in engine.further_parts.items()}
+
+    async def _look(self) -> None:
+        """Ask the database, one question at a time; one that hangs is answered for here."""
+        if time.monotonic() - self._looked_at < FRESH:
+            return
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().run_in_executor(self._pool, self._ask)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._looking), PATIENCE)
+        except TimeoutError:
+            self._database = (f"no answer within {PATIENCE:.0f} s", "unknown: the database does not answer")
+        except Exception as error:
+            self._database = (str(error), "unknown: the database does not answer")
+        self._looked_at = time.monotonic()
+
+    def _ask(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        self._is_migrated = self._is_migrated or not tables.is_behind()
+        self._database = (OK, OK if self._is_migrated else "waiting for migrations: run `switchboard migrate`")
+
+
+def not_ready(parts: dict[str, str]) -> list[str]:
+    """Answer the parts without which nobody should be sent here."""
+    return [name for name, state in parts.items() if state != OK and name not in HINTS]

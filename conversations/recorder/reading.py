@@ -1,0 +1,284 @@
+"""Redis → rounds of entries: finds streams, reads hot and cold ones, looks whether anything is missing. One task.
+
+While one round is being stored the next one is read; everything else first waits until what was read is stored, since
+positions are told from where the database has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import redis
+import redis.asyncio
+
+from conversations.envelopes import MAX_BYTES
+from conversations.failpoints import failpoint
+from conversations.models import RedisPosition
+from conversations.recorder import entries, gaps, ids
+from conversations.recorder.database import Database
+from conversations.recorder.entries import Entry
+from conversations.recorder.filing import Filing
+from conversations.recorder.gaps import Loss
+from conversations.recorder.relay import Echoes
+from conversations.recorder.streams import BATCH, Stream, Streams, first_seen, is_ours, name_of, read_command
+
+SCAN_EVERY = 0.6  # seconds: what is found now was there a second ago at most
+SLICE = 1000  # cold streams in one read; streams described in one go
+READ_AT_LEAST = 0.2  # seconds between two such rounds of looking, however long one took
+HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large that XINFO, which carries two, is dear
+LOOKED_AT = 100  # quiet streams described at each scan, in turn
+
+T = TypeVar("T")
+Raw = tuple[Stream, int, list[Any]]  # a stream, how many entries came before, what XREAD answered
+
+
+class Reader:
+    """One connection's reading. Made anew, positions and all, after any trouble."""
+
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        database: Database,
+        filing: Filing,
+        echoes: Echoes,
+        *,
+        looked_at: int,
+        from_now: bool,
+    ) -> None:
+        self.streams = Streams()
+        self.looked_at = looked_at  # µs by Redis's clock: the last complete look at what streams there are
+        self._client, self._database, self._filing, self._echoes = client, database, filing, echoes
+        self._from_now = from_now
+        self._positions: dict[str, RedisPosition] = {}
+        self._storing: asyncio.Future[None] | None = None
+        self._oldest = self._newest = 0.0  # Unix times of the round that is being stored or was last
+        self._scan_at = 0.0
+        self._is_turn_of_all = False
+        self._to_look: dict[bytes, Stream] = {}
+        self._looked = 0
+        self._heavy_at = time.monotonic() + HEAVY_EVERY
+
+    async def resume(self) -> None:
+        """Take up every position, and tell what went missing meanwhile."""
+        self._positions = await self._database(self._filing.positions)
+        known = set(self._positions)
+        await self._scan()
+        await self._look([stream for stream in self.streams.all() if stream.name in known])
+
+    async def round(self) -> None:
+        """Read once, waiting for news as long as nothing else is due."""
+        left = self._scan_at - time.monotonic()
+        if left <= 0:
+            await self._housekeep()
+            return
+        hot = self.streams.hot()
+        if not hot:
+            await asyncio.sleep(left)
+            return
+        behind = self.streams.behind()
+        if behind and not self._is_turn_of_all:
+            self._is_turn_of_all = True
+            await self._read(behind)
+        else:
+            self._is_turn_of_all = False
+            await self._read(hot, block_ms=None if behind else int(left * 1000))
+
+    async def drain(self) -> None:
+        """Wait until everything read is stored. Raises what storing it raised."""
+        storing, self._storing = self._storing, None
+        if storing is not None:
+            await storing
+
+    @property
+    def lag_s(self) -> float:
+        """How old what is read and not stored is; else, while there is more to read, what was stored last."""
+        if self._storing is not None and not self._storing.done():
+            return max(0.0, time.time() - self._oldest)
+        return max(0.0, time.time() - self._newest) if self.streams.behind() else 0.0
+
+    async def _read(self, streams: list[Stream], *, block_ms: int | None = None) -> None:
+        command, asked = read_command(streams, block_ms=block_ms)
+        answer = await self._ask(*command)
+        if not answer:
+            if block_ms is not None:
+                await self.drain()
+            return
+        failpoint("after-read")
+        found: list[Raw] = []
+        for key, items in answer:
+            stream = self.streams[key]
+            found.append((stream, stream.entries_read, items))
+            stream.take(items, asked)
+            self.streams.has_news(stream)
+            self._to_look[key] = stream
+        for some in _light_first(found):
+            await self._store(some)
+
+    async def _store(self, found: list[Raw]) -> None:
+        await self.drain()
+        self._oldest = min(ids.at(items[0][0].decode()) for _, _, items in found) / 1e6
+        self._newest = max(ids.at(items[-1][0].decode()) for _, _, items in found) / 1e6
+        self._storing = self._database(self._file, found)
+
+    def _file(self, found: list[Raw]) -> None:
+        """Read a round's entries and store them, merged by entry id. In the database thread."""
+        some = [entry for stream, before, items in found for entry in self._entries(stream, before, items)]
+        some.sort(key=lambda entry: entry.place)
+        self._filing.store(some)
+
+    def _entries(self, stream: Stream, before: int, items: list[Any]) -> Iterator[Entry]:
+        for nth, (entry_id, fields) in enumerate(items, before + 1):
+            count = nth if before >= 0 else gaps.UNCOUNTED
+            entry = entries.read(stream.name, entry_id.decode(), count, fields or (), found_at=stream.found_at)
+            event = entry.event
+            if event is not None and event.bus_id and self._echoes.take(stream.name, event.bus_id):
+                entry = entry._replace(event=None)
+            yield entry
+
+    async def _housekeep(self) -> None:
+        """Find streams, read the cold ones, look at those with news and at some of the quiet ones."""
+        await self.drain()
+        await self._scan()
+        for some in _slices(self.streams.cold(), SLICE):
+            await self._read(some)
+        await self.drain()
+        quiet = self.streams.all()
+        some = quiet[self._looked : self._looked + LOOKED_AT]
+        self._looked = self._looked + LOOKED_AT if len(some) == LOOKED_AT else 0
+        wanted = self._to_look | {stream.key: stream for stream in some}
+        heavy_too = time.monotonic() >= self._heavy_at
+        if heavy_too:
+            self._heavy_at = time.monotonic() + HEAVY_EVERY
+        now = {key: stream for key, stream in wanted.items() if heavy_too or not stream.is_heavy}
+        self._to_look = {key: stream for key, stream in self._to_look.items() if key not in now}
+        await self._look(list(now.values()))
+        self._scan_at = max(self._scan_at, time.monotonic() + READ_AT_LEAST)
+
+    async def _scan(self) -> None:
+        """See which streams there are (the truth); follow the new ones, tell of those that are gone."""
+        began = time.monotonic()
+        seconds, micros = await self._client.time()
+        keys: set[bytes] = set()
+        cursor = b"0"
+        while True:
+            cursor, some = await self._ask("SCAN", cursor, "COUNT", SLICE, "TYPE", "stream")
+            keys.update(filter(is_ours, some))
+            if cursor == b"0":
+                break
+        now = seconds * 1_000_000 + micros
+        await self._follow([key for key in keys if key not in self.streams], self.looked_at or now)
+        await self._miss([stream for stream in self.streams.all() if stream.key not in keys], len(keys))
+        self.looked_at = now
+        spent = time.monotonic() - began
+        self._scan_at = began + max(SCAN_EVERY, min(10 * spent, 1.0))
+
+    async def _follow(self, keys: Iterable[bytes], found_at: int) -> None:
+        """Take up streams: where they were left, or from their beginning (at first contact perhaps from now)."""
+        fresh: list[Stream] = []
+        for key in keys:
+            row = self._positions.pop(name_of(key), None)
+            if row is None:
+                fresh.append(first_seen(key, found_at))
+            else:
+                self.streams.put([_stream_at(key, row)])
+        for some in _slices(fresh, SLICE):
+            described = [(stream, info) for stream, info in await self._describe(some) if info is not None]
+            for stream, info in described:
+                stream.entries_read = gaps.base_of(info)
+                if self._from_now and not self.looked_at:
+                    stream.last_id, stream.entries_read = (
+                        info.last_id,
+                        info.added if info.added is not None else gaps.UNCOUNTED,
+                    )
+            found = [stream for stream, _ in described]
+            if found:
+                await self._database(self._filing.follow, found)
+                self.streams.put(found)
+                for stream in found:
+                    self.streams.has_news(stream)
+
+    async def _miss(self, streams: list[Stream], others: int) -> None:
+        """Tell of streams that are not there any more."""
+        left, self._positions = self._positions, {}
+        streams += [_stream_at(name.encode(), row) for name, row in left.items()]
+        gone: list[Stream] = []
+        for some in _slices(streams, SLICE):
+            described = await self._describe(some)
+            gone += [stream for stream, info in described if info is None]
+            self.streams.put([stream for stream, info in described if info is not None])
+        reason: gaps.Reason = "emptied" if not others and len(gone) > 1 else "deleted"
+        await self._tell([Loss(stream, reason, None, stream.last_id, None, None) for stream in gone])
+
+    async def _look(self, streams: list[Stream]) -> None:
+        """Tell what is missing of these."""
+        losses: list[Loss] = []
+        for some in _slices(streams, SLICE):
+            for stream, info in await self._describe(some):
+                if info is None:
+                    continue  # the next scan says so
+                gaps.recount(stream, info)
+                loss = gaps.look(stream, info)
+                if loss is not None:
+                    losses.append(await self._placed(loss, info))
+        await self._tell(losses)
+
+    async def _placed(self, loss: Loss, info: gaps.Info) -> Loss:
+        """Say where a stream that went back goes on: behind its end when that is in the record, else at its start."""
+        if loss.reason != "went_back":
+            return loss
+        if info.last_entry is None or await self._database(self._filing.is_known, loss.stream, info.last_entry):
+            return loss._replace(move_to=(info.last_id, gaps.UNCOUNTED if info.added is None else info.added))
+        return loss
+
+    async def _tell(self, losses: list[Loss]) -> None:
+        for some in _slices(losses, BATCH):
+            await self._database(self._filing.tell, some)
+            for loss in some:
+                if loss.move_to is None:
+                    self.streams.drop(loss.stream.key)
+                else:
+                    loss.stream.last_id, loss.stream.entries_read = loss.move_to
+
+    async def _ask(self, *command: Any) -> Any:
+        return await self._client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's own
+
+    async def _describe(self, streams: list[Stream]) -> list[tuple[Stream, gaps.Info | None]]:
+        """Ask Redis about streams; None for one that is gone or something else now."""
+        if not streams:
+            return []
+        pipeline = self._client.pipeline(transaction=False)
+        for stream in streams:
+            pipeline.execute_command("XINFO STREAM", stream.key)
+        answers = await pipeline.execute(raise_on_error=False)
+        described: list[tuple[Stream, gaps.Info | None]] = []
+        for stream, answer in zip(streams, answers, strict=True):
+            if isinstance(answer, redis.ResponseError) and _is_no_stream(answer):
+                described.append((stream, None))
+            elif isinstance(answer, Exception):
+                raise answer
+            else:
+                described.append((stream, gaps.info_of(answer)))
+        return described
+
+
+def _stream_at(key: bytes, row: RedisPosition) -> Stream:
+    return Stream(key, row.stream, row.last_id, row.entries_read, row.found_at)
+
+
+def _is_no_stream(error: redis.ResponseError) -> bool:
+    return "no such key" in str(error) or str(error).startswith("WRONGTYPE")
+
+
+def _light_first(found: list[Raw]) -> list[list[Raw]]:
+    """Store streams with an entry too large after the others: these do not wait for it."""
+    heavy = [raw for raw in found if any(len(value) > MAX_BYTES for _, fields in raw[2] for value in fields or ())]
+    light = [raw for raw in found if raw not in heavy] if heavy else found
+    return [some for some in (light, heavy) if some]
+
+
+def _slices(some: Sequence[T], size: int) -> Iterator[list[T]]:
+    for at in range(0, len(some), size):
+        yield list(some[at : at + size])

@@ -1,0 +1,123 @@
+"""What this server process tells of itself in its `Node` row: figures, versions, and warnings for the ops page."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Any
+
+import django
+from channels.layers import get_channel_layer
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+
+from conversations import epoch, nodes
+
+if TYPE_CHECKING:
+    from conversations.engine import Engine
+
+logger = logging.getLogger(__name__)
+
+MAX_SKEW_S = 1.0
+LOOK_EVERY = 60.0  # seconds between two looks for warnings
+LEAST_POSTGRESQL = (14, 0)
+LEAST_REDIS = (6, 2)
+
+
+class Vitals:
+    """The facts of one engine. Sync; asked in a thread at every beat."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rows_before, self._at = 0, time.monotonic()
+        self._looked_at = float("-inf")
+        self._versions: dict[str, str] = {}
+        self._warnings: list[str] = []
+
+    def facts(self) -> dict[str, Any]:
+        """Answer what JSON can hold. Also takes over an epoch that another process changed."""
+        engine = self._engine
+        engine.hub.epoch = epoch.current()
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_EVERY:
+            self._looked_at = now
+            self._look()
+        skew_s = abs(time.time() - nodes.database_time() / 1e6)
+        skewed = [f"This machine's clock is {skew_s:.1f} s from the database's: set both by NTP."]
+        layer = engine.ear.state
+        return {
+            "url": engine.url,
+            "sockets": len(engine.watch.sockets),
+            "queue_bytes": engine.writer.waiting_bytes,
+            "commits": engine.writer.commits,
+            "rows": engine.writer.rows,
+            "events_per_s": self._rate(now),
+            "doorbell_age_s": engine.ear.age_s,
+            "layer": layer,
+            "versions": self._versions,
+            "warnings": self._warnings + (skewed if skew_s > MAX_SKEW_S else []),
+        }
+
+    def _rate(self, now: float) -> float:
+        rows, before, since = self._engine.writer.rows, self._rows_before, now - self._at
+        self._rows_before, self._at = rows, now
+        return round((rows - before) / since, 1) if since > 0 else 0.0
+
+    def _look(self) -> None:
+        self._versions = {"python": platform.python_version(), "django": django.get_version(), **_database_version()}
+        redis = _redis_version() if get_channel_layer() is not None else ""
+        if redis:
+            self._versions["redis"] = redis
+        self._warnings = [*missing_indexes(), *_old(self._versions)]
+
+
+def missing_indexes() -> list[str]:
+    """Compare what the models declare with what the database has; answer one warning for each that is not there."""
+    found = []
+    with connection.cursor() as cursor:
+        for model in apps.get_app_config("conversations").get_models():
+            table = model._meta.db_table
+            there = connection.introspection.get_constraints(cursor, table)
+            declared = [index.name for index in model._meta.indexes]
+            declared += [constraint.name for constraint in model._meta.constraints]
+            found += [
+                f"The database lacks the index {name} of {table}: run `switchboard migrate`, or make it by hand."
+                for name in declared
+                if name not in there
+            ]
+    return found
+
+
+def _database_version() -> dict[str, str]:
+    if connection.vendor == "sqlite":
+        return {"sqlite": sqlite3.sqlite_version}
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version")
+        return {"postgresql": str(cursor.fetchone()[0]).split()[0]}
+
+
+def _redis_version() -> str:
+    """Ask Redis itself, briefly; empty when it does not answer."""
+    import redis
+
+    try:
+        with redis.Redis.from_url(settings.CONFIG.redis_url, socket_timeout=1, socket_connect_timeout=1) as client:
+            return str(client.info("server").get("redis_version", ""))
+    except (redis.RedisError, OSError, ValueError):
+        return ""
+
+
+def _old(versions: dict[str, str]) -> list[str]:
+    least = {"postgresql": LEAST_POSTGRESQL, "redis": LEAST_REDIS}
+    return [
+        f"{name} {versions[name]} is older than {'.'.join(map(str, wanted))}, the oldest this is tested with."
+        for name, wanted in least.items()
+        if versions.get(name) and _numbers(versions[name]) < wanted
+    ]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

@@ -1,0 +1,232 @@
+"""`GET /api/v1/openapi.json`: what the API takes and answers (OpenAPI 3.1), made from the models in `shapes`."""
+
+from functools import cache
+from typing import Any, Literal
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from dashboard.api import shapes
+from dashboard.api.read_markers import Mark
+
+REF = "#/components/schemas/{model}"
+JSON, NDJSON = "application/json", "application/x-ndjson"
+WORDS = {
+    400: "the input is wrong: `field` says where",
+    401: "no session and no token, or a revoked one",
+    403: "without the right",
+    404: "no such thing",
+    405: "another method: `Allow` says which",
+    409: "somebody or something was first",
+    413: "over a limit",
+    429: "busy: send again after `Retry-After` seconds",
+    503: "not now: send again after `Retry-After` seconds",
+}
+
+Json = dict[str, Any]
+BEARER: Json = {"bearer": []}
+SESSION: Json = {"session": []}
+FORM: Json = {"session": [], "csrf": []}
+
+
+@require_safe
+@login_not_required
+def openapi(request: HttpRequest) -> JsonResponse:
+    """Answer the document. It says nothing that the source does not, so whoever asks may have it."""
+    return JsonResponse(document())
+
+
+@cache
+def document() -> Json:
+    """Make the document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Switchboard", "version": "1"},
+        "servers": [{"url": "/"}],
+        "paths": {**_coming_in(), **_topics(), **_conversations(), **_read_markers(), **_itself()},
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME},
+                "csrf": {"type": "apiKey", "in": "header", "name": "X-CSRFToken"},
+            },
+        },
+    }
+
+
+TEXT: Json = {"type": "string"}
+
+
+def _coming_in() -> Json:
+    return {
+        "/api/v1/publish": {
+            "post": _does(
+                "Publish messages; the answer comes after the commit.",
+                {201: shapes.Published, 200: shapes.PublishedMany},
+                body={JSON: _one_of(shapes.ToPublish, shapes.Batch), NDJSON: TEXT},
+                errors=(400, 403, 409, 413, 429, 503),
+            )
+        },
+        "/api/v1/import": {
+            "post": _does(
+                "Import a file's conversations, streamed as lines; visible whole or not at all.",
+                {200: shapes.ImportedAll},
+                body={NDJSON: TEXT},
+                errors=(400, 403, 409, 413, 503),
+            )
+        },
+        "/api/v1/door": {
+            "post": _does(
+                "Trade the one-use token of the data directory for a bearer.",
+                {200: shapes.Key},
+                body={JSON: _ref(shapes.Knock)},
+                errors=(400, 413),
+            )
+        },
+    }
+
+
+def _topics() -> Json:
+    return {
+        "/api/v1/topics/{topic}/messages": {
+            "get": _does(
+                "Read a topic strictly after `last_id`; without it the newest, or with `block_ms` only what is new.",
+                {200: shapes.BusMessages},
+                path={"topic": {"type": "string", "minLength": 3, "maxLength": 208}},
+                query={"last_id": TEXT, "limit": _up_to(500, 100), "block_ms": {**_up_to(30_000, 0), "minimum": 0}},
+                errors=(400, 403, 404, 409, 503),
+            )
+        },
+    }
+
+
+def _conversations() -> Json:
+    bound = {"type": "integer", "minimum": 1, "maximum": 2**53}
+    return {
+        "/api/v1/conversations": {
+            "get": _does(
+                "List conversations, newest first.",
+                {200: shapes.Conversations},
+                query={"q": TEXT, "participant": TEXT, "before": TEXT, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
+            )
+        },
+        "/api/v1/conversations/{id}": {
+            "get": _does(
+                "Read one conversation.",
+                {200: shapes.Conversation},
+                path={"id": _ID},
+                errors=(403, 404),
+                security=[BEARER, SESSION],
+            )
+        },
+        "/api/v1/conversations/{id}/events": {
+            "get": _does(
+                "Read events in order: those after a seq, those before one, or the newest.",
+                {200: shapes.Events},
+                path={"id": _ID},
+                query={"after": {**bound, "minimum": 0}, "before": bound, "limit": _up_to(500, 100)},
+                errors=(400, 403, 404),
+                security=[BEARER, SESSION],
+            )
+        },
+    }
+
+
+def _read_markers() -> Json:
+    return {
+        "/api/v1/read-markers": {
+            "get": _does(
+                "Read how far one has read.",
+                {200: shapes.Markers},
+                query={"ids": {"type": "array", "items": TEXT, "maxItems": 200}},
+                security=[SESSION],
+            ),
+            "post": _does(
+                "Move a marker forward, never back.",
+                {200: shapes.Marker},
+                body={JSON: _ref(Mark)},
+                errors=(400, 403, 404, 413),
+                security=[FORM],
+            ),
+        },
+    }
+
+
+def _itself() -> Json:
+    return {
+        "/api/v1/openapi.json": {
+            "get": _does("Read this document.", {200: None}, errors=(), security=[]),
+        },
+    }
+
+
+_ID = {
+    "type": "string",
+    "pattern": "^~?[A-Za-z0-9_.-]+$",
+    "description": "verbatim when [A-Za-z0-9_.-]{1,200} and not . or .., else ~ and the base64url of its UTF-8",
+}
+
+
+def _does(
+    words: str,
+    answers: dict[int, type[BaseModel] | None],
+    *,
+    path: Json | None = None,
+    query: Json | None = None,
+    body: Json | None = None,
+    errors: tuple[int, ...] = (400, 403),
+    security: list[Json] | None = None,
+) -> Json:
+    """Describe one operation. Whoever needs to be somebody may be nobody (401); a wrong method is 405 everywhere."""
+    security = [BEARER] if security is None else security
+    parameters = [_parameter(name, "path", schema) for name, schema in (path or {}).items()]
+    parameters += [_parameter(name, "query", schema) for name, schema in (query or {}).items()]
+    responses: Json = {str(status): _answer(model) for status, model in answers.items()}
+    for status in sorted({*errors, *((401,) if security else ()), 405}):
+        responses[str(status)] = {"description": WORDS[status], "content": {JSON: {"schema": _ref(shapes.Error)}}}
+    told: Json = {"summary": words, "parameters": parameters, "responses": responses, "security": security}
+    if body:
+        told["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind, schema in body.items()}}
+    return told
+
+
+def _parameter(name: str, place: str, schema: Json) -> Json:
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
+
+
+def _answer(model: type[BaseModel] | None) -> Json:
+    schema = _ref(model) if model else {"type": "object"}
+    return {"description": (model.__doc__ or "") if model else "The document.", "content": {JSON: {"schema": schema}}}
+
+
+def _up_to(most: int, default: int) -> Json:
+    return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
+
+
+def _ref(model: type[BaseModel]) -> Json:
+    return {"$ref": REF.format(model=model.__name__)}
+
+
+def _one_of(*models: type[BaseModel]) -> Json:
+    return {"anyOf": [_ref(model) for model in models]}
+
+
+def _schemas() -> Json:
+    taken = (shapes.ToPublish, shapes.Batch, shapes.Knock, Mark)
+    given = (
+        *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
+        *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
+    )
+    models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
+    models += [(model, "validation") for model in taken]
+    models += [(model, "serialization") for model in given]
+    _, made = models_json_schema(models, ref_template=REF)
+    schemas: Json = made["$defs"]
+    schemas["Wrong"]["required"] = ["code", "message"]
+    return schemas

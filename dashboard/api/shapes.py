@@ -1,0 +1,163 @@
+"""The shapes of the API's requests and answers (design 3.6), for the OpenAPI document and the tests that hold to it."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from conversations.kinds import Known
+
+Topic = Annotated[
+    str, Field(pattern=r"^(stream|chat|control|signal|dlq):", max_length=208, examples=["stream:hello", "chat:Desk"])
+]
+Seq = Annotated[int, Field(ge=0, description="place in the conversation, from 1 on without a gap")]
+
+
+class Shape(BaseModel):
+    """What is answered is all of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Wrong(Shape):
+    """What is wrong: `code` for programs, `message` for people, `field` where one is at fault."""
+
+    code: str
+    message: str
+    field: str = ""
+
+
+class Error(Shape):
+    """An error."""
+
+    error: Wrong
+
+
+class ToPublish(BaseModel):
+    """A message onto the bus. `id` is the bus's: the same id and payload again is the same message."""
+
+    topic: Topic
+    payload: Known | dict[str, Any] = Field(description="kept as the text it is, at most 1 MiB, 100 levels deep")
+    id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+class Batch(BaseModel):
+    """Several messages, each answered in its place; at most 8 MiB together."""
+
+    messages: Annotated[list[ToPublish], Field(max_length=1000)]
+
+
+class Published(Shape):
+    """Stored. Both places are null on a topic that names no conversation."""
+
+    id: str
+    conversation_id: str | None
+    seq: Seq | None
+
+
+class PublishedMany(Shape):
+    """An answer for each message, in order."""
+
+    items: list[Published | Error]
+
+
+class BusMessage(Shape):
+    """A message of a topic; on `stream:` topics the id is the seq as text."""
+
+    id: str
+    topic: str
+    payload: dict[str, Any]
+
+
+class BusMessages(Shape):
+    """Messages in order; `cursor` is the last one's id."""
+
+    items: list[BusMessage]
+    cursor: str | None
+
+
+class Conversation(Shape):
+    """A conversation and what its events come to."""
+
+    conversation_id: str
+    title: str
+    epoch: str
+    head_seq: Seq
+    participants: list[str]
+    messages: int
+    tool_calls: int
+    errors: int
+    state: str
+    owner: str
+    last_activity_at: str
+    url: str
+
+
+class Conversations(Shape):
+    """Conversations, newest first; `cursor` is the `before` of the next page, null at the end."""
+
+    items: list[Conversation]
+    cursor: str | None
+
+
+class Event(Shape):
+    """An event. `at` is the commit in µs UTC; what a sender says of itself is null where it is no text."""
+
+    seq: Seq
+    kind: str
+    at: int
+    created_at: str | None
+    sender: str | None
+    recipient: str | None
+    principal: str
+    event_id: str | None
+    body: dict[str, Any]
+
+
+class Events(Shape):
+    """Events in order; `cursor` is the seq to go on from in the same direction, null at the end."""
+
+    items: list[Event]
+    cursor: str | None
+
+
+class Marker(Shape):
+    """How far a person has read a conversation."""
+
+    conversation_id: str
+    last_seq: Seq
+    messages_seen: int
+
+
+class Markers(Shape):
+    """The markers of the conversations asked for."""
+
+    items: list[Marker]
+    cursor: None
+
+
+class Imported(Shape):
+    """What became of one conversation of a file."""
+
+    conversation_id: str
+    events: int
+    messages: int
+    tool_calls: int
+    errors: int
+
+
+class ImportedAll(Shape):
+    """All of a file's conversations, visible now."""
+
+    items: list[Imported]
+
+
+class Knock(BaseModel):
+    """What the owner's command calls itself."""
+
+    name: str
+
+
+class Key(Shape):
+    """A token for `import:NAME`, good while the server lives."""
+
+    token: str

@@ -1,0 +1,75 @@
+"""Bearer tokens of programs and agents, for the admin."""
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.actions import tokens as actions
+from conversations.errors import NotAllowed, SwitchboardError
+from conversations.fragments import hidden
+from conversations.models import Token
+from conversations.ops import bounded
+from dashboard.pages.allowed import takes
+from dashboard.pages.frame import page
+
+MOST = 200  # rows of each list; a search finds the others
+
+
+@takes("tokens")
+@require_http_methods(["GET", "HEAD", "POST"])
+def tokens(request: HttpRequest) -> HttpResponse:
+    """List tokens, `?q=` searches names and agents; a POST makes one and shows its secret, once."""
+    if request.method != "POST":
+        return _draw(request)
+    name, role, agent = (request.POST.get(field, "").strip() for field in ("name", "role", "agent"))
+    try:
+        words = actions.make_token(request.user, name, role, agent=agent)
+    except SwitchboardError as error:
+        return _draw(request, error)
+    return _draw(request, secret=words, secret_of=name)
+
+
+@takes("tokens")
+@require_POST
+def revocations(request: HttpRequest) -> HttpResponse:
+    """End a token at once."""
+    name = request.POST.get("name", "")
+    try:
+        actions.revoke_token(request.user, name)
+    except SwitchboardError as error:
+        return _draw(request, error)
+    return HttpResponseRedirect(f"{reverse('tokens')}?{urlencode({'revoked': name})}")
+
+
+def _draw(
+    request: HttpRequest, error: SwitchboardError | None = None, *, secret: str = "", secret_of: str = ""
+) -> HttpResponse:
+    if isinstance(error, NotAllowed):
+        raise error
+    q = request.GET.get("q", "").strip()[:200]
+    live, revoked = Token.objects.live(), Token.objects.revoked()
+    entered = {name: request.POST.get(name, "") if error else "" for name in ("name", "role", "agent")}
+    return page(
+        request,
+        "tokens.html",
+        status=422 if error is not None and error.status == 400 else error.status if error else 200,
+        q=q,
+        count=bounded(live),
+        rows=[_row(token) for token in live.matching(q)[:MOST]],
+        revoked_count=bounded(revoked.matching(q)),
+        revoked=[_row(token) for token in revoked.matching(q)[:MOST]],
+        most=MOST,
+        roles=actions.TOKEN_ROLES,
+        error=hidden.spell(error.message) if error and not error.field else "",
+        fault={error.field: hidden.spell(error.message)} if error and error.field else {},
+        entered=entered,
+        secret=secret,
+        secret_of=secret_of,
+        just_revoked=revoked.filter(name=request.GET.get("revoked", "")).values_list("name", flat=True).first() or "",
+    )
+
+
+def _row(token: Token) -> tuple[Token, str]:
+    """Answer a token and its agent's name, fit to be shown."""
+    return token, hidden.spell(token.agent)

@@ -1,0 +1,34 @@
+"""Every HTTP request has an id: the one it brought as X-Request-ID, if that is fit, else a new one. Answered back, on
+every log line and error page of the request. Called by `asgi` in front of doors and pages."""
+
+import re
+import uuid
+from typing import Any
+
+from conversations import logs
+from conversations.doors.http import Door, Receive, Scope, Send
+
+HEADER = b"x-request-id"
+_FIT = re.compile(rb"[\w.:-]{1,64}", re.ASCII)
+
+
+def of_scope(scope: Scope) -> str:
+    """Answer the id a request brought, or a new one."""
+    for name, value in scope["headers"]:
+        if name == HEADER and _FIT.fullmatch(value):
+            return str(value.decode())
+    return uuid.uuid4().hex[:12]
+
+
+async def numbered(app: Door, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one HTTP request under its id."""
+    number = scope["request_id"] = of_scope(scope)
+
+    async def answer(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            headers = [pair for pair in message.get("headers", ()) if bytes(pair[0]).lower() != HEADER]
+            message = {**message, "headers": [*headers, (HEADER, number.encode())]}
+        await send(message)
+
+    with logs.knowing(request=number):
+        await app(scope, receive, answer)

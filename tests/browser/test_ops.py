@@ -1,0 +1,203 @@
+"""The ops pages and tokens in a real browser: they renew themselves, say when they cannot, and are well built."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+
+from tests.browser import sign_in
+from tests.browser.test_people import in_every_look
+from tests.live import Server
+
+SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Water on Mill Street."}
+ROW = "table.quarantine tbody tr"
+
+
+def run(server: Server, code: str) -> None:
+    """Run lines beside the server, with `q` for what other processes would have left there."""
+    server.command("shell", "-v0", "-c", f"from tests import quarantined as q\n{code}")
+
+
+def quarantine(server: Server, source: str, said: object = SAID, more: str = "") -> None:
+    """Put a message into quarantine."""
+    run(server, f"q.quarantine({said!r}, source={source!r}{more})")
+
+
+@pytest.fixture
+def watched(page: Page) -> Page:
+    """The ops page, open."""
+    page.goto("/ops/")
+    expect(page.get_by_text("Renews itself")).to_be_visible()
+    return page
+
+
+def test_what_happens_is_seen_without_a_reload(server: Server, watched: Page) -> None:
+    watched.evaluate("window.here = true")
+    run(server, "q.post('signal:shift', {'words': 'Night shift begins'})")
+    message = watched.locator(".post", has_text="Night shift begins")
+    message.locator("summary").first.click()
+
+    run(server, "q.post('signal:shift', {'words': 'Day shift begins'})")
+    quarantine(server, "chat:seen-live")
+    run(server, "q.node('web-9:1:1', 'web', sockets=77)")
+
+    expect(watched.locator(ROW).filter(has_text="chat:seen-live")).to_be_visible()
+    expect(watched.get_by_text("web-9:1")).to_be_visible()
+    expect(message).to_have_attribute("open", "")
+    expect(watched.locator(".post", has_text="Day shift begins")).not_to_have_attribute("open", "")
+    assert watched.evaluate("window.here")
+
+
+def test_it_says_since_when_it_could_not_renew_and_goes_on(watched: Page) -> None:
+    watched.route("**/ops/?part=state", lambda route: route.abort())
+    strip = watched.locator("[data-lost]")
+
+    expect(strip).to_have_text(re.compile(r"Not renewed since \d\d:\d\d:\d\d\. The server did not answer"))
+
+    watched.unroute("**/ops/?part=state")
+    expect(strip).to_be_hidden()
+
+
+def test_it_asks_for_nothing_while_hidden(page: Page) -> None:
+    asked: list[str] = []
+
+    def note(route: Route) -> None:
+        asked.append(route.request.url)
+        route.continue_()
+
+    page.clock.install()
+    page.route("**/ops/?part=state", note)
+    page.goto("/ops/")
+    hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+    tell = "document.dispatchEvent(new Event('visibilitychange'))"
+
+    page.evaluate(hide % "true" + tell)
+    page.clock.run_for(60_000)
+    assert asked == []
+
+    with page.expect_response("**/ops/?part=state"):
+        page.evaluate(hide % "false" + tell)
+        page.clock.run_for(10)
+
+
+def test_without_scripts_the_page_reads_as_well(plain_page: Page) -> None:
+    plain_page.goto("/ops/")
+
+    expect(plain_page.get_by_text("No Redis: agents come in over HTTP")).to_be_visible()
+    expect(plain_page.get_by_text("Renews itself")).to_be_hidden()
+
+
+def test_a_message_is_read_again_and_appears_where_it_belongs(
+    server: Server, token: str, owner: BrowserContext, page: Page
+) -> None:
+    server.publish(token, "stream:flooded", {"event": "log", "message": "It rains."})
+    quarantine(server, "chat:flooded")
+    watcher = owner.new_page()
+    watcher.goto("/conversations/flooded/")
+
+    page.goto("/ops/")
+    page.locator(ROW).filter(has_text="chat:flooded").get_by_role("link").click()
+    page.get_by_label("Conversation", exact=True).fill("flooded")
+    page.get_by_role("button", name="Read again").click()
+
+    expect(page.get_by_text("Re-driven by user:owner")).to_be_visible()
+    expect(watcher.get_by_text("Water on Mill Street.")).to_be_visible()
+    expect(watcher.get_by_text("unverified sender")).to_be_visible()
+    page.get_by_role("link", name=re.compile(r"event \d")).click()
+    expect(page.get_by_text("Water on Mill Street.")).to_be_visible()
+    watcher.close()
+
+
+def test_a_message_is_discarded_with_a_reason(server: Server, page: Page) -> None:
+    quarantine(server, "chat:noise", {"type": "message"})
+    page.goto("/ops/quarantine/?q=chat:noise")
+    page.locator(ROW).first.get_by_role("link").click()
+    page.get_by_role("button", name="Discard", exact=True).click()
+    expect(page.get_by_label("Why")).to_be_focused()  # the browser asks for the reason
+
+    page.get_by_label("Why").fill("a test agent gone wild")
+    page.get_by_role("button", name="Discard", exact=True).click()
+
+    expect(page.get_by_text("Discarded by user:owner")).to_be_visible()
+    expect(page.get_by_text("a test agent gone wild")).to_be_visible()
+
+
+def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server: Server, page: Page) -> None:
+    page.goto("/tokens/")
+    page.get_by_label("Name", exact=True).fill("robot-7")
+    page.get_by_label("Agent", exact=True).fill("Dialogue")
+    page.get_by_role("button", name="Make a token").click()
+    secret = page.get_by_label("Secret of the token robot-7").input_value()
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.locator("copy-field [role=status]")).to_have_text(re.compile("Copied|Selected"))
+    said = {"type": "message", "conversation_id": "robots", "sender": "agent:Dialogue", "content": "x"}
+    assert server.publish(secret, "chat:robots", said)[0] in (201, 403)  # 403 until agents' tokens publish
+
+    page.goto("/tokens/")
+    assert secret not in page.content()
+    page.get_by_role("button", name="Revoke robot-7").click()
+    page.get_by_role("button", name="Keep it").click()
+    expect(page.get_by_role("button", name="Revoke the token")).to_be_hidden()
+    page.get_by_role("button", name="Revoke robot-7").click()
+    page.get_by_role("button", name="Revoke the token").click()
+
+    expect(page.get_by_text("The token robot-7 is revoked")).to_be_visible()
+    expect(page.get_by_role("button", name="Revoke robot-7")).to_have_count(0)
+    assert server.publish(secret, "chat:robots", said)[0] == 401
+
+
+def test_others_see_no_way_in(chromium: Browser, server: Server) -> None:
+    context = chromium.new_context(base_url=server.url)
+    sign_in(server, context, "wanda", "operator")
+    page = context.new_page()
+
+    page.goto("/ops/")
+
+    expect(page.get_by_role("heading", name="You may not do this").first).to_be_attached()
+    expect(page.get_by_role("link", name="Operations")).to_have_count(0)
+    expect(page.get_by_role("link", name="Tokens")).to_have_count(0)
+    context.close()
+
+
+LONG = """
+now = 1_750_000_000_000
+q.node("switchboard-web-1.a-rather-long-host-name.town-hall.example:4121:1750000000", "web", warnings=["x" * 200])
+q.node("rec-1:9:1750000000", "recorder", active=True, lag_s=7.4, events=1200345, hot=12, redis="ok", unsent_posts=14)
+q.node("web-0:9:1750000000", "web", age_s=900)
+for n in range(40): q.stream("stream:" + "incident-" * 20 + str(n), now + n)
+for n in range(60): q.quarantine(bytes(range(256)) * 9, source="stream:" + "incident-" * 20, reason="no " * 200)
+q.quarantine(b'"\\xd9\\x85\\xd8\\xb1\\xd8\\xad\\xd8\\xa8\\xd8\\xa7' + b"x" * 70000, conversation="x" * 200)
+q.quarantine({"type": "message", "content": "\\u0645\\u0631\\u062d\\u0628\\u0627"}, source="chat:desk")
+for n in range(9): q.post("control:" + "order-" * 30, {"order": "wait " * 200})
+from conversations.actions.tokens import make_token, revoke_token
+from conversations.principals import SYSTEM
+make_token(SYSTEM, "a-token-with-a-rather-long-name@town-hall.example" * 3, "agent", agent="an agent " * 20)
+make_token(SYSTEM, "\\u0645\\u0631\\u0627\\u0642\\u0628", "viewer")
+make_token(SYSTEM, "old", "viewer"); revoke_token(SYSTEM, "old")
+"""
+
+
+def test_pages_are_well_built_empty_and_full(chromium: Browser) -> None:
+    server = Server().start()
+    context = chromium.new_context(base_url=server.url)
+    sign_in(server, context)
+    page, found = context.new_page(), {}
+    for path in ("/ops/", "/tokens/"):
+        page.goto(path)
+        found |= in_every_look(page, f"empty {path}")
+    run(server, LONG)
+
+    for path in ("/ops/", "/ops/quarantine/", *(f"/ops/quarantine/{n}/" for n in (60, 61)), "/tokens/"):
+        page.goto(path)
+        found |= in_every_look(page, f"full {path}")
+    page.locator("summary", has_text="Revoked").click()
+    page.get_by_role("button", name="Revoke a-token").click()
+    found |= in_every_look(page, "a question")
+    page.goto("/ops/quarantine/62/")
+    page.get_by_label("Conversation", exact=True).fill("x" * 300)
+    page.get_by_role("button", name="Read again").click()
+    found |= in_every_look(page, "refused")
+
+    context.close()
+    server.terminate()
+    assert found == {}

@@ -1,0 +1,31 @@
+"""What the environment may say."""
+
+import pytest
+from django.http.request import validate_host
+from pydantic import ValidationError
+
+from dashboard.config import Config
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("https://board.example", "board.example"),
+        ("https://board.example:8443", "board.example"),
+        ("https://Board.Example", "board.example"),
+        ("https://[::1]", "[::1]"),
+        ("https://[2001:db8::7]:8443", "[2001:db8::7]"),
+    ],
+)
+def test_the_host_of_an_origin_is_served(origin, host):
+    hosts = Config(origins=origin).allowed_hosts
+
+    assert hosts == [host]
+    assert validate_host(host, hosts)
+    assert not validate_host("evil.example", hosts)
+
+
+@pytest.mark.parametrize("origin", ["board.example", "ftp://board.example", "https://", "https://a/b", "https://[::1"])
+def test_what_is_no_origin_is_refused(origin):
+    with pytest.raises(ValidationError, match="expected scheme"):
+        Config(origins=origin)

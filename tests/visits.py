@@ -1,0 +1,38 @@
+"""Visits of a person's browser: signing in, what the account page says, what the audit log keeps of it."""
+
+import html
+import re
+
+from conversations.actions import sign_in_links
+from conversations.models import AuditEntry
+from conversations.principals import SYSTEM
+from tests.cast import PASSWORD
+
+
+def try_in(client, password=PASSWORD, name="maria", **more):
+    """Sign in by a password."""
+    return client.post("/sign-in/", {"username": name, "password": password, **more})
+
+
+def words(response):
+    """Answer what a page says."""
+    return html.unescape(response.content.decode())
+
+
+def who(client):
+    """Answer the name the account page greets, or None when it sends to the sign-in."""
+    response = client.get("/account/")
+    found = re.search(r'data-person="([^"]+)"', words(response))
+    return found.group(1) if found else None
+
+
+def entries(**facts):
+    """Answer who did what to whom and how it ended, of the audit entries with these facts."""
+    return list(
+        AuditEntry.objects.filter(**facts).order_by("seq").values_list("principal", "verb", "target", "outcome")
+    )
+
+
+def link_for(name):
+    """Make a sign-in link; answer its path."""
+    return f"/sign-in/link/?t={sign_in_links.make_link(SYSTEM, name)}"
