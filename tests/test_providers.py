@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,13 +150,11 @@ def test_recorded_streams_come_through_unchanged() -> None:
         assert (answer.told, answer.streamed) == (recorded(body), recorded(body).text), path.name
 
 
-@needs_recordings
-@pytest.mark.parametrize("name", CUT)
-@pytest.mark.parametrize("end", ["closed", "reset"])
-def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: Any) -> None:
+def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
+    """Cut a recording at `steps` places (None: after every byte) before its end mark; answer the failures' reasons."""
     body = next(path for path in RECORDED if path.name.startswith(name)).read_bytes()
     whole = body.rindex(b"[DONE]") if b"[DONE]" in body else len(body.rstrip()) - 1
-    places = sorted({0, 1, whole - 1, whole, *(whole * part // 50 for part in range(50))})
+    places = sorted({0, 1, whole - 1, whole, *(range(whole) if steps is None else _spread(whole, steps))})
     reasons = []
 
     async def everywhere() -> None:
@@ -169,8 +167,32 @@ def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: A
             await provider.aclose()
 
     asyncio.run(everywhere())
+    assert len(reasons) == len(places)
+    return reasons
 
-    assert len(reasons) == len(places) >= 50
+
+def _spread(whole: int, steps: int) -> Iterator[int]:
+    return (whole * step // steps for step in range(steps))
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("end", ["closed", "reset"])
+def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: Any) -> None:
+    reasons = reasons_of_cuts(name, end, 50)
+
+    assert len(reasons) >= 50
+    assert all(reason.startswith("m: ") and len(reason) > 10 for reason in reasons)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(600)
+@needs_recordings
+@pytest.mark.parametrize("name", CUT[1:2])
+def test_a_stream_cut_after_any_byte_ends_as_a_failure_with_a_reason(name: str) -> None:
+    reasons = reasons_of_cuts(name, "closed", None)
+
+    assert len(reasons) >= 1900
     assert all(reason.startswith("m: ") and len(reason) > 10 for reason in reasons)
 
 
