@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from conversations import log
-from conversations.fragments.drawing import Pen
+from conversations import hues, log
+from conversations.fragments.drawing import Fragment, Pen
 from conversations.log.events import Stored
 
 
@@ -24,13 +24,16 @@ class Artist:
             before = log.read_after(self._key, events[0].seq - 2, 1) if events[0].seq > 1 else []
             preview_after = log.preview_before(self._key, events[0].seq - 1)
             self._pen = Pen(self._key, preview_after=preview_after, previous=before[0] if before else None)
+        hues.refresh()
         self._last = events[-1].seq
-        calls = log.calls_of(self._key, events)
-        return [(event.seq, self._encode(self._pen, event, calls.get(event.seq))) for event in events]
+        calls, ended = log.calls_of(self._key, events), log.ended_by(self._key, events)
+        return [
+            (event.seq, self._encode(event, self._pen.draw(event, calls.get(event.seq), ended.get(event.seq, ()))))
+            for event in events
+        ]
 
     @staticmethod
-    def _encode(pen: Pen, event: Stored, call: log.Call | None) -> str:
-        fragment = pen.draw(event, call)
+    def _encode(event: Stored, fragment: Fragment) -> str:
         item: dict[str, object] = {"seq": event.seq, "kind": event.kind, "at": event.at}
         if fragment.group:
             item["group"] = fragment.group
@@ -40,4 +43,6 @@ class Artist:
             item["text"] = fragment.text
         if fragment.opens is not None:
             item["opens"] = fragment.opens
+        if fragment.also:
+            item["also"] = [{"group": group, "html": html} for group, html in fragment.also]
         return json.dumps(item, separators=(",", ":"), ensure_ascii=False)

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.template.loader import get_template
 from markupsafe import Markup
 
-from conversations import rights
+from conversations import hues, rights
 from conversations.envelopes import fit
 from conversations.errors import Invalid, NotFound
 from conversations.fragments import ansi, hidden, richtext
 from conversations.fragments.markup import safe
 from conversations.fragments.who import Who, who
-from conversations.models import Conversation, Participant, ReadMarker, User
+from conversations.models import Approval, Conversation, Participant, ReadMarker, Run, User
 from conversations.models.conversation import ConversationQuerySet
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,14 @@ MOST_DRAWN = 300  # rows of one frame
 MOST_WORDS = 8  # of a filter; more are ignored
 MOST_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
 STATES = {"person": "Held by a person", "paused": "Paused", "open": "Open"}
+
+RUNS = {
+    "waiting": ("waiting", "waiting for approval"),
+    "running": ("running", "running"),
+    "queued": ("queued", "queued"),
+    "failed": ("failed", "failed"),
+}
+_RUNS = {"interrupted": "failed", "incompatible": "failed", **{name: name for name in RUNS}}
 
 _COLUMNS = (
     *("id", "key", "title", "state", "owner", "handler", "is_demo", "head_seq"),
@@ -57,6 +65,12 @@ class Row:
     errors: int
     participants: tuple[tuple[str, str], ...] = ()  # name, kind
     seen: int | None = None
+    run: str = ""  # waiting, running, queued or failed: what its newest runs come to
+
+    @property
+    def run_state(self) -> tuple[str, str] | None:
+        """What is drawn of its runs: the glyph and the word."""
+        return RUNS.get(self.run)
 
     @property
     def shown_state(self) -> str:
@@ -163,7 +177,7 @@ def newest(
     if before:
         found = _older_than(found, before)
     rows = _rows(found.newest_first()[: limit + 1])
-    page = _with_participants(rows[:limit])
+    page = _with_more(rows[:limit])
     return Page(
         rows=_with_seen(page, reader) if reader else page,
         cursor=page[-1].cursor if len(rows) > limit else None,
@@ -197,7 +211,7 @@ def newest_rows(limit: int = 100) -> list[dict[str, Any]]:
 
 def find(key: str) -> Row:
     """Answer one conversation's row. Raises NotFound."""
-    found = _with_participants(_rows(Conversation.objects.visible().filter(key=key)))
+    found = _with_more(_rows(Conversation.objects.visible().filter(key=key)))
     if not found:
         raise NotFound(f"no conversation {key[:80]!r}")
     return found[0]
@@ -206,6 +220,11 @@ def find(key: str) -> Row:
 def versions(limit: int = 100) -> dict[str, int]:
     """Answer the head seq of the newest conversations by key: what the `fleet` topic heals by."""
     return dict(Conversation.objects.visible().newest_first().values_list("key", "head_seq")[:limit])
+
+
+def waiting() -> int:
+    """Count the questions that wait for a person."""
+    return Approval.objects.open().count()
 
 
 def bare(name: str) -> str:
@@ -244,12 +263,13 @@ def _drawn(found: list[Row]) -> list[dict[str, Any]]:
             "cursor": row.cursor,
             "html": str(drawn(row)),
         }
-        for row in _with_participants(found)
+        for row in _with_more(found)
     ]
 
 
 def _rows(found: Iterable[Any]) -> list[Row]:
     assert isinstance(found, ConversationQuerySet)
+    hues.refresh()
     return [Row(*values) for values in found.values_list(*_COLUMNS)]
 
 
@@ -261,16 +281,36 @@ def _older_than(found: ConversationQuerySet, cursor: str) -> ConversationQuerySe
     return found.filter(last_at__lte=int(at)).exclude(last_at=int(at), id__gte=int(row_id))
 
 
-def _with_participants(found: list[Row]) -> list[Row]:
-    """People first, then agents, each by name."""
+def _with_more(found: list[Row]) -> list[Row]:
+    """Add participants, people first, then agents, each by name; and what becomes of the runs."""
+    runs = _runs(found)
     query = Participant.objects.filter(conversation__in=[row.id for row in found])
     named: dict[int, list[tuple[str, str]]] = {}
     for conversation, name, kind in query.values_list("conversation_id", "name", "kind"):
         named.setdefault(conversation, []).append((name, kind))
     return [
-        replace(row, participants=tuple(sorted(named.get(row.id, ()), key=lambda one: (one[1] == "agent", one[0]))))
+        replace(
+            row,
+            participants=tuple(sorted(named.get(row.id, ()), key=lambda one: (one[1] == "agent", one[0]))),
+            run=runs.get(row.id, ""),
+        )
         for row in found
     ]
+
+
+def _runs(found: list[Row]) -> dict[int, str]:
+    """Answer the loudest state among unfinished runs and its newest one. Only a question is waiting."""
+    newest = Run.objects.filter(conversation=OuterRef("conversation"), parent_call=None).order_by("-queued_seq")
+    told = Run.objects.filter(
+        Q(status__in=("waiting", "running", "queued")) | Q(queued_seq=Subquery(newest.values("queued_seq")[:1])),
+        conversation__in=[row.id for row in found],
+        parent_call=None,
+    )
+    states: dict[int, set[str]] = {}
+    for conversation, status, reason in told.values_list("conversation_id", "status", "reason"):
+        is_paused = status == "waiting" and reason != "approval"
+        states.setdefault(conversation, set()).add("" if is_paused else _RUNS.get(status, ""))
+    return {key: next((name for name in RUNS if name in some), "") for key, some in states.items()}
 
 
 def _with_seen(found: list[Row], reader: User) -> list[Row]:

@@ -29,6 +29,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.subscribers: set[FleetSubscription] = set()
+        self.waiting = 0  # questions that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
         self._pool = DatabaseThreads(1, "fleet")
@@ -65,7 +66,9 @@ class Fleet:
 
     async def snapshot(self) -> list[Row]:
         """Answer the newest rows."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, fleet.newest_rows, SNAPSHOT)
+        loop = asyncio.get_running_loop()
+        self.waiting = await loop.run_in_executor(self._pool, fleet.waiting)
+        return await loop.run_in_executor(self._pool, fleet.newest_rows, SNAPSHOT)
 
     def _note(self, keys: Iterable[str]) -> None:
         self._changed.update(dict.fromkeys(keys))
@@ -79,6 +82,7 @@ class Fleet:
             keys, self._changed = list(self._changed), {}
             try:
                 rows = await loop.run_in_executor(self._pool, fleet.rows, keys) if self.subscribers else []
+                self.waiting = await loop.run_in_executor(self._pool, fleet.waiting) if rows else self.waiting
             except Exception:
                 logger.exception("the list of conversations could not be read")
                 rows = []
@@ -139,7 +143,8 @@ class FleetSubscription:
             await self._send(rows)
 
     async def _send(self, rows: list[Row]) -> None:
-        text = json.dumps({"t": "rows", "topic": "fleet", "rows": rows}, separators=(",", ":"), ensure_ascii=False)
+        frame = {"t": "rows", "topic": "fleet", "rows": rows, "waiting": self._state.waiting}
+        text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
         await self._wire.frame(frames.Frame(0, 0, text))
 
     def close(self) -> None:

@@ -4,10 +4,13 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
 from dashboard.api import conversations as api
+from dashboard.api import runs as api_runs
 from dashboard.api.events import events
+from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
 from dashboard.api.read_markers import read_markers
-from dashboard.pages import account, conversation, people, quarantine, sign_in, tokens
+from dashboard.pages import account, conversation, people, quarantine, sign_in, tokens, verbs
+from dashboard.pages.agents import agents
 from dashboard.pages.conversations import conversations
 from dashboard.pages.ops import ops
 
@@ -18,6 +21,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
+    path("agents/", agents, name="agents"),
+    path("approvals/decisions/", verbs.decisions, name="decisions"),
+    path("runs/again/", verbs.again, name="runs-again"),
     path("account/", account.account, name="account"),
     path("ops/", ops, name="ops"),
     path("ops/quarantine/", quarantine.entries, name="quarantine"),
@@ -38,6 +44,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations", api.conversations, name="api-conversations"),
     path("api/v1/conversations/<cid:cid>", api.conversation, name="api-conversation"),
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
+    path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
+    path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
+    path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
+    path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),
 ]

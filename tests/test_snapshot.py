@@ -37,6 +37,10 @@ class Client:
             if at is not None:
                 self.rows[at] = LIVE_TEXT.sub(lambda m: m[1] + m[2] + escape(event["text"]) + m[3], self.rows[at])
 
+        for block in event.get("also", ()):
+            if self.find(block["group"]) is not None:
+                self.put(block["html"])
+
     def put(self, html):
         at = self.find(group_of(html))
         if at is None:

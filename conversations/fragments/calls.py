@@ -6,7 +6,7 @@ import msgspec
 from markupsafe import Markup
 
 from conversations import principals
-from conversations.fragments import content, faces, hidden, jsontree, richtext, times
+from conversations.fragments import content, faces, hidden, jsontree, questions, richtext, times
 from conversations.log.events import Call, Stored
 
 PREVIEW = 160  # characters of the arguments in the closed block
@@ -41,35 +41,69 @@ class Block(NamedTuple):
     call_id: Markup | None
     nth: int
     is_ours: bool
-    finished_seq: int | None  # None too when one event is both steps
+    steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
+    question: questions.Question | None
+    note: Markup | None  # why it did not run, or what is not known of it
 
 
 def draw(call: Call, group: str | None) -> Markup:
     """Draw a call from both its steps."""
     called = faces.read(call.called)
     finished = faces.read(call.finished) if call.finished else None
-    last = finished or called
-    row = faces.row(called, "steps", state=_STATES.get(call.status, "unknown"), group=group)
-    known = content.STEP
-    extras = [content.more(step.body, known) for step in ([called] if last is called else [called, last])]
+    asked = faces.read(call.asked) if call.asked else None
+    question = questions.of_call(call, asked) if asked else None
+    is_loud = call.status in ("waiting", "unknown")
+    row = faces.row(called, "chat" if is_loud else "steps", state=_STATES.get(call.status, "unknown"), group=group)
+    steps = [step for step in (called, finished, asked) if step is not None]
+    result = finished if finished and finished.event.kind == "tool_step" else None
     block = Block(
-        name=richtext.inline(called.said.name or last.said.name or "unnamed tool"),
+        name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
         word=_WORDS.get(call.status, call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),
-        result=_result(last),
-        error=_error(last),
+        result=_result(result) if result else None,
+        error=_error(result) if result else None,
         call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
         nth=call.nth,
         is_ours=principals.is_ours(call.called.principal) and call.called.run is not None,
-        finished_seq=call.finished.seq if call.finished and call.finished.seq != call.called.seq else None,
-        extra=next((extra for extra in extras if extra is not None), None),
+        steps=_steps(call),
+        extra=_extra(called, result),
+        question=question,
+        note=_note(finished, call.status),
     )
     return faces.render("tool_step", row, block)
+
+
+def _steps(call: Call) -> tuple[tuple[str, int], ...]:
+    """Answer the later events that the block is made of: they have no row of their own to link to."""
+    told = (("Asked", call.asked), ("Decided", call.decided), ("Ended", call.finished))
+    seen = {call.called.seq: "", **{event.seq: word for word, event in reversed(told) if event is not None}}
+    if call.finished is not None and call.finished.kind == "run.interrupted":
+        seen.pop(call.finished.seq)  # it has a row of its own
+    return tuple((word, seq) for seq, word in sorted(seen.items()) if seq != call.called.seq)
+
+
+def _extra(called: faces.Read, result: faces.Read | None) -> Markup | None:
+    if called.event.kind not in ("tool_step", "approval.requested"):
+        return None
+    for step in (called, result):
+        extra = content.more(step.body, content.STEP | questions.FIELDS) if step else None
+        if extra is not None:
+            return extra
+    return None
+
+
+def _note(finished: faces.Read | None, status: str) -> Markup | None:
+    if finished is None or finished.event.kind == "tool_step" or status == "rejected":
+        return None
+    if finished.event.kind == "run.interrupted":
+        return richtext.inline("It was running when its worker was lost: it may or may not have had its effect.")
+    reason = finished.body.get("reason")
+    return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
 
 
 def lone(event: Stored) -> Call:

@@ -1,14 +1,17 @@
 """Event → HTML, no query (design 4). A `Pen` draws a conversation's events in seq order, for a page or a live feed."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import calls, faces, hidden
+from conversations.fragments import calls, faces, hidden, runs
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
+from conversations.fragments.who import learn_hues as learn
+from conversations.log.calls import STEPS
 from conversations.log.events import Call, Stored
 
 logger = logging.getLogger(__name__)
@@ -19,14 +22,16 @@ _cache = DrawnCache()
 class Fragment(NamedTuple):
     """A drawn event. `html` replaces the block of `group` or is appended; `text` is added to that block's text.
 
-    A token that is the first of its group for this pen also carries `opens`: the empty block, for a client that has
-    none under this group yet.
+    `also` are blocks of earlier events that this one changed, by group: they are replaced where they stand. A
+    token that is the first of its group for this pen also carries `opens`: the empty block, for a client that has none
+    under this group yet.
     """
 
     group: str | None = None
     html: Markup | None = None
     text: str | None = None
     opens: Markup | None = None
+    also: tuple[tuple[str, Markup], ...] = ()
 
 
 class Pen:
@@ -42,13 +47,16 @@ class Pen:
         self._previous = previous
         self._opened: set[str] = set()
 
-    def draw(self, event: Stored, call: Call | None = None) -> Fragment:
-        """Draw the next event; a tool step needs its `call` to be one block with its other step.
+    def draw(self, event: Stored, call: Call | None = None, ended: Sequence[Call] = ()) -> Fragment:
+        """Draw the next event; a step of a call needs its `call` to be one block with its other steps. `ended` are
+        calls that it ended without being a step of theirs (the end of their run).
 
         One that cannot be drawn costs itself alone, not its page or its feed: its place and its text are shown.
         """
         try:
             fragment = self._draw(event, call)
+            if ended:
+                fragment = fragment._replace(also=tuple(self._block(one) for one in ended))
         except Exception:
             logger.exception("event %s of %r could not be drawn", event.seq, event.conversation)
             fragment = Fragment(html=faces.draw_failed(event))
@@ -58,7 +66,8 @@ class Pen:
     def _draw(self, event: Stored, call: Call | None) -> Fragment:
         if event.kind == "token":
             return self._token(event)
-        return self._call(event, call) if event.kind == "tool_step" else self._event(event)
+        is_step = event.kind == "tool_step" or (call is not None and event.kind in STEPS)
+        return self._call(event, call) if is_step else self._event(event)
 
     def group(self, event: Stored) -> str:
         """Name the block of a token, or of an output to come."""
@@ -77,17 +86,24 @@ class Pen:
         return Fragment(group, text=hidden.spell(faces.read(event).said.text or ""), opens=opens)
 
     def _call(self, event: Stored, call: Call | None) -> Fragment:
-        group = f"call:{call.id}" if call else None
-        call = call or calls.lone(event)
-        seqs = (call.called.seq,) if call.finished is None else (call.called.seq, call.finished.seq)
-        key = (self.conversation, seqs, call.called.at, call.id, call.status)
-        return Fragment(group, _cache.get(key, self.conversation, seqs, partial(calls.draw, call, group)))
+        if call is not None:
+            return Fragment(*self._block(call))
+        lone = calls.lone(event)
+        return Fragment(None, self._drawn(lone, None))
+
+    def _block(self, call: Call) -> tuple[str, Markup]:
+        group = f"call:{call.id}"
+        return group, self._drawn(call, group)
+
+    def _drawn(self, call: Call, group: str | None) -> Markup:
+        key = (self.conversation, call.seqs, call.called.at, call.id, call.status)
+        return _cache.get(key, self.conversation, call.seqs, partial(calls.draw, call, group))
 
     def _event(self, event: Stored) -> Fragment:
         group = self._turn(event) if event.kind == "output" else None
         repeat = repeats(event, self._previous) if event.kind == "message" else ""
         key = (self.conversation, event.seq, event.at, group, repeat)
-        make = partial(faces.draw, event, group, repeat)
+        make = partial(faces.draw, event, group, repeat, runs.FACES)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 
     def _turn(self, output: Stored) -> str | None:
@@ -109,6 +125,13 @@ def repeats(event: Stored, previous: Stored | None) -> Repeat:
         if said.speaker and said.speaker == output.speaker and said.words == output.words:
             return "same"
     return "named" if said.metadata is not None and said.metadata.output_id else ""
+
+
+def learn_hues(hues: Mapping[str, int]) -> None:
+    """Take over agents' colours; what was drawn in others goes."""
+    if learn(hues):
+        faces.voice.cache_clear()
+        _cache.clear()
 
 
 def forget(conversation: str, seq: int) -> None:

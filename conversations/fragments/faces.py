@@ -24,6 +24,9 @@ Repeat = Literal["", "named", "same"]  # whether an envelope says an output once
 EVERYBODY = "everybody here"
 
 
+Face = Callable[["Read", str | None, Repeat], Markup]
+
+
 class Row(NamedTuple):
     """What every row shows, whatever its kind."""
 
@@ -34,6 +37,7 @@ class Row(NamedTuple):
     group: str | None
     voice: "Voice"
     times: Times
+    is_nested: bool  # of a run that a tool call started
 
 
 class Voice(NamedTuple):
@@ -81,6 +85,7 @@ def row(read: Read, level: str, *, state: str = "", group: str | None = None, se
         group=group,
         voice=voice(name, _recipient(said, event), event.principal, is_demo),
         times=times.of_event(event.at, event.principal, body),
+        is_nested=event.run is not None and isinstance(body.get("parent_call"), str),
     )
 
 
@@ -112,10 +117,10 @@ def named(face: Who) -> Markup:
     return _macro("macros/mark.html", "name", face)
 
 
-def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
-    """Draw any event but a token and a tool step; one that cannot be read, as it came."""
+def draw(event: Stored, group: str | None, repeat: Repeat, more: Mapping[str, Face]) -> Markup:
+    """Draw any event but a token and a tool step; one that cannot be read, as it came. `more` are further faces."""
     found = read(event)
-    face = _FACES.get(event.kind, _unknown) if found.body else _unknown
+    face = (_FACES.get(event.kind) or more.get(event.kind, _unknown)) if found.body else _unknown
     return face(found, group, repeat)
 
 
@@ -149,7 +154,7 @@ def _user_message(read: Read, group: str | None, repeat: Repeat) -> Markup:
 def _output(read: Read, group: str | None, repeat: Repeat) -> Markup:
     extra = content.more(read.body, content.ENVELOPE)
     face = row(read, "chat", group=group)
-    return render("output", face, content.words(read.said.words), extra, _usage(read.body.get("usage")))
+    return render("output", face, content.words(read.said.words), extra, usage(read.body.get("usage")))
 
 
 def _control(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -161,14 +166,14 @@ def _signal(read: Read, group: str | None, repeat: Repeat) -> Markup:
     topic = read.body.get("topic")
     is_sent = read.event.kind == "signal_send"
     extra = content.more(read.body, content.ENVELOPE | {"topic"})
-    return render("signal", row(read, "steps"), is_sent, richtext.inline(_text(topic)), extra)
+    return render("signal", row(read, "steps"), is_sent, richtext.inline(line(topic)), extra)
 
 
 def _log(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    level = _text(read.body.get("level")).lower()
-    component = richtext.inline(_text(read.body.get("component")))
-    line = read.body.get("message")
-    words = richtext.plain(line if isinstance(line, str) else read.said.words)
+    level = line(read.body.get("level")).lower()
+    component = richtext.inline(line(read.body.get("component")))
+    told = read.body.get("message")
+    words = richtext.plain(told if isinstance(told, str) else read.said.words)
     extra = content.more(read.body, content.ENVELOPE | {"level", "component", "message"})
     face = row(read, "all", state="failed" if level in ("error", "critical", "fatal") else "")
     return render("log", face, richtext.inline(level), component, words, extra)
@@ -176,24 +181,24 @@ def _log(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 def _opened(read: Read, group: str | None, repeat: Repeat) -> Markup:
     title = richtext.inline(read.said.title or "")
-    handler = named(who(_agent(read.said.handler))) if read.said.handler else None
+    handler = named(who(agent(read.said.handler))) if read.said.handler else None
     extra = content.more(read.body, content.ENVELOPE | {"title", "handler"})
     return render("conversation_opened", row(read, "steps"), title, handler, extra)
 
 
 def _handoff(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    giver, taker = _text(read.body.get("from_agent")), _text(read.body.get("to_agent"))
-    reason = richtext.inline(_text(read.body.get("reason")))
-    face = row(read, "steps", sender=_agent(giver or read.said.agent))
+    giver, taker = line(read.body.get("from_agent")), line(read.body.get("to_agent"))
+    reason = richtext.inline(line(read.body.get("reason")))
+    face = row(read, "steps", sender=agent(giver or read.said.agent))
     extra = content.more(read.body, content.ENVELOPE | {"from_agent", "to_agent", "reason"})
-    return render("agent_handoff", face, named(who(_agent(taker))), reason, extra)
+    return render("agent_handoff", face, named(who(agent(taker))), reason, extra)
 
 
 def _gap(read: Read, group: str | None, repeat: Repeat) -> Markup:
     body = read.body
     since, until = times.moment(body.get("since")), times.moment(body.get("until"))
-    why = richtext.inline(_text(body.get("why")) or _text(body.get("reason")))
-    topic, is_single = richtext.inline(_text(body.get("topic"))), body.get("reason") == "quarantined"
+    why = richtext.inline(line(body.get("why")) or line(body.get("reason")))
+    topic, is_single = richtext.inline(line(body.get("topic"))), body.get("reason") == "quarantined"
     return render("record_gap", row(read, "chat"), _missing(body), since, until, why, topic, is_single)
 
 
@@ -203,7 +208,7 @@ def _missing(body: Body) -> Markup:
     if body.get("reason") == "quarantined":
         return safe("One entry could not be filed; it is in the quarantine.")
     if first is not None or last is not None:
-        ends = (richtext.inline(_text(end) or "?") for end in (first, last))
+        ends = (richtext.inline(line(end) or "?") for end in (first, last))
         return safe("Entries {} to {} are missing.".format(*ends))
     if type(lost) is int:
         return safe("One entry is missing here." if lost == 1 else f"{lost:,} entries are missing here.")
@@ -213,7 +218,7 @@ def _missing(body: Body) -> Markup:
 def _dead_letter(read: Read, group: str | None, repeat: Repeat) -> Markup:
     error, envelope = read.body.get("error"), read.body.get("envelope")
     trace = error if isinstance(error, str) else ""
-    last = next((line for line in reversed(trace.splitlines()) if line.strip()), "")
+    last = next((one for one in reversed(trace.splitlines()) if one.strip()), "")
     letter = content.tree(envelope) if isinstance(envelope, dict) and envelope else None
     said = envelope.get("content") if isinstance(envelope, dict) else None
     extra = content.more(read.body, content.ENVELOPE | {"envelope"} | ({"error"} if trace else set()))
@@ -233,7 +238,7 @@ def _unknown(read: Read, group: str | None, repeat: Repeat) -> Markup:
     return render("unknown", row(read, "all"), richtext.inline(read.event.kind), jsontree.draw(read.event.body))
 
 
-_FACES: dict[str, Callable[[Read, str | None, Repeat], Markup]] = {
+_FACES: dict[str, Face] = {
     "message": _message,
     "control": _control,
     "output": _output,
@@ -258,11 +263,12 @@ def _macro(template: str, name: str, *values: object) -> Markup:
     return cast(Markup, macro(template, name)(*values))
 
 
-def _agent(name: str | None) -> str:
-    return f"agent:{name}" if name else ""
+def agent(name: str | None) -> str:
+    """Answer an agent as it is named on the wire; nobody for none."""
+    return f"agent:{name.removeprefix('agent:')}" if name else ""
 
 
-def _text(value: object) -> str:
+def line(value: object) -> str:
     """Answer what can stand in a line: texts and numbers of the body, clipped; anything else is empty."""
     return str(value)[:2000] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
@@ -278,11 +284,12 @@ def _reason(read: Read) -> Markup | None:
     return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
 
 
-def _usage(usage: object) -> str:
-    if not isinstance(usage, dict):
+def usage(told: object) -> str:
+    """Say what a model spent."""
+    if not isinstance(told, dict):
         return ""
-    spent, made = (usage.get(f"{side}_tokens") for side in ("input", "output"))
+    spent, made = (told.get(f"{side}_tokens") for side in ("input", "output"))
     if type(spent) is int and type(made) is int:
         return f"{spent:,} tokens in, {made:,} out"
-    total = usage.get("total_tokens")
+    total = told.get("total_tokens")
     return f"{total:,} tokens" if type(total) is int else ""

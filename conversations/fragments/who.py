@@ -5,6 +5,7 @@ Looks only: a name never becomes authority here (law G). That is the principal's
 
 import re
 import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -16,6 +17,7 @@ KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
 HUES = 10  # the palette's agents (static/css/tokens.css)
 _PREFIXES: dict[str, Kind] = {"agent": "agent", "user": "person", "person": "person", "human": "person"}
 _BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "": "system"}
+_stored: dict[str, int] = {}
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -81,9 +83,20 @@ def letters(name: str, kind: Kind = "agent") -> str:
     return made.upper() if kind == "operator" else made
 
 
+def learn_hues(hues: Mapping[str, int]) -> bool:
+    """Take over the hues (1 to 10) stored with agents; answer whether any is another than before."""
+    if hues == _stored:
+        return False
+    _stored.clear()
+    _stored.update(hues)
+    who.cache_clear()
+    of_name.cache_clear()
+    return True
+
+
 def hue(name: str) -> int:
-    """Choose one of ten hues for an agent's name, the same everywhere and always."""
-    return zlib.crc32(name.encode("utf-8", "replace")) % HUES + 1
+    """Answer the hue stored with an agent of this name, else one of ten by it, the same everywhere and always."""
+    return _stored.get(name) or zlib.crc32(name.encode("utf-8", "replace")) % HUES + 1
 
 
 def _hue(kind: Kind, name: str) -> int | None:

@@ -1,10 +1,10 @@
 """The log: the only writer of history (`append`), the thread behind it (`Writer`), and every way to read it."""
 
 from conversations.log.append import append
+from conversations.log.calls import calls_of, ended_by
 from conversations.log.events import Call, NewEvent, Stored, of_ours, of_payload, words
 from conversations.log.pages import (
     Page,
-    calls_of,
     head,
     heads,
     newest_page,
@@ -29,6 +29,7 @@ __all__ = [
     "append",
     "calls_of",
     "discard_staged",
+    "ended_by",
     "head",
     "heads",
     "newest_page",

@@ -54,6 +54,13 @@ class Call(NamedTuple):
     duration_ms: float | None
     called: Stored
     finished: Stored | None
+    asked: Stored | None = None  # its approval.requested
+    decided: Stored | None = None  # the one decision about it
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """The events it is drawn from."""
+        return tuple(sorted({e.seq for e in (self.called, self.finished, self.asked, self.decided) if e is not None}))
 
 
 def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal: Principal) -> NewEvent:

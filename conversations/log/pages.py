@@ -7,6 +7,8 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.errors import NotFound
+from conversations.log import calls
+from conversations.log.calls import COLUMNS
 from conversations.log.events import Call, Stored
 from conversations.log.rows import marks
 
@@ -14,9 +16,6 @@ PAGE = 60  # drawn entries
 RESUME = 500  # events of one read while catching up
 READ_SIZE = 4 << 20  # characters of one read, or one event
 PREVIEW = 5000  # how far back a page looks for tokens without an output, in events
-
-_COLUMNS = "seq,kind,at,principal,run,turn,event_id,body"
-_CALL = "id,status,nth,started_at,duration_ms,called_seq,finished_seq"
 
 
 class Page(NamedTuple):
@@ -60,7 +59,7 @@ def read_after(key: str, after: int, limit: int = RESUME) -> list[Stored]:
     """Read up to `limit` events after a seq, in order; fewer once they pass 4 MiB, none only at the end."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id="
+            f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id="
             "(SELECT id FROM conversations_conversation WHERE key=%s) AND seq>%s ORDER BY seq LIMIT %s",
             [key, after, limit],
         )
@@ -71,7 +70,7 @@ def read_before(key: str, before: int, limit: int = RESUME) -> list[Stored]:
     """Read up to `limit` events right before a seq, in order; fewer once they pass 4 MiB."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id="
+            f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id="
             "(SELECT id FROM conversations_conversation WHERE key=%s) AND seq<%s ORDER BY seq DESC LIMIT %s",
             [key, before, limit],
         )
@@ -107,17 +106,6 @@ def _preview_before(cursor: CursorWrapper, conversation: int, newest: int, seq: 
     )
     found = cursor.fetchone()
     return int(found[0]) if found else 0
-
-
-def calls_of(key: str, events: Sequence[Stored]) -> dict[int, Call]:
-    """Answer the calls of the tool steps among `events`, by the seq of either step."""
-    seqs = [e.seq for e in events if e.kind == "tool_step"]
-    if not seqs:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM conversations_conversation WHERE key=%s", [key])
-        row = cursor.fetchone()
-        return _calls(cursor, row[0], key, events) if row else {}
 
 
 def newest_page(key: str, limit: int = PAGE) -> Page:
@@ -175,16 +163,16 @@ class _Window:
         return self._entries("seq>%s", "ASC", after, limit)
 
     def _entries(self, where: str, order: str, start: int, limit: int) -> tuple[list[Stored], bool]:
-        """A result whose call is known is no entry of its own: it is drawn in the call's block."""
+        """A later step of a known call is no entry of its own: it is drawn in the call's block."""
         entries: list[Stored] = []
         while True:
             self.cursor.execute(
-                f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token'"
+                f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token'"
                 f" ORDER BY seq {order} LIMIT %s",
                 [self.id, start, limit + 1],
             )
             rows = [Stored(self.key, *row) for row in self.cursor.fetchall()]
-            results = self._results(rows)
+            results = calls.folded(self.cursor, self.id, rows)
             entries += [row for row in rows if row.seq not in results]
             if len(entries) > limit or len(rows) <= limit:
                 break
@@ -192,23 +180,12 @@ class _Window:
         kept = entries[:limit]
         return (kept if order == "ASC" else kept[::-1]), len(entries) > limit
 
-    def _results(self, rows: Sequence[Stored]) -> set[int]:
-        seqs = [row.seq for row in rows if row.kind == "tool_step"]
-        if not seqs:
-            return set()
-        self.cursor.execute(
-            "SELECT finished_seq FROM conversations_toolcall WHERE conversation_id=%s"
-            f" AND finished_seq IN ({marks(len(seqs))}) AND called_seq<>finished_seq",
-            [self.id, *seqs],
-        )
-        return {seq for (seq,) in self.cursor.fetchall()}
-
     def page(self, entries: list[Stored], *, first: int, last: int, has_older: bool) -> Page:
         """Add what the entries need: calls, open tokens, the neighbour before."""
         return Page(
             key=self.key,
             events=entries,
-            calls=_calls(self.cursor, self.id, self.key, entries),
+            calls=calls.of_window(self.cursor, self.id, self.key, entries),
             open_tokens=self._open_tokens(first, last),
             first_seq=first if entries else 0,
             last_seq=last,
@@ -221,7 +198,7 @@ class _Window:
 
     def _one(self, seq: int) -> Stored | None:
         self.cursor.execute(
-            f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq=%s", [self.id, seq]
+            f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq=%s", [self.id, seq]
         )
         row = self.cursor.fetchone()
         return Stored(self.key, *row) if row else None
@@ -253,35 +230,8 @@ class _Window:
 
     def _tokens(self, where: str, values: list[str | int | None], first: int, last: int) -> list[Stored]:
         self.cursor.execute(
-            f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s"
+            f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s"
             f" AND kind='token' AND {where} ORDER BY seq",
             [self.id, first, last, *values],
         )
         return [Stored(self.key, *row) for row in self.cursor.fetchall()]
-
-
-def _calls(cursor: CursorWrapper, conversation: int, key: str, events: Sequence[Stored]) -> dict[int, Call]:
-    steps = {e.seq: e for e in events if e.kind == "tool_step"}
-    if not steps:
-        return {}
-    among = marks(len(steps))
-    cursor.execute(
-        f"SELECT {_CALL} FROM conversations_toolcall WHERE conversation_id=%s AND called_seq IN ({among})"
-        f" UNION SELECT {_CALL} FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IN ({among})",
-        [conversation, *steps, conversation, *steps],
-    )
-    rows = cursor.fetchall()
-    partners = sorted({seq for row in rows for seq in row[5:7] if seq is not None and seq not in steps})
-    if partners:
-        cursor.execute(
-            f"SELECT {_COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(partners))})",
-            [conversation, *partners],
-        )
-        steps |= {row[0]: Stored(key, *row) for row in cursor.fetchall()}
-    calls: dict[int, Call] = {}
-    for id_, status, nth, started_at, duration_ms, called_seq, finished_seq in rows:
-        call = Call(id_, status, nth, started_at, duration_ms, steps[called_seq], steps.get(finished_seq))
-        calls[called_seq] = call
-        if finished_seq is not None:
-            calls[finished_seq] = call
-    return calls

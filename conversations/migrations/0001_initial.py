@@ -153,7 +153,12 @@ class Migration(migrations.Migration):
                     models.TextField(default="[]", help_text="JSON: [{name, schema, effect, needs_approval, origin}]"),
                 ),
                 ("handoffs", models.TextField(default="[]", help_text="JSON: [agent name]; cycles are allowed")),
-                ("hue", models.IntegerField(default=0, help_text="degrees, its colour everywhere")),
+                (
+                    "hue",
+                    models.IntegerField(
+                        default=0, help_text="1 to 10 of the palette, its colour everywhere; 0: by its name"
+                    ),
+                ),
                 ("served_until", models.BigIntegerField(default=0, help_text="µs UTC, by the database's clock")),
             ],
             options={

@@ -4,6 +4,15 @@ from django.db import models
 from django.db.models import Q
 
 from conversations.models.conversation import Conversation
+from conversations.models.run import Run
+
+
+class ApprovalQuerySet(models.QuerySet["Approval"]):
+    """Approvals by the questions that pages ask."""
+
+    def open(self) -> "ApprovalQuerySet":
+        """Those that can still be decided to some effect: their run waits."""
+        return self.filter(status="pending", run__in=Run.objects.filter(status="waiting").values("id"))
 
 
 class Approval(models.Model):
@@ -22,6 +31,8 @@ class Approval(models.Model):
     decided_at = models.BigIntegerField(null=True, help_text="µs UTC")
     decided_seq = models.BigIntegerField(null=True)
     version = models.IntegerField(default=1)
+
+    objects = ApprovalQuerySet.as_manager()
 
     class Meta:
         indexes = [

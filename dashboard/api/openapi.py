@@ -47,7 +47,7 @@ def document() -> Json:
         "openapi": "3.1.0",
         "info": {"title": "Switchboard", "version": "1"},
         "servers": [{"url": "/"}],
-        "paths": {**_coming_in(), **_topics(), **_conversations(), **_read_markers(), **_itself()},
+        "paths": {**_coming_in(), **_topics(), **_conversations(), **_deciding(), **_read_markers(), **_itself()},
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {
@@ -135,6 +135,49 @@ def _conversations() -> Json:
                 security=[BEARER, SESSION],
             )
         },
+        "/api/v1/conversations/{id}/messages": {
+            "post": _does(
+                "Say something as oneself; a conversation that is not there yet begins with it.",
+                {201: shapes.SaidAt},
+                path={"id": _ID},
+                body={JSON: _ref(shapes.ToSay)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+    }
+
+
+def _deciding() -> Json:
+    return {
+        "/api/v1/approvals/{id}/decision": {
+            "post": _does(
+                "Decide a tool call that waits, once.",
+                {200: shapes.Decided, 409: shapes.AlreadyDecided},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToDecide)},
+                errors=(400, 403, 404, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/again": {
+            "post": _does(
+                "Run again what ended badly, on the same input.",
+                {201: shapes.RunNamed},
+                path={"id": TEXT},
+                errors=(403, 404, 409),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/cancellation": {
+            "post": _does(
+                "Ask a run to stop.",
+                {202: shapes.RunNamed},
+                path={"id": TEXT},
+                errors=(403, 404, 409),
+                security=[BEARER, FORM],
+            )
+        },
     }
 
 
@@ -217,11 +260,15 @@ def _one_of(*models: type[BaseModel]) -> Json:
     return {"anyOf": [_ref(model) for model in models]}
 
 
+_TAKEN = (shapes.ToPublish, shapes.Batch, shapes.Knock, shapes.ToSay, shapes.ToDecide)
+
+
 def _schemas() -> Json:
-    taken = (shapes.ToPublish, shapes.Batch, shapes.Knock, Mark)
+    taken = (*_TAKEN, Mark)
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
+        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

@@ -1,6 +1,6 @@
 """The shapes of the API's requests and answers (design 3.6), for the OpenAPI document and the tests that hold to it."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -161,3 +161,58 @@ class Key(Shape):
     """A token for `import:NAME`, good while the server lives."""
 
     token: str
+
+
+class ToSay(BaseModel):
+    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation."""
+
+    sender: Annotated[str, Field(max_length=200, description="empty, or your own `user:NAME`")] = ""
+    recipient: Annotated[str, Field(pattern=r"^(agent|chat):", max_length=206)]
+    content: Annotated[str, Field(min_length=1, max_length=100_000)]
+    client_id: Annotated[str, Field(min_length=1, max_length=100, description="the same again is the same message")]
+
+
+class SaidAt(Shape):
+    """It is stored; the author sees it through the socket like everybody else."""
+
+    envelope_id: str
+    seq: Seq
+    url: str
+
+
+class ToDecide(BaseModel):
+    """A decision about one tool call. The message goes to the agent, the reason stays in the record."""
+
+    decision: Literal["approve", "reject"]
+    message: Annotated[str, Field(max_length=2000)] = ""
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Decided(Shape):
+    """Decided, once and for all."""
+
+    approval_id: str
+    run_id: str
+    by: str
+    at: str
+    decision: str
+
+
+class DecidedBefore(Wrong):
+    """Somebody was first."""
+
+    by: str = ""
+    at: str = ""
+    decision: str = ""
+
+
+class AlreadyDecided(Shape):
+    """An error that says who decided, when and what."""
+
+    error: DecidedBefore
+
+
+class RunNamed(Shape):
+    """A run."""
+
+    run_id: str

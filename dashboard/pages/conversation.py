@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from conversations import epoch, log
+from conversations import epoch, hues, log
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from dashboard.pages import facts
+from dashboard.pages import composer, facts
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
 
@@ -21,6 +21,7 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     event = min(_number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
     drawn: dict[str, Any] = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
+    drawn["composer"] = composer.for_conversation(request, found)
     return draw(request, "conversation.html", **drawn, **facts.of_conversation(found))
 
 
@@ -50,6 +51,7 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
 
 def _find(key: str) -> Conversation:
     found = Conversation.objects.visible().filter(key=key).first()
+    hues.refresh()
     if found is None:
         raise NotFound("No conversation has this id. It may be mistyped, or history went back.")
     return found

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from conversations import epoch, fleet
 from conversations.fragments import hidden
 from conversations.models import User
+from dashboard.pages import composer
 from dashboard.pages.frame import page as draw
 
 PAGE = 60  # rows
@@ -32,6 +33,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
         "is_filtered": bool(q or participant),
         "names": _names(found),
         "newest_href": _href(q, participant),
+        "composer": composer.for_new(request),
         "older_href": _href(q, participant, found.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"

@@ -39,16 +39,26 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
     return response
 
 
+def page(request: HttpRequest, error: SwitchboardError, advice: str = "") -> HttpResponse:
+    """Answer an error as a page, whatever the address; records refusals at the edge."""
+    _record(request, error)
+    return _page(request, error.status, f"{error.message}. {advice}" if advice else error.message)
+
+
 def answer_exception(request: HttpRequest, exception: Exception) -> HttpResponse | None:
     """Answer what a view raised, when it is of our tree; the rest becomes a 500. Records refusals at the edge."""
     if isinstance(exception, DataError):
         return bad_request(request)
     if not isinstance(exception, SwitchboardError):
         return None
-    if isinstance(exception, NotAllowed) and not exception.is_recorded:
-        verb = request.resolver_match.url_name if request.resolver_match else None
-        audit.refuse(rights.principal_of(request.user), verb or "page", request.path, reason=exception.message)
+    _record(request, exception)
     return answer(request, exception)
+
+
+def _record(request: HttpRequest, error: SwitchboardError) -> None:
+    if isinstance(error, NotAllowed) and not error.is_recorded:
+        verb = request.resolver_match.url_name if request.resolver_match else None
+        audit.refuse(rights.principal_of(request.user), verb or "page", request.path, reason=error.message)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from conversations import rights
-from conversations.models import User
+from conversations.models import Approval, User
 
 
 def page(request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
@@ -15,9 +15,11 @@ def page(request: HttpRequest, template: str, *, status: int = 200, **context: A
 
 
 def looker(request: HttpRequest) -> dict[str, object]:
-    """Answer `person` (none for nobody and for a token) and `may`, the verbs allowed, space separated."""
+    """Answer `person` (none for nobody and for a token), `may`, the verbs allowed, space separated, and `waiting`, how
+    many questions wait for a decision."""
     who = getattr(request, "user", None)
     if who is None or not who.is_authenticated:
-        return {"person": None, "may": ""}
+        return {"person": None, "may": "", "waiting": 0}
     allowed = " ".join(verb for verb in rights.VERBS if rights.may(who, verb))
-    return {"person": who if isinstance(who, User) else None, "may": allowed}
+    waiting = Approval.objects.open().count() if "view" in allowed.split() else 0
+    return {"person": who if isinstance(who, User) else None, "may": allowed, "waiting": waiting}

@@ -62,7 +62,8 @@ class ConversationList extends HTMLElement {
     return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED;
   }
 
-  #take({ rows, isSnapshot }) {
+  #take({ rows, isSnapshot, waiting }) {
+    if (waiting !== undefined) tellWaiting(waiting);
     const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
     if (isMissing && this.#hasFilter) this.#refetchSoon();
     this.#settle();
@@ -114,5 +115,13 @@ class ConversationList extends HTMLElement {
     this.querySelector("[data-lost]").hidden = !isLost;
   }
 }
+
+/** The number of questions that wait for a person, in the navigation. */
+const tellWaiting = (number) => {
+  const count = document.querySelector("[data-waiting]");
+  if (!count) return;
+  count.hidden = !number;
+  count.lastElementChild.textContent = number;
+};
 
 customElements.define("conversation-list", ConversationList);

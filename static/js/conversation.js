@@ -8,3 +8,5 @@ import "./live-transcript.js";
 import "./detail-level.js";
 import "./event-picker.js";
 import "./json-copy.js";
+import "./page-verbs.js";
+import "./message-composer.js";

@@ -109,6 +109,7 @@ class LiveTranscript extends HTMLElement {
     if (event.kind === "gap") this.#rows.append(gapNote(event));
     else if (event.html !== undefined) this.#drawn(event);
     else if (event.text !== undefined) this.#written(event);
+    for (const { group, html } of event.also ?? []) if (this.#rows.find(group)) this.#rows.put(html);
     this.dataset.head = event.seq;
     return this.#report.applied(event);
   }

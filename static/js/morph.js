@@ -1,7 +1,7 @@
 /** Change a drawn block into its newer drawing without taking it out: focus, selection and what the reader opened stay. */
 
 /** Attributes that belong to the reader, not to the drawing. */
-const READERS = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"] };
+const READERS = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"], "BY-RIGHT": ["title"], BUTTON: ["disabled"], INPUT: ["disabled"] };
 
 /**
  * @param {Node} old in the document

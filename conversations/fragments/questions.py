@@ -1,0 +1,65 @@
+"""A question to a person about a tool call, and its decision: the part of a block that asks. Called by calls."""
+
+import re
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations import principals
+from conversations.fragments import faces, richtext, times
+from conversations.fragments.times import When
+from conversations.fragments.who import Who, who
+from conversations.log.events import Call
+
+FIELDS = frozenset({"approval_id", "why", "deadline", "decision", "message", "reason", "arguments_digest"})
+_STATES = {"approve": "approved", "reject": "rejected"}
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class Question(NamedTuple):
+    """What templates/events/question.html draws. `approval` is its id while it can be decided, else empty."""
+
+    state: str  # waiting, approved, rejected, or over: nobody decided
+    approval: str
+    asker: Markup
+    asked: When
+    why: Markup | None
+    decider: Markup | None
+    decided: When | None
+    message: Markup | None
+    reason: Markup | None
+
+
+def of_call(call: Call, asked: faces.Read) -> Question:
+    """Read a call's question from the event that asked and the one that decided."""
+    decided = faces.read(call.decided) if call.decided else None
+    state = "waiting" if call.status == "waiting" else "over"
+    if decided:
+        state = _STATES.get(str(decided.body.get("decision")), "approved")
+    approval = asked.body.get("approval_id")
+    is_open = state == "waiting" and isinstance(approval, str) and _ID.fullmatch(approval) is not None
+    return Question(
+        state=state,
+        approval=str(approval) if is_open else "",
+        asker=faces.named(who(asked.said.speaker, asked.event.principal)),
+        asked=_when(asked),
+        why=_words(asked, "why"),
+        decider=faces.named(_decider(decided.event.principal)) if decided else None,
+        decided=_when(decided) if decided else None,
+        message=_words(decided, "message") if decided else None,
+        reason=_words(decided, "reason") if decided else None,
+    )
+
+
+def _decider(principal: str) -> Who:
+    is_person = principal.startswith("user:")
+    return who(principal, principal) if is_person else who("system" if principals.is_ours(principal) else principal)
+
+
+def _when(read: faces.Read) -> When:
+    return times.of_event(read.event.at, read.event.principal, {}).shown
+
+
+def _words(read: faces.Read, name: str) -> Markup | None:
+    text = read.body.get(name)
+    return richtext.inline(text.strip()[:2000]) if isinstance(text, str) and text.strip() else None

@@ -1,0 +1,153 @@
+"""Runs, model turns and handlers → thin lines; a bad end in full, with the way to run it again. Called by drawing."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.fragments import content, faces, hidden, richtext, times
+from conversations.fragments.faces import Face, Read, Repeat
+
+_FIELDS = content.ENVELOPE | frozenset(
+    {"run_kind", "input_seq", "parent_call", "attempt", "worker", "reason", "error", "calls", "duration_ms", "handler"}
+    | {"model", "tools", "approval_id", "tool_call", "tool_call_id", "args", "args_raw", "why", "deadline", "decision"}
+    | {"message", "arguments_digest", "namespace", "qualified_name", "lookup_key", "origin", "schema", "effect"}
+)
+_WAITS = {"approval": "waits for a person’s decision", "pause": "is paused"}
+_REASONS = {"hop_limit": "too many hops", "error": ""}
+
+
+class Line(NamedTuple):
+    """What templates/events/run.html draws."""
+
+    glyph: str
+    words: str
+    about: Markup | None = None  # a second name, after the words
+    link: int = 0  # the event that is answered
+    detail: Markup | None = None  # quiet, in the line
+    facts: tuple[str, ...] = ()
+    tag: str = ""
+    fault: Markup | None = None  # in full, under the line
+    again: str = ""  # the run that may be asked for again
+
+
+def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    body = read.body
+    seq = body.get("input_seq")
+    is_again = faces.line(body.get("reason")).startswith("again: ")
+    words = "is asked to try again on" if is_again else "is to answer"
+    link = seq if type(seq) is int and seq > 0 else 0
+    return _line(read, "steps" if is_again else "all", Line("s-queued", words if link else "is to run", link=link))
+
+
+def _started(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    attempt = read.body.get("attempt")
+    told = f"attempt {attempt}" if type(attempt) is int and attempt > 1 else ""
+    return _line(read, "steps", Line("play", "started", facts=(told,)))
+
+
+def _waiting(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    reason = faces.line(read.body.get("reason"))
+    return _line(read, "steps", Line("s-paused", _WAITS.get(reason, "waits"), facts=("No worker is held",)))
+
+
+def _resumed(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    return _line(read, "all", Line("play", "goes on", detail=_words(read, "reason")))
+
+
+def _done(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    facts = (_duration(read), faces.usage(read.body.get("usage")))
+    return _line(read, "steps", Line("s-done", "is done", facts=facts))
+
+
+def _failed(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    reason = faces.line(read.body.get("reason"))
+    told = richtext.inline(_REASONS.get(reason, reason))
+    fault = read.body.get("error")
+    drawn = richtext.plain(fault[:8000]) if isinstance(fault, str) and fault else None
+    return _bad_end(read, "failed", Line("s-failed", "failed", detail=told or None, fault=drawn))
+
+
+def _cancelled(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    return _bad_end(read, "rejected", Line("s-rejected", "was stopped", detail=_words(read, "reason")))
+
+
+def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    calls = read.body.get("calls")
+    left = len(calls) if isinstance(calls, list) else 0
+    told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
+    return _bad_end(read, "unknown", Line("s-unknown", "was interrupted", detail=_words(read, "reason"), facts=(told,)))
+
+
+def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    words = "could not go on: what it paused with does not fit the team of today"
+    return _bad_end(read, "failed", Line("s-failed", words, detail=_words(read, "reason")))
+
+
+def _turn(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    tools, is_demo = read.body.get("tools"), read.body.get("demo") is True
+    offered = len(tools) if isinstance(tools, list) else 0
+    facts = (
+        _duration(read),
+        faces.usage(read.body.get("usage")),
+        f"{offered} tool{'' if offered == 1 else 's'} offered",
+    )
+    model = richtext.inline(faces.line(read.body.get("model")) or "unknown")
+    return _line(read, "all", Line("agent", "asked the model", model, facts=facts, tag="demo model" if is_demo else ""))
+
+
+def _handler(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    name = faces.line(read.body.get("handler"))
+    face = faces.row(read, "steps", sender=faces.agent(name) or "system")
+    return faces.render("run", face, Line("handoff", "answers from now on"), content.more(read.body, _FIELDS))
+
+
+def _approval(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    """Draw a step of a call that the record does not know: a claim from outside, or a stray."""
+    words = {
+        "approval.requested": "asked for approval of",
+        "approval.decided": f"decided: {hidden.spell(faces.line(read.body.get('decision')))[:40]}",
+        "policy.refused": "was refused",
+    }[read.event.kind]
+    tag = "" if read.event.run else "claim"
+    name = richtext.inline(read.said.name) if read.said.name else None
+    detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")
+    return _line(read, "steps", Line("gate", words, name, detail=detail, tag=tag))
+
+
+def _bad_end(read: Read, state: str, line: Line) -> Markup:
+    run = read.event.run
+    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else ""), state)
+
+
+def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:
+    line = line._replace(facts=tuple(filter(None, line.facts)))
+    is_claim = read.event.run is None and not line.tag
+    face = faces.row(read, level, state=state if not is_claim else "", sender=None if read.said.speaker else "system")
+    return faces.render("run", face, line._replace(tag="claim") if is_claim else line, content.more(read.body, _FIELDS))
+
+
+def _words(read: Read, name: str) -> Markup | None:
+    text = faces.line(read.body.get(name))
+    return richtext.inline(text[:1000]) if text else None
+
+
+def _duration(read: Read) -> str:
+    return times.duration(read.said.duration_ms)
+
+
+FACES: dict[str, Face] = {
+    "run.queued": _queued,
+    "run.started": _started,
+    "run.waiting": _waiting,
+    "run.resumed": _resumed,
+    "run.done": _done,
+    "run.failed": _failed,
+    "run.cancelled": _cancelled,
+    "run.interrupted": _interrupted,
+    "run.incompatible": _incompatible,
+    "model.turn": _turn,
+    "conversation.handler": _handler,
+    "approval.requested": _approval,
+    "approval.decided": _approval,
+    "policy.refused": _approval,
+}

@@ -1,0 +1,21 @@
+"""The colours that agents got when they were registered, taken over into what is drawn. Called before drawing."""
+
+import time
+
+from conversations.fragments import drawing
+from conversations.models import Agent
+
+EVERY = 10.0  # seconds between two looks
+
+_looked_at = -EVERY
+
+
+def refresh() -> None:
+    """Look now and then; a colour that changed has everything drawn anew."""
+    global _looked_at
+    now = time.monotonic()
+    if now - _looked_at < EVERY:
+        return
+    _looked_at = now
+    rows = Agent.objects.filter(hue__range=(1, 10)).order_by("-is_entry", "-id").values_list("name", "hue")
+    drawing.learn_hues(dict(reversed(rows)))

@@ -1,0 +1,203 @@
+"""What is served here: teams with agents and tools as workers wrote them, and what their runs come to. For pages."""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import Count
+from markupsafe import Markup
+
+from conversations.fragments import hidden, jsontree, richtext
+from conversations.fragments.graph import Graph, graph_of
+from conversations.fragments.who import Who, of_name
+from conversations.models import Agent, Run, ToolSchema
+from conversations.nodes import database_time
+
+RECENT_S = 24 * 3600  # seconds of runs that are counted
+LIVE = ("running", "queued", "waiting")
+BAD = ("failed", "interrupted", "incompatible")
+MOST_FAILURES = 200  # of which each agent's newest is told
+
+Counts = dict[str, int]  # by status of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An agent's newest bad end."""
+
+    conversation: str
+    seq: int
+    status: str
+    reason: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An agent. `live` and `recent` count runs by status: those not over, and those of the last 24 h that are."""
+
+    row: Agent
+    face: Who
+    description: Markup
+    model: Markup
+    tools: list[str]
+    handoffs: list[Who]
+    live: Counts
+    recent: Counts
+    failure: Failure | None
+    is_served: bool
+
+    @property
+    def seen_at(self) -> datetime:
+        """When a worker served it last."""
+        return datetime.fromtimestamp(self.row.served_until / 1e6, UTC)
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """What it does now, the loudest first: a glyph and words."""
+        told = [f"{number:,} {word}" for word in ("waiting", "running", "queued") if (number := self.live.get(word, 0))]
+        if told:
+            return told[0].partition(" ")[2], ", ".join(told)
+        return ("done", "idle") if self.is_served else ("unknown", "not served")
+
+    @property
+    def ended(self) -> int:
+        """How many runs ended."""
+        return sum(self.recent.values())
+
+    @property
+    def failed(self) -> int:
+        """How many of them badly."""
+        return sum(self.recent.get(status, 0) for status in BAD)
+
+
+@dataclass(slots=True)
+class Tool:
+    """A tool as agents of a team were given it."""
+
+    name: Markup
+    effect: str
+    origin: str
+    asks: bool
+    schema: Markup | None
+    key: str
+    users: list[Who] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A team: its agents, the graph of their handoffs, its tools."""
+
+    name: Markup
+    agents: list[Served]
+    tools: list[Tool]
+    graph: Graph
+
+    @property
+    def has_demo(self) -> bool:
+        """Whether the demo model speaks for any of them."""
+        return any(agent.row.is_demo_model for agent in self.agents)
+
+
+def teams() -> list[Team]:
+    """Answer every team that a worker ever told of, by name."""
+    rows = list(Agent.objects.order_by("team", "-is_entry", "name"))
+    live, recent, failures = _live(), _recent(), _failures()
+    now = database_time()
+    told = [_served(row, live, recent, failures, now) for row in rows]
+    names = dict.fromkeys(row.team for row in rows)
+    return [_team(name, [agent for agent in told if agent.row.team == name]) for name in names]
+
+
+def _team(name: str, agents: list[Served]) -> Team:
+    edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
+    entries = [agent.row.name for agent in agents if agent.row.is_entry]
+    graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
+    return Team(richtext.inline(name), agents, _tools(agents), graph)
+
+
+def _served(
+    row: Agent, live: dict[str, Counts], recent: dict[str, Counts], failures: dict[str, Failure], now: int
+) -> Served:
+    return Served(
+        row=row,
+        face=of_name(row.name),
+        description=richtext.inline(row.description[:300]),
+        model=richtext.inline(row.model or "unknown"),
+        tools=[str(tool.get("name", "")) for tool in _entries(row.tools)],
+        handoffs=[of_name(name) for name in _names(row.handoffs)],
+        live=live.get(row.name, {}),
+        recent=recent.get(row.name, {}),
+        failure=failures.get(row.name),
+        is_served=row.served_until > now,
+    )
+
+
+def _tools(agents: Sequence[Served]) -> list[Tool]:
+    """One row a tool, by name and schema; the schema as the model saw it."""
+    made: dict[tuple[str, str], Tool] = {}
+    told = [(agent, tool) for agent in agents for tool in _entries(agent.row.tools)]
+    bodies = dict(
+        ToolSchema.objects.filter(hash__in={str(tool.get("schema", "")) for _, tool in told}).values_list(
+            "hash", "body"
+        )
+    )
+    for agent, tool in told:
+        name, schema = str(tool.get("name", "")), str(tool.get("schema", ""))
+        if (name, schema) not in made:
+            drawn = jsontree.draw(bodies[schema]) if schema in bodies else None
+            effect, origin = (hidden.spell(str(tool.get(key) or ""))[:60] for key in ("effect", "origin"))
+            key = f"{hidden.spell(agent.row.team)}:{hidden.spell(name)}:{schema[:16]}"
+            asks = tool.get("needs_approval") is True
+            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key)
+        made[name, schema].users.append(agent.face)
+    return [made[key] for key in sorted(made)]
+
+
+def _live() -> dict[str, Counts]:
+    return _counted(Run.objects.filter(status__in=LIVE).values_list("agent", "status").annotate(Count("id")))
+
+
+def _recent() -> dict[str, Counts]:
+    ended = Run.objects.filter(id__gte=_since(), ended_seq__isnull=False)
+    return _counted(ended.values_list("agent", "status").annotate(Count("id")))
+
+
+def _failures() -> dict[str, Failure]:
+    bad = Run.objects.filter(id__gte=_since(), status__in=BAD).order_by("id").select_related("conversation")
+    newest = list(bad.reverse()[:MOST_FAILURES])
+    return {
+        run.agent: Failure(run.conversation.key, run.ended_seq or 0, run.status, richtext.inline(run.reason))
+        for run in reversed(newest)
+    }
+
+
+def _counted(rows: Iterable[tuple[str, str, int]]) -> dict[str, Counts]:
+    counts: dict[str, Counts] = {}
+    for agent, status, number in rows:
+        counts.setdefault(agent, {})[status] = number
+    return counts
+
+
+def _since() -> str:
+    """Answer where the ids of recent runs begin: they are UUIDv7, so time-ordered."""
+    stamp = f"{int((time.time() - RECENT_S) * 1000):012x}"
+    return f"{stamp[:8]}-{stamp[8:]}"
+
+
+def _entries(text: str) -> list[dict[str, Any]]:  # Any: a worker's JSON
+    return [one for one in _read(text) if isinstance(one, dict)]
+
+
+def _names(text: str) -> list[str]:
+    return [one for one in _read(text) if isinstance(one, str)]
+
+
+def _read(text: str) -> list[Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []

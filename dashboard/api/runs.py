@@ -1,0 +1,45 @@
+"""What people do to runs and to questions about tool calls: `/api/v1/runs/…`, `/api/v1/approvals/…` (design 3.6)."""
+
+from datetime import UTC, datetime
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_POST
+
+from conversations.actions import approvals
+from conversations.actions import runs as actions
+from conversations.errors import Conflict
+from conversations.models import Approval
+from dashboard.api import bodies
+from dashboard.api.shapes import ToDecide
+
+
+@require_POST
+def decision(request: HttpRequest, id: str) -> JsonResponse:
+    """Decide a question: 200 with who decided what and when, or 409 `already_decided` with the same facts."""
+    asked = bodies.read(request, ToDecide)
+    try:
+        found = approvals.decide(request.user, id, asked.decision, message=asked.message, reason=asked.reason)
+    except Conflict as error:
+        first = Approval.objects.filter(id=id, status="decided").first()
+        if error.code != "already_decided" or first is None:
+            raise
+        return JsonResponse({"error": error.as_dict() | _told(first)}, status=error.status)
+    return JsonResponse({"approval_id": found.id, "run_id": found.run, **_told(found)})
+
+
+@require_POST
+def again(request: HttpRequest, id: str) -> JsonResponse:
+    """Queue a new run on the input of one that ended badly: 201 `{run_id}`."""
+    return JsonResponse({"run_id": actions.run_again(request.user, id)}, status=201)
+
+
+@require_POST
+def cancellation(request: HttpRequest, id: str) -> JsonResponse:
+    """Ask a run to stop, which its worker hears within a second: 202 `{run_id}`."""
+    actions.stop(request.user, id)
+    return JsonResponse({"run_id": id}, status=202)
+
+
+def _told(found: Approval) -> dict[str, str]:
+    at = datetime.fromtimestamp((found.decided_at or 0) / 1e6, UTC).isoformat()
+    return {"by": found.decided_by or "", "at": at, "decision": found.decision or ""}

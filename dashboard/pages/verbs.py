@@ -1,0 +1,32 @@
+"""What the buttons within a transcript do without scripts: decide a question, run again. Both lead back to the page."""
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from conversations.actions import approvals, runs
+from conversations.errors import Invalid
+from conversations.models import Conversation, Run
+
+
+@require_POST
+def decisions(request: HttpRequest) -> HttpResponse:
+    """Decide what the pressed button names (`approve:ID` or `reject:ID`), with the message beside it."""
+    decision, mark, approval = request.POST.get("decide", "").partition(":")
+    if not mark:
+        raise Invalid("expected a decision", field="decide")
+    message = request.POST.get(f"message:{approval}", "")[:2000]
+    found = approvals.decide(request.user, approval, decision, message=message)
+    return _back(found.conversation_id, found.asked_seq)
+
+
+@require_POST
+def again(request: HttpRequest) -> HttpResponse:
+    """Run again what the pressed button names."""
+    new = Run.objects.get(id=runs.run_again(request.user, request.POST.get("run", "")))
+    return _back(new.conversation_id, new.queued_seq)
+
+
+def _back(conversation: int, seq: int) -> HttpResponse:
+    key = Conversation.objects.values_list("key", flat=True).get(id=conversation)
+    return HttpResponseRedirect(f"{reverse('conversation', args=[key])}?event={seq}#e{seq}")
