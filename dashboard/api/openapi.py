@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any, Literal
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
@@ -46,27 +47,28 @@ def document() -> Json:
         "openapi": "3.1.0",
         "info": {"title": "Switchboard", "version": "1"},
         "servers": [{"url": "/"}],
-        "paths": _paths(),
+        "paths": {**_coming_in(), **_topics(), **_conversations(), **_deeds(), **_read_markers(), **_itself()},
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
-                "session": {"type": "apiKey", "in": "cookie", "name": "sessionid"},
+                "session": {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME},
                 "csrf": {"type": "apiKey", "in": "header", "name": "X-CSRFToken"},
             },
         },
     }
 
 
-def _paths() -> Json:
-    text: Json = {"type": "string"}
-    bound = {"type": "integer", "minimum": 1, "maximum": 2**53}
+TEXT: Json = {"type": "string"}
+
+
+def _coming_in() -> Json:
     return {
         "/api/v1/publish": {
             "post": _does(
                 "Publish messages; the answer comes after the commit.",
                 {201: shapes.Published, 200: shapes.PublishedMany},
-                body={JSON: _one_of(shapes.ToPublish, shapes.Batch), NDJSON: text},
+                body={JSON: _one_of(shapes.ToPublish, shapes.Batch), NDJSON: TEXT},
                 errors=(400, 403, 409, 413, 429, 503),
             )
         },
@@ -74,7 +76,7 @@ def _paths() -> Json:
             "post": _does(
                 "Import a file's conversations, streamed as lines; visible whole or not at all.",
                 {200: shapes.ImportedAll},
-                body={NDJSON: text},
+                body={NDJSON: TEXT},
                 errors=(400, 403, 409, 413, 503),
             )
         },
@@ -86,20 +88,31 @@ def _paths() -> Json:
                 errors=(400, 413),
             )
         },
+    }
+
+
+def _topics() -> Json:
+    return {
         "/api/v1/topics/{topic}/messages": {
             "get": _does(
                 "Read a topic strictly after `last_id`; without it the newest, or with `block_ms` only what is new.",
                 {200: shapes.BusMessages},
                 path={"topic": {"type": "string", "minLength": 3, "maxLength": 208}},
-                query={"last_id": text, "limit": _up_to(500, 100), "block_ms": {**_up_to(30_000, 0), "minimum": 0}},
+                query={"last_id": TEXT, "limit": _up_to(500, 100), "block_ms": {**_up_to(30_000, 0), "minimum": 0}},
                 errors=(400, 403, 404, 409, 503),
             )
         },
+    }
+
+
+def _conversations() -> Json:
+    bound = {"type": "integer", "minimum": 1, "maximum": 2**53}
+    return {
         "/api/v1/conversations": {
             "get": _does(
                 "List conversations, newest first.",
                 {200: shapes.Conversations},
-                query={"q": text, "participant": text, "before": text, "limit": _up_to(200, 50)},
+                query={"q": TEXT, "participant": TEXT, "before": TEXT, "limit": _up_to(200, 50)},
                 security=[BEARER, SESSION],
             )
         },
@@ -122,6 +135,11 @@ def _paths() -> Json:
                 security=[BEARER, SESSION],
             )
         },
+    }
+
+
+def _deeds() -> Json:
+    return {
         "/api/v1/conversations/{id}/messages": {
             "post": _does(
                 "Say something as oneself; a conversation that is not there yet begins with it.",
@@ -136,35 +154,29 @@ def _paths() -> Json:
             "post": _does(
                 "Decide a tool call that waits, once.",
                 {200: shapes.Decided, 409: shapes.AlreadyDecided},
-                path={"id": text},
+                path={"id": TEXT},
                 body={JSON: _ref(shapes.ToDecide)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
         },
-        "/api/v1/runs/{id}/again": {
-            "post": _does(
-                "Run again what ended badly, on the same input.",
-                {201: shapes.RunNamed},
-                path={"id": text},
-                errors=(403, 404, 409),
-                security=[BEARER, FORM],
-            )
-        },
-        "/api/v1/runs/{id}/cancellation": {
-            "post": _does(
-                "Ask a run to stop.",
-                {202: shapes.RunNamed},
-                path={"id": text},
-                errors=(403, 404, 409),
-                security=[BEARER, FORM],
-            )
-        },
+        "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
+        "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
+    }
+
+
+def _of_run(words: str, status: int) -> Json:
+    security, path = [BEARER, FORM], {"id": TEXT}
+    return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
+
+
+def _read_markers() -> Json:
+    return {
         "/api/v1/read-markers": {
             "get": _does(
                 "Read how far one has read.",
                 {200: shapes.Markers},
-                query={"ids": {"type": "array", "items": text, "maxItems": 200}},
+                query={"ids": {"type": "array", "items": TEXT, "maxItems": 200}},
                 security=[SESSION],
             ),
             "post": _does(
@@ -175,6 +187,11 @@ def _paths() -> Json:
                 security=[FORM],
             ),
         },
+    }
+
+
+def _itself() -> Json:
+    return {
         "/api/v1/openapi.json": {
             "get": _does("Read this document.", {200: None}, errors=(), security=[]),
         },
