@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from conversations import fleet, log
+from conversations import fleet, hues, log
 from conversations.errors import Invalid
 from conversations.log import of_ours
 from conversations.models import Conversation, Participant, ReadMarker, Role, User
