@@ -5,7 +5,7 @@ from typing import Any
 
 from conversations import log
 from conversations.actions import calls, messages, runs
-from conversations.models import Agent, Approval, ToolSchema, User
+from conversations.models import Agent, Approval, Run, ToolSchema, User
 from conversations.principals import of_token
 
 ASKED = {"name": "file_incident", "args": {"street": "Elm"}, "why": "It goes to the city."}
@@ -35,16 +35,18 @@ def say(by: User, key: str = "flood", content: str = "Water on Elm Street", clie
     return said.seq
 
 
-def claim() -> runs.Claim:
-    """Take the oldest run, as a worker would."""
-    (claimed,) = runs.claim("host:1", ["Dialogue"], at_most=1)
+def claim(key: str = "flood") -> runs.Claim:
+    """Take a conversation's oldest run, as a worker would."""
+    queued = Run.objects.filter(status="queued", conversation__key=key).earliest("queued_seq")
+    claimed = runs._take(queued, "host:1")
+    assert claimed is not None
     return claimed
 
 
 def ask(by: User, key: str = "flood", client_id: str = "1", **asked: Any) -> Approval:
     """Bring a run to its question; answer the approval."""
     say(by, key, client_id=client_id)
-    claimed = claim()
+    claimed = claim(key)
     call = calls.call_of(claimed.run, "c1", 1)
     facts = {"event": "approval.requested", "approval_id": f"ask-{key}"[:64], "tool_call": call, "tool_call_id": "c1"}
     runs.wait(claimed, "approval", {**facts, **ASKED, **asked}, **SEALED)
@@ -53,7 +55,7 @@ def ask(by: User, key: str = "flood", client_id: str = "1", **asked: Any) -> App
 
 def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
     """Do as a worker does after the decision: enter the call if approved, answer, end."""
-    claimed = claim()
+    claimed = claim(approval.conversation.key)
     if approval.decision == "approve":
         step = {"event": "tool_step", "name": "file_incident", "tool_call": approval.tool_call, "tool_call_id": "c1"}
         calls.begin(claimed, {**step, "status": "start", "args": {"street": "Elm"}})
@@ -65,7 +67,7 @@ def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
 def fail(by: User, key: str = "flood", client_id: str = "1", error: str = "ValueError: no such street") -> str:
     """Let a run fail; answer its id."""
     say(by, key, client_id=client_id)
-    claimed = claim()
+    claimed = claim(key)
     runs.finish(claimed, {"event": "run.failed", "reason": "error", "error": error})
     return claimed.run
 

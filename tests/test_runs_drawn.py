@@ -1,4 +1,4 @@
-"""Runs, model turns and questions as a page draws them: clear, loud only where a person is asked, hostile words words."""
+"""Runs, model turns and questions as a page draws them: loud where a person is asked, hostile words inert."""
 
 import re
 
@@ -179,7 +179,7 @@ def test_a_row_says_what_becomes_of_the_runs(team):
     teamwork.ask(operator, key="waits")
     teamwork.fail(operator, key="failed")
     teamwork.say(operator, key="runs", client_id="1")
-    teamwork.claim()
+    teamwork.claim("runs")
     teamwork.say(operator, key="queued", client_id="1")
 
     rows = {row.key: row.run for row in fleet.newest().rows}
