@@ -56,7 +56,7 @@ class ToolStep(_Ours):
     event: Literal["tool_step"]
     name: str
     args: dict[str, Any] = {}
-    status: Literal["start", "success", "error"] | None = None
+    status: Literal["start", "success", "error", "timeout"] | None = None
     tool_call_id: str | None = None
 
 
@@ -185,14 +185,16 @@ class RunFailed(_Ours):
     run_id: str
     reason: str
     error: str | None = None
+    calls: list[str] = []
 
 
 class RunCancelled(_Ours):
-    """A person ended it."""
+    """A person ended it, or the worker had to. Each of `calls` may or may not have had its effect."""
 
     event: Literal["run.cancelled"]
     run_id: str
     reason: str | None = None
+    calls: list[str] = []
 
 
 class RunInterrupted(_Ours):

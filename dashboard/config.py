@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from dashboard import databases
 
-SECRETS = ("secret_key", "database_url", "redis_url")
+SECRETS = ("secret_key", "database_url", "redis_url", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -40,6 +40,26 @@ class Config(BaseSettings):
         default="", description="text or json lines; empty: text on a terminal, else json"
     )
     samples_dir: Path = Field(default=CHECKOUT.parent / "shared" / "data", description="recordings for tests")
+
+    teams: str = Field(default="agents_app.town_hall", description="packages of teams served here, comma separated")
+    model: str = Field(default="", description="the agents' model, `responses:name` or `chat:name`; `demo`: built in")
+    model_api: Literal["", "responses", "chat"] = Field(default="", description="the API of models that name none")
+    model_timeout_s: float = Field(default=180, gt=0, description="the longest a whole answer may take")
+    model_silence_s: float = Field(default=60, gt=0, description="the longest a model's server may send nothing")
+    model_retries: int = Field(default=2, ge=0, le=10, description="further tries of a failed model request")
+    demo_pace_s: float = Field(default=0.02, ge=0, le=5, description="the demo model's wait between two pieces of text")
+    run_s: float = Field(default=600, gt=0, description="the longest a run may take between two waits, in seconds")
+    runs_per_team: int = Field(default=100, ge=1, description="runs of a team at a time in one worker")
+    stop_s: float = Field(default=8, ge=0, description="how long running runs may go on when a worker stops")
+    session_items: int = Field(default=200, ge=1, description="items of a conversation that agents remember")
+    session_days: float = Field(default=30, gt=0, description="how long agents remember an item")
+    openai_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="OPENAI_API_KEY")
+    openai_base_url: str = Field(default="", validation_alias="OPENAI_BASE_URL", description="an OpenAI-compatible /v1")
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        return _expect(value, "http", "https")
 
     @field_validator("data_dir", "samples_dir")
     @classmethod
@@ -126,7 +146,8 @@ def _line(error: ErrorDetails) -> str:
         return error["msg"]
     name = str(error["loc"][0])
     got = "" if name in SECRETS else f" (got {error['input']!r})"
-    return f"SWITCHBOARD_{name.upper()}: {error['msg']}{got}"
+    variable = name if name.isupper() else f"SWITCHBOARD_{name.upper()}"
+    return f"{variable}: {error['msg']}{got}"
 
 
 def secret_key(config: Config) -> str:

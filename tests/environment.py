@@ -30,3 +30,5 @@ if "SWITCHBOARD_TEST_RUN" not in os.environ:
     if os.environ.get("SWITCHBOARD_TEST_DATABASE") == "postgresql":
         _start_postgresql()
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's sync API runs a loop in the test's thread
+for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SWITCHBOARD_MODEL"):
+    os.environ.pop(name, None)  # tests say which server they mean; none is OpenAI's

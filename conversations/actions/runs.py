@@ -120,6 +120,17 @@ def wait(claimed: Claim, reason: str, *asked: Body, state: str, state_mac: str, 
         log.append([claimed.event(one) for one in (*asked, waiting)])
 
 
+def put_back(claimed: Claim, reason: str, *, sealed: tuple[str, str, str] | None = None) -> None:
+    """Queue a run again for another worker: it goes on from `sealed` (state, its mac, its sdk), else from what it had.
+
+    Only for a run none of whose calls was begun since that state. Raises `Fenced`.
+    """
+    with writing():
+        kept = dict(zip(("state", "state_mac", "sdk"), sealed, strict=True)) if sealed else {}
+        _hold(claimed, lease_until=None, **kept)
+        log.append([claimed.event({"event": "run.resumed", "reason": reason})])
+
+
 def interrupt_dead() -> list[str]:
     """End runs whose worker was silent for a lease: `interrupted`, and what was executing is `unknown` for ever."""
     dead = Run.objects.filter(status="running", lease_until__lt=database_time())

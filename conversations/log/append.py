@@ -25,7 +25,8 @@ from conversations.threads import sqlstate
 TRIES = 3
 DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
 
-OF_CALLS = ("tool_step", "approval.requested", "approval.decided", "policy.refused", "run.interrupted")
+BROKEN_OFF = ("run.interrupted", "run.failed", "run.cancelled")  # they list the calls whose effect nobody knows
+OF_CALLS = ("tool_step", "approval.requested", "approval.decided", "policy.refused", *BROKEN_OFF)
 _REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
 _segment_of = attrgetter("segment")
@@ -207,11 +208,11 @@ def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fo
         if kind in OF_CALLS:
             steps.setdefault(head.id, []).append((kind, event))
     for conversation, some in steps.items():
-        said = [event.said for kind, event in some if kind != "run.interrupted"]
+        said = [event.said for kind, event in some if kind not in BROKEN_OFF]
         ids = sorted({s.tool_call_id for s in said if s.tool_call_id is not None})
         names = sorted({(s.name or "")[:200] for s in said if s.tool_call_id is None})
         ours = sorted({event.said.tool_call for _, event in some if event.run and event.said.tool_call})
-        runs = sorted({event.run for kind, event in some if event.run and kind == "run.interrupted"})
+        runs = sorted({event.run for kind, event in some if event.run and kind in BROKEN_OFF})
         changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, ours, runs, len(some))
         for run, call_id, nth in rows.uses(cursor, conversation, ids):
             changes.uses[conversation, run, call_id] = nth

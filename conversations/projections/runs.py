@@ -6,9 +6,8 @@
 | run.started | running, attempt | | |
 | run.waiting | waiting, reason | | |
 | run.resumed | queued | | |
-| run.done, cancelled, incompatible | that status, ended | | |
-| run.failed | failed, reason, ended | | errors +1 |
-| run.interrupted | interrupted, ended | those of its calls that were executing: unknown | |
+| run.done, cancelled, incompatible, interrupted | that status, ended | those it lists as `calls`: unknown | |
+| run.failed | failed, reason, ended | those it lists as `calls`: unknown | errors +1 |
 | approval.requested | | a row, waiting | an approval, pending |
 | approval.decided | | approved, or rejected and ended | the approval, decided |
 | policy.refused | | blocked and ended | |
@@ -97,7 +96,7 @@ def _apply(status: str, is_end: bool, changes: Fold, head: Head, facts: Facts, t
         kept = attempt or (before.attempt if before else None)
         changes.run_steps[head.id, facts.run] = RunStep(status, reason, ended_seq, kept)
     head.errors += status == "failed"
-    for call in _open_calls(changes, head, facts.run) if status == "interrupted" else ():
+    for call in _open_calls(changes, head, facts.run) if is_end else ():
         if call.id in told.calls:
             end(changes, head, call, "unknown")
 

@@ -19,7 +19,7 @@ LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء ف�
 @pytest.fixture(scope="module")
 def served() -> Iterator[Server]:
     """A server with a team whose worker is played by commands."""
-    server = Server().start()
+    server = Server(SWITCHBOARD_TEAMS="").start()
     work(server, "t.team()")
     yield server
     server.terminate()

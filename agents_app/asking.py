@@ -1,0 +1,64 @@
+"""Calls that wait for a person: what is asked when a run stops for them, and what was decided when it goes on."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from agents import RunState, ToolApprovalItem
+
+from agents_app import identity
+from agents_app.calls import Calls
+from agents_app.hooks import arguments, digest
+from agents_app.pen import mask
+from agents_app.roster import Roster
+from agents_app.sealing import Incompatible, tool_of
+from conversations.actions.runs import Body
+from conversations.ids import new_id
+from conversations.models import Approval, Event
+
+
+class Decided(NamedTuple):
+    """A person's decision about a call of ours."""
+
+    decision: str
+    message: str
+
+
+def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int) -> list[Body]:
+    """Answer an `approval.requested` for each call that has not been asked about yet."""
+    told: list[Body] = []
+    for item in asked:
+        call_id, sent = item.call_id or "", item.arguments or ""
+        if calls.decided(call_id):
+            continue
+        tool = tool_of(item)
+        facts: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": calls.new(call_id)}
+        facts |= {"agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id, "name": item.name}
+        facts |= arguments(mask(sent)) | {"digest": digest(sent)}
+        if tool is not None:
+            facts |= identity.layers(tool) | {"effect": roster.effect(tool)}
+        told.append(facts | {"why": f"{item.qualified_name or item.name} needs a person's approval"})
+    return told
+
+
+def decisions(run: str) -> dict[str, Decided]:
+    """Answer what was decided about a run's calls, by our ids. Sync."""
+    found: dict[str, Decided] = {}
+    for row in Approval.objects.filter(run=run, status="decided"):
+        body = Event.objects.values_list("body", flat=True).get(conversation=row.conversation_id, seq=row.decided_seq)
+        told: dict[str, Any] = json.loads(body)
+        found[row.tool_call] = Decided(row.decision or "", told.get("message") or "")
+    return found
+
+
+def apply(state: RunState[Any, Any], calls: Calls, decided: dict[str, Decided]) -> None:
+    """Tell the SDK's state what was decided. Raises Incompatible when a call in it was never asked about."""
+    for item in state.get_interruptions():
+        ours = calls.decided(item.call_id or "")
+        found = decided.get(ours or "")
+        if found is None:
+            raise Incompatible(f"nothing was decided about {item.qualified_name or item.name}")
+        if found.decision == "approve":
+            state.approve(item)
+        else:
+            state.reject(item, rejection_message=found.message or None)

@@ -1,0 +1,82 @@
+"""Which of our call ids a provider's call id stands for, in one attempt of a run. Used by its hooks and approvals.
+
+Providers repeat call ids: the n-th use has an id of its own. A call that was asked about keeps the id it was asked
+under; one that an earlier attempt entered keeps its id too, so that entering it again is refused (law F).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from conversations.actions.calls import call_of
+
+Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
+
+
+class Known(NamedTuple):
+    """A call of an earlier attempt."""
+
+    id: str
+    call_id: str | None
+    status: str
+    digest: str
+
+
+class Calls:
+    """The calls of one attempt."""
+
+    def __init__(self, run: str, known: Iterable[Known] = ()) -> None:
+        self._run = run
+        self._known = list(known)
+        self._uses = Counter(call.call_id for call in self._known)
+        self._running: dict[Key, str] = {}
+
+    def begin(self, parent: str | None, call_id: str, digest: str) -> str:
+        """Answer our id of a call that begins now."""
+        ours = self._asked(call_id) or self._entered(call_id, digest) or self.new(call_id)
+        self._running[parent, call_id] = ours
+        return ours
+
+    def end(self, parent: str | None, call_id: str) -> str | None:
+        """Answer our id of a call that ends now; None when it did not begin."""
+        ours = self._running.pop((parent, call_id), None)
+        return ours or self._take(call_id, ("executing",))
+
+    def new(self, call_id: str) -> str:
+        """Answer the id of one more use."""
+        self._uses[call_id] += 1
+        return call_of(self._run, call_id, self._uses[call_id])
+
+    def running(self, parent: str | None, call_id: str) -> str:
+        """Answer our id of a call that runs now."""
+        found = self._running.get((parent, call_id))
+        executing = (call.id for call in self._known if (call.call_id, call.status) == (call_id, "executing"))
+        return found or next(executing, call_of(self._run, call_id, max(1, self._uses[call_id])))
+
+    @property
+    def unfinished(self) -> list[str]:
+        """List the calls that were entered and have not ended, those of earlier attempts too."""
+        return [*self._running.values(), *(call.id for call in self._known if call.status == "executing")]
+
+    @property
+    def has_begun(self) -> bool:
+        """Tell whether this run has entered a call, in this attempt or before."""
+        return bool(self._uses)
+
+    def decided(self, call_id: str) -> str | None:
+        """Answer the id of a call that waits for its decision or has it."""
+        asked = ("waiting", "approved", "rejected")
+        return next((c.id for c in self._known if c.call_id == call_id and c.status in asked), None)
+
+    def _asked(self, call_id: str) -> str | None:
+        return self._take(call_id, ("waiting", "approved", "called"))
+
+    def _entered(self, call_id: str, digest: str) -> str | None:
+        """Find the same call in an earlier attempt: it must not be entered again."""
+        return next((c.id for c in self._known if (c.call_id, c.digest) == (call_id, digest)), None)
+
+    def _take(self, call_id: str, statuses: tuple[str, ...]) -> str | None:
+        found = next((c for c in self._known if c.call_id == call_id and c.status in statuses), None)
+        if found is not None:
+            self._known.remove(found)
+        return found.id if found else None

@@ -1,0 +1,228 @@
+"""What the demo model does next: speak, call a tool or hand over, by what it was told and what it is offered.
+
+It has no memory and no chance in it: the same conversation gives the same step. A wish of a citizen (report an
+incident, give feedback, see figures) is a short plan of tools; the agent that is offered the next tool calls it, any
+other hands over towards it, and in the end to the agent that speaks. For other teams, tools and agents are chosen by
+their names.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from agents import FunctionTool, Handoff, Tool
+
+from agents_app import demo_forms, demo_reading, demo_words
+from agents_app.demo_reading import Reading, Wish
+
+MAX_STEPS = 12  # calls and handovers for one message; then it answers, whatever happened
+
+PLANS: dict[Wish, tuple[str, ...]] = {
+    "incident": ("incident_formatter", "file_incident"),
+    "feedback": ("feedback_formatter",),
+    "statistics": ("insight",),
+}
+DESKS: dict[Wish, tuple[str, ...]] = {
+    "incident": ("format", "triage"),
+    "feedback": ("format", "triage"),
+    "statistics": ("insight", "triage"),
+}
+SPEAKER = "dialogue"
+
+
+class Say(NamedTuple):
+    """Answer with a text (JSON for an agent with an output type)."""
+
+    text: str
+
+
+class Call(NamedTuple):
+    """Call a tool, or hand over by a handoff's tool."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class Offer(NamedTuple):
+    """What a model call offers. `schema` is the JSON schema of a structured answer."""
+
+    items: Sequence[Any]
+    tools: Sequence[Tool]
+    handoffs: Sequence[Handoff[Any, Any]]
+    schema: dict[str, Any] | None = None
+
+    def tool(self, part: str) -> FunctionTool | None:
+        """Find a function tool by a part of its name."""
+        return next((t for t in self.tools if isinstance(t, FunctionTool) and part in t.name.lower()), None)
+
+    def handoff(self, part: str) -> Handoff[Any, Any] | None:
+        """Find a handoff by a part of its agent's name."""
+        wanted = part.replace("_", " ")
+        return next((h for h in self.handoffs if wanted in h.agent_name.lower()), None)
+
+
+class Turn(NamedTuple):
+    """A conversation as it stands: the message to answer, what was done for it, and what was before."""
+
+    words: str
+    before: str
+    said_before: str
+    done: dict[str, Any]
+    steps: int
+    earlier: list[Any]
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """What tools gave; `done` has the SDK's answers to handovers too."""
+        return {name: output for name, output in self.done.items() if not name.startswith("transfer_to_")}
+
+
+def decide(offer: Offer) -> Say | Call:
+    """Answer the next step."""
+    turn = turn_of(offer.items)
+    reading = reading_of(turn)
+    if turn.steps < MAX_STEPS and (step := _step(offer, turn, reading)):
+        return step
+    if offer.schema is not None:
+        return Say(json.dumps(demo_forms.fill(offer.schema, reading, _known(turn)), ensure_ascii=False))
+    return Say(_answer(offer, turn, reading))
+
+
+def turn_of(items: Sequence[Any]) -> Turn:
+    """Read the conversation's items."""
+    asked = [n for n, item in enumerate(items) if item.get("role") == "user"]
+    last = asked[-1] if asked else 0
+    names, done, steps = {}, {}, 0
+    for item in items[last:]:
+        if item.get("type") == "function_call":
+            names[item.get("call_id")] = item["name"]
+            steps += 1
+        elif item.get("type") == "function_call_output":
+            done[names.get(item.get("call_id"), "")] = _output(item.get("output"))
+    said = [_text(item) for item in items[:last] if item.get("role") == "assistant"]
+    earlier = [_output(item.get("output")) for item in items[:last] if item.get("type") == "function_call_output"]
+    before = _text(items[asked[-2]]) if len(asked) > 1 else ""
+    return Turn(_text(items[last]) if asked else "", before, said[-1] if said else "", done, steps, earlier)
+
+
+def reading_of(turn: Turn) -> Reading:
+    """Read the message; an answer to our question about the place completes the message before."""
+    reading = demo_reading.read(turn.words)
+    if not demo_words.asked_where(turn.said_before) or reading.wish in ("cancel", "statistics", "status"):
+        return reading
+    place = reading.place or demo_forms.cut(reading.text, 120)
+    if reading.wish in ("blank", "unreadable", "injection") or (reading.wish == "question" and not reading.place):
+        return reading._replace(wish="question")
+    whole = demo_reading.read(f"{turn.before[: demo_reading.READ - 300]} Place: {place}")
+    return whole._replace(wish="incident", kind=whole.kind or "incident", place=place)
+
+
+def _step(offer: Offer, turn: Turn, reading: Reading) -> Call | None:
+    """Answer a call or a handover; None when it is time to speak."""
+    plan = PLANS.get(reading.wish, ())
+    is_speaker = offer.handoff(SPEAKER) is None
+    if is_speaker and _needs_place(offer, turn, reading):
+        return None
+    for part in plan if not _failed(turn) else ():
+        if any(part in name for name in turn.results):
+            continue
+        if tool := offer.tool(part):
+            return _call(tool, turn, reading)
+        return _handover(offer, turn, DESKS[reading.wish]) or _handover(offer, turn, (SPEAKER,))
+    if not is_speaker:
+        return _handover(offer, turn, (SPEAKER,))
+    return None if plan else _by_name(offer, turn, reading)
+
+
+def _needs_place(offer: Offer, turn: Turn, reading: Reading) -> bool:
+    return reading.wish == "incident" and not reading.place and not turn.done and _is_town(offer)
+
+
+def _failed(turn: Turn) -> bool:
+    """Tell whether a tool of the plan answered with something else than its result: then nothing is built on it."""
+    return any("formatter" in name and not isinstance(output, dict) for name, output in turn.results.items())
+
+
+def _call(tool: FunctionTool, turn: Turn, reading: Reading) -> Call:
+    return Call(tool.name, demo_forms.fill(tool.params_json_schema, reading, _known(turn)))
+
+
+def _known(turn: Turn) -> dict[str, Any]:
+    """Collect the fields of results of this turn: later calls use them."""
+    known: dict[str, Any] = {}
+    for output in turn.results.values():
+        known |= output if isinstance(output, dict) else {}
+    return known
+
+
+def _handover(offer: Offer, turn: Turn, parts: tuple[str, ...]) -> Call | None:
+    for part in parts:
+        handoff = offer.handoff(part)
+        if handoff is not None and (handoff.tool_name not in turn.done or part == SPEAKER):
+            return Call(handoff.tool_name, {})
+    return None
+
+
+def _by_name(offer: Offer, turn: Turn, reading: Reading) -> Call | None:
+    """Choose for a team we know nothing of: a tool, then an agent, whose name is in the message, each once."""
+    if message := _message_to(offer, turn):
+        return message
+    words = set(re.findall(r"\w{3,}", reading.text.lower()))
+    for tool in offer.tools:
+        if (
+            isinstance(tool, FunctionTool)
+            and tool.name != "chat_send"
+            and tool.name not in turn.done
+            and _named(tool.name, words)
+        ):
+            return _call(tool, turn, reading)
+    for handoff in offer.handoffs:
+        if handoff.tool_name not in turn.done and _named(handoff.agent_name, words):
+            return Call(handoff.tool_name, {})
+    return None
+
+
+def _message_to(offer: Offer, turn: Turn) -> Call | None:
+    """Read `tell agent:Name something`: a message to another agent, by `chat_send`."""
+    found = re.match(r"(?is)(?:please\s+)?(?:tell|ask|message)\s+(agent:[\w-]+)\s+(?:that\s+|to\s+)?(\S.*)", turn.words)
+    if found is None or offer.tool("chat_send") is None or "chat_send" in turn.done:
+        return None
+    return Call("chat_send", {"recipient": found[1], "content": found[2].strip(), "conversation_id": None})
+
+
+def _named(name: str, words: set[str]) -> bool:
+    parts = [
+        part for part in re.findall(r"[a-z]{3,}", name.lower()) if part not in ("get", "tool", "agent", "the", "and")
+    ]
+    return any(word.startswith(part) or (part.startswith(word) and len(word) > 3) for part in parts for word in words)
+
+
+def _answer(offer: Offer, turn: Turn, reading: Reading) -> str:
+    if not _is_town(offer) and not turn.results.keys() & {"file_incident", "feedback_formatter_tool", "give_insights"}:
+        return demo_words.plain(turn.results, [t.name for t in offer.tools], reading)
+    if _needs_place(offer, turn, reading):
+        return demo_words.where(reading)
+    return demo_words.answer(reading, turn.results, turn.earlier, was_asked=demo_words.asked_where(turn.said_before))
+
+
+def _is_town(offer: Offer) -> bool:
+    return offer.handoff("triage") is not None or offer.tool("file_incident") is not None
+
+
+def _text(item: Any) -> str:
+    content = item.get("content")
+    if not isinstance(content, str):
+        content = " ".join(str(part["text"]) for part in content or () if isinstance(part, dict) and "text" in part)
+    return content.encode("utf-8", "replace").decode()  # a lone surrogate fits into no JSON
+
+
+def _output(output: Any) -> Any:
+    """Read a tool's output: a JSON object as what it says, anything else as text."""
+    if isinstance(output, list):
+        output = " ".join(str(part.get("text", "")) for part in output if isinstance(part, dict))
+    try:
+        value = json.loads(output)
+    except (TypeError, ValueError):
+        return output
+    return value if isinstance(value, dict) else output

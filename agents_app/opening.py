@@ -1,0 +1,49 @@
+"""What a run begins with: the words to answer, the agents' memory, the team's context, earlier calls and decisions."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from pydantic import BaseModel
+
+from agents_app import asking, contexts, session
+from agents_app.asking import Decided
+from agents_app.calls import Known
+from agents_app.session import DjangoSession
+from agents_app.teams import Team
+from conversations import log
+from conversations.actions.runs import Claim
+from conversations.models import Event, ToolCall
+
+
+class Opening(NamedTuple):
+    """Read at once, before the SDK begins."""
+
+    words: str
+    metadata: Mapping[str, Any]
+    memory: DjangoSession
+    context: BaseModel
+    calls: list[Known]
+    decided: dict[str, Decided]
+    turns: int
+
+
+def opening_of(claim: Claim, team: Team) -> Opening:
+    """Read what a claimed run needs. Sync. Raises ContextRefused when the kept context does not fit the team."""
+    body = Event.objects.values_list("body", flat=True).get(conversation__key=claim.conversation, seq=claim.input_seq)
+    memory = session.load(claim.conversation, newest=settings.CONFIG.session_items, days=settings.CONFIG.session_days)
+    context = contexts.read(team.context, memory.context.get(team.name), claim.conversation)
+    if claim.attempt == 1:
+        return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0)
+    calls = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
+    known = [Known(*row) for row in calls.values_list("id", "call_id", "status", "arguments_digest")]
+    turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
+    last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
+    return Opening(log.words(body), _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0)
+
+
+def _metadata(body: str) -> Mapping[str, Any]:
+    told: Any = json.loads(body)
+    found = told.get("metadata") if isinstance(told, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,151 @@
+"""What one attempt of a run writes: its events behind the fence, without secrets, through the log's writer."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from pydantic_core import to_jsonable_python
+
+from agents_app.masking import mask as _mask_forms
+from conversations import envelopes, log, logs
+from conversations.actions.runs import Body, Claim
+from conversations.errors import Busy, Fenced, TooLarge
+from conversations.log.events import NewEvent
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 400_000  # bytes of one value in an event; a payload has 1 MiB
+BUSY_FOR = 0.1  # seconds before the next try while the write queue is full
+
+
+class Pen:
+    """Writes for one claim. Once the fence is lost every further write raises `Fenced`."""
+
+    def __init__(self, claim: Claim, writer: log.Writer) -> None:
+        self.claim = claim
+        self.is_lost = False
+        self._writer = writer
+        self._head = {"run_id": claim.run, "conversation_id": claim.conversation}
+
+    def token(self, text: str, facts: Mapping[str, Any]) -> None:
+        """Write a piece of an answer; nobody waits for it, and a full queue drops it: the turn's output has it too."""
+        body = msgspec.json.encode({"event": "token", **self._head, **facts, "text": text})
+        said = envelopes.Said(
+            event="token", text=text, index=facts["index"], turn=facts["turn"], agent=facts["agent"],
+            run_id=self.claim.run, conversation_id=self.claim.conversation,
+        )  # fmt: skip
+        event = NewEvent(
+            conversation=self.claim.conversation, kind="token", body=body.decode(), said=said, run=self.claim.run,
+            principal=str(self.claim.principal), turn=facts["turn"], attempt=self.claim.attempt,
+        )  # fmt: skip
+        try:
+            self._writer.submit([event])
+        except Busy:
+            logger.warning("tokens are dropped: the write queue is full", extra={"run": self.claim.run})
+
+    async def store(self, *payloads: Body) -> None:
+        """Write events together and wait for their commit. Raises Fenced, or what made them unfit."""
+        if self.is_lost:
+            raise Fenced(f"run {self.claim.run} is not this worker's any more")
+        events = [self.event(payload) for payload in payloads]
+        while True:
+            done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            try:
+                self._writer.submit(events, done)
+                await done
+                return
+            except Busy:
+                await asyncio.sleep(BUSY_FOR)
+            except Fenced:
+                self.is_lost = True
+                raise
+
+    def tell(self, payload: Body) -> None:
+        """Write an event of a team's own kind, from any thread; nobody waits for it."""
+        self._writer.submit([self.event(payload)])
+
+    def event(self, payload: Body) -> NewEvent:
+        """Make one event, behind the fence; values that are too large for one are cut."""
+        try:
+            return self.claim.event(payload)
+        except TooLarge:
+            return self.claim.event(cut(payload))
+
+
+def plain(value: Any) -> tuple[Any, int]:
+    """Answer a value as JSON can hold it, secrets covered and cut to a size, and the bytes it had."""
+    try:
+        made = to_jsonable_python(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
+        text = json.dumps(made, ensure_ascii=False)
+        envelopes.check_depth(text.encode("utf-8", "surrogatepass"))
+    except Exception:  # a value of a tool: whatever its own methods raise, it has a text
+        made = _text_of(value)
+        text = json.dumps(made, ensure_ascii=False)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    masked = mask(text)
+    if size > SHOWN:
+        return f"{mask(made if isinstance(made, str) else text)[: SHOWN // 4]}…", size
+    return (_loaded(masked, made) if masked != text else made), size
+
+
+def mask(text: str) -> str:
+    """Cover what looks like a secret, and the secrets this process knows."""
+    for secret in (settings.SECRET_KEY, settings.CONFIG.openai_api_key.get_secret_value()):
+        if len(secret) > 7:
+            text = text.replace(secret, logs.MASK)
+    return logs.mask(_mask_forms(text))
+
+
+def reason_of(error: BaseException) -> str:
+    """Say what went wrong: the exception and those behind it, as text without secrets."""
+    parts: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(parts) < 4:
+        text = str(seen).strip()
+        if not parts or text not in parts[-1]:
+            parts.append(f"{type(seen).__name__}: {text}" if text else type(seen).__name__)
+        seen = seen.__cause__
+    return mask(" ← ".join(parts))[:4000]
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # as above
+        return f"<{type(value).__name__} without a text: {type(error).__name__}>"
+
+
+def _loaded(masked: str, made: Any) -> Any:
+    """Read a masked value back; when a mask broke its form, text by text."""
+    try:
+        return json.loads(masked)
+    except ValueError:
+        return _masked(made)
+
+
+def _masked(value: Any) -> Any:
+    match value:
+        case str():
+            return mask(value)
+        case dict():
+            return {mask(str(key)): _masked(inner) for key, inner in value.items()}
+        case list():
+            return [_masked(inner) for inner in value]
+    return value
+
+
+def cut(payload: Body) -> Body:
+    """Cut the values that are too large for one event; they become text."""
+    return {name: _cut(value) for name, value in payload.items()}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str | dict | list):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) > SHOWN // 4:
+            return f"{text[: SHOWN // 4]}…"
+    return value

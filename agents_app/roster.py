@@ -1,0 +1,94 @@
+"""A team as a worker serves it: its models, the schemas its agents offer, and its tools watched for what they raise."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+from typing import Any, cast
+
+from agents import Agent, FunctionTool, Handoff, RunContextWrapper, ToolTimeoutError, handoff
+from agents.tool import default_tool_timeout_error_message
+
+from agents_app import identity
+from agents_app.identity import Schema
+from agents_app.nesting import current
+from agents_app.providers import ModelConfig, Provider, Served, model_for
+from agents_app.teams import Team
+
+
+class Roster:
+    """One team in one worker. Schemas and models are looked up once per agent."""
+
+    def __init__(self, team: Team, config: ModelConfig, provider: Provider) -> None:
+        self.team, self.provider = team, provider
+        self._config = config
+        self._models: dict[int, tuple[Agent[Any], Served]] = {}
+        self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
+
+    def model_of(self, agent: Agent[Any]) -> Served:
+        """Answer the model that an agent speaks with."""
+        if id(agent) not in self._models:
+            self._models[id(agent)] = agent, model_for(agent, self._config, self.provider)
+        return self._models[id(agent)][1]
+
+    def schemas(self, agent: Agent[Any]) -> list[Schema]:
+        """Answer the schemas of what an agent may call: tools, then handoffs. Its function tools are watched."""
+        if id(agent) not in self._schemas:
+            for tool in agent.tools:
+                watch(tool)
+            made = [identity.schema_of(tool) for tool in agent.tools]
+            made += [identity.schema_of_handoff(h if isinstance(h, Handoff) else handoff(h)) for h in agent.handoffs]
+            self._schemas[id(agent)] = agent, made
+        return self._schemas[id(agent)][1]
+
+    def offered(self, agent: Agent[Any]) -> list[str]:
+        """Answer the hashes of these schemas."""
+        return [schema.hash for schema in self.schemas(agent)]
+
+    def effect(self, tool: FunctionTool) -> str:
+        """Tell what a call of a tool does to the world."""
+        return self.team.effect(tool.qualified_name)
+
+
+def watch(tool: Any) -> None:
+    """Have a function tool's exceptions noted. Done once per tool, before it is called.
+
+    The SDK tells the model a text and keeps the exception to itself. Of a tool with the SDK's own failure text
+    `RunConfig.tool_error_formatter` gets it; of others, and of time limits, these two functions do.
+    """
+    if not isinstance(tool, FunctionTool):
+        return
+    if not tool._use_default_failure_error_function and not isinstance(tool._failure_error_function, _Noting):
+        tool._failure_error_function = _Noting(tool._failure_error_function)
+    limit = tool.timeout_error_function
+    if tool.timeout_seconds is not None and tool.timeout_behavior == "error_as_result" and not _is_noting(limit):
+        tool.timeout_error_function = _Noting(limit or _say_timeout)
+
+
+class _Noting:
+    """A failure function of a tool that notes the exception first. Over none it answers None: then it is raised."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def __call__(self, context: RunContextWrapper[Any], error: Exception) -> str:
+        scope, call_id = current(), getattr(context, "tool_call_id", None)
+        if scope is not None and call_id is not None and hasattr(scope.hooks, "failed"):
+            cast(Any, scope.hooks).failed(call_id, _as_timeout(error))
+        if self._inner is None:
+            return cast(str, None)  # what the SDK takes for "raise it"
+        answer = self._inner(context, error)
+        return cast(str, await cast(Awaitable[str], answer) if inspect.isawaitable(answer) else answer)
+
+
+def _is_noting(function: Any) -> bool:
+    return isinstance(function, _Noting)
+
+
+def _as_timeout(error: Exception) -> BaseException:
+    return TimeoutError(str(error)) if isinstance(error, ToolTimeoutError) else error
+
+
+def _say_timeout(_: RunContextWrapper[Any], error: Exception) -> str:
+    assert isinstance(error, ToolTimeoutError)
+    return default_tool_timeout_error_message(tool_name=error.tool_name, timeout_seconds=error.timeout_seconds)

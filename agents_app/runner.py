@@ -1,0 +1,319 @@
+"""One claimed run, from its claim to its end: the SDK's streamed run, told to the record as it goes. Called by a worker.
+
+However it ends, it ends here: done, waiting, failed with the real reason, cancelled, incompatible, put back; or the
+fence was lost, and nothing more is written.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any, NamedTuple
+
+from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent, UserError
+from agents.result import RunResultStreaming
+from django.conf import settings
+
+from agents_app import asking, contexts, sealing
+from agents_app.calls import Calls, Known
+from agents_app.hooks import Do, Steps, usage_of
+from agents_app.nesting import RunScope, current, entered
+from agents_app.opening import Opening, opening_of
+from agents_app.pen import Pen, cut, reason_of
+from agents_app.posting import RunBus
+from agents_app.roster import Roster
+from agents_app.sealing import Incompatible, Kept
+from agents_app.session import DjangoSession
+from agents_app.turns import Turns
+from conversations import log, logs
+from conversations.actions import runs
+from conversations.actions.runs import Body, Claim
+from conversations.errors import Fenced, SwitchboardError
+from conversations.models import Conversation
+
+logger = logging.getLogger(__name__)
+
+GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
+UNWIND = 5.0  # seconds for the SDK's own tasks to end
+
+
+class House(NamedTuple):
+    """What all runs of a worker share."""
+
+    writer: log.Writer
+    do: Do
+    bus: RunBus
+
+
+class Attempt:
+    """A claimed run in this process."""
+
+    def __init__(self, claim: Claim, roster: Roster, house: House, *, limit_s: float) -> None:
+        self.claim = claim
+        self._roster, self._house, self._limit_s = roster, house, limit_s
+        self._pen = Pen(claim, house.writer)
+        self._asked = ""  # cancel, pause or park (the worker stops)
+        self._result: RunResultStreaming | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._began = time.monotonic()
+        self._is_aborted = False
+        self.has_ended = False
+        self._memory: DjangoSession | None = None
+        self._steps = self._hooks([], 0)
+
+    async def run(self) -> None:
+        """Execute it to one of its ends."""
+        self._task = asyncio.current_task()
+        with logs.knowing(run=self.claim.run, conversation=self.claim.conversation):
+            try:
+                await self._run()
+            except Fenced as lost:
+                logger.warning("the run was taken away: %s", lost)
+            finally:
+                self.has_ended = True
+                self._house.bus.leave(self.claim)
+
+    def ask(self, what: str) -> None:
+        """Pass on what a person (cancel, pause) or the worker (park) wants. The first cancel is the last word."""
+        if self._asked in (what, "cancel") or self.has_ended or self._task is None:
+            return
+        self._asked = what
+        if self._result is not None and (what != "cancel" or self._steps.calls.unfinished):
+            self._result.cancel(mode="after_turn")
+            if what == "cancel":
+                asyncio.get_running_loop().call_later(GRACE, self.abort)
+        elif what == "cancel":
+            self.abort()
+
+    def abort(self) -> None:
+        """End it now, whatever it is doing."""
+        if not (self.has_ended or self._is_aborted or self._task is None):
+            self._is_aborted = True
+            self._task.cancel()
+
+    def lose(self) -> None:
+        """The run is not this worker's any more: stop at once, write nothing."""
+        self._pen.is_lost = True
+        self.abort()
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.timeout(self._limit_s):
+                result = await self._execute(await self._open())
+        except Fenced:
+            raise
+        except asyncio.CancelledError:
+            await self._unwound()
+            if self._pen.is_lost:
+                raise Fenced("its lease ended") from None
+            if not self._is_aborted:
+                raise  # not by us: the loop ends
+            await self._cancelled()
+        except Exception as error:
+            await self._unwound()
+            await self._failed(error)
+        else:
+            await self._ended(result)
+
+    async def _open(self) -> Opening:
+        opening: Opening = await self._house.do(opening_of, self.claim, self._roster.team)
+        self._memory = opening.memory
+        self._steps = self._hooks(opening.calls, opening.turns)
+        return opening
+
+    def _hooks(self, known: list[Known], turns: int) -> Steps:
+        calls = Calls(self.claim.run, known)
+        return Steps(self._pen, calls, Turns(self._pen, turns), self._roster, self._house.do)
+
+    async def _execute(self, opening: Opening) -> RunResultStreaming:
+        """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
+        agent = self._roster.team.agent(self.claim.agent)
+        config = RunConfig(
+            model_provider=self._roster.provider,
+            tracing_disabled=True,
+            tool_name_collision_policy="error",
+            tool_error_formatter=lambda told: self._steps.format_error(told),
+            workflow_name=self._roster.team.name,
+        )
+        given: str | RunState[Any, Any] = opening.words
+        more: dict[str, Any] = {"context": opening.context}
+        if self.claim.state is not None:
+            given, more = await self._resumed(opening), {}
+        scope = RunScope(
+            conversation=self.claim.conversation,
+            run=self.claim.run,
+            hooks=self._steps,
+            run_config=config,
+            on_event=self._take,
+            tell=self._tell,
+            our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
+            answers=opening.metadata,
+        )
+        self._house.bus.enter(self.claim)
+        with entered(scope):
+            result = self._result = Runner.run_streamed(
+                agent, given, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
+                session=self._memory, **more,
+            )  # fmt: skip
+            if self._asked:
+                result.cancel(mode="after_turn")
+            async for event in result.stream_events():
+                self._steps.turns.take(None, event)
+        return result
+
+    async def _resumed(self, opening: Opening) -> RunState[Any, Any]:
+        """Restore what the run waited with, and apply the decisions. Raises Incompatible."""
+        kept, tools = sealing.open_sealed(self.claim)
+        team = self._roster.team
+        try:
+            state: RunState[Any, Any] = await RunState.from_string(
+                team.agent(self.claim.agent), kept.state,
+                context_deserializer=contexts.reader(team.context), strict_context=True,
+            )  # fmt: skip
+        except (UserError, ValueError, KeyError) as error:
+            raise Incompatible(reason_of(error)) from error
+        asked = state.get_interruptions()
+        if asked and sealing.tools_hash(asked) != tools:
+            names = ", ".join(sorted({item.qualified_name or str(item.name) for item in asked}))
+            raise Incompatible(f"a tool that a decision was asked about is another one now: {names}")
+        self._steps = self._hooks(opening.calls, max(kept.turns, opening.turns))
+        asking.apply(state, self._steps.calls, opening.decided)
+        return state
+
+    async def _take(self, event: StreamEvent) -> None:
+        self._steps.turns.take(_parent(), event)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        parent = _parent()
+        told = event | {"turn": self._steps.turns.current} | ({"parent_call": parent} if parent else {})
+        self._pen.tell(told)
+
+    async def _ended(self, result: RunResultStreaming) -> None:
+        """The stream is drained: it waits, was stopped at a turn's end, or is done."""
+        if self._pen.is_lost:
+            raise Fenced("lost")
+        try:
+            if result.interruptions:
+                await self._wait(result)
+            elif self._asked and result.final_output is None:
+                await self._stopped(result)
+            else:
+                await self._done(result)
+        except contexts.ContextRefused as refused:
+            await self._failed(refused)
+
+    async def _done(self, result: RunResultStreaming) -> None:
+        context = contexts.write(result.context_wrapper.context)
+        told: list[Body] = []
+        final = result.final_output if isinstance(result.final_output, str) else None
+        if final and final != self._steps.said:  # a tool's result is the answer
+            told.append({"event": "output", "agent": result.last_agent.name, "turn": self._new_turn(), "text": final, "final": True})
+        done: Body = {"event": "run.done", "usage": usage_of(result.context_wrapper.usage)}
+        await self._finish(done | self._spent(), *told, last_agent=result.last_agent.name, context=context)
+
+    async def _wait(self, result: RunResultStreaming) -> None:
+        """Put the run aside until a person has decided."""
+        turn = self._steps.turns.current
+        asked = asking.requests(result.interruptions, self._steps.calls, self._roster, turn)
+        sealed = self._sealed(result)
+        await self._house.do(self._put_aside, "approval", asked, sealed)
+
+    async def _stopped(self, result: RunResultStreaming) -> None:
+        """It ended a turn because it was asked to: by a person, or because the worker stops."""
+        if self._asked == "cancel":
+            await self._cancelled()
+        elif self._asked == "pause":
+            await self._house.do(self._put_aside, "pause", [], self._sealed(result))
+        else:
+            await self._house.do(self._put_back, "the worker stopped", self._sealed(result))
+
+    async def _cancelled(self) -> None:
+        why = "asked to stop" if self._asked == "cancel" else "the worker stopped before it had ended"
+        await self._finish({"event": "run.cancelled", "reason": why, **self._doubts()})
+
+    async def _failed(self, error: BaseException) -> None:
+        if self._pen.is_lost:
+            raise Fenced("lost") from error
+        if isinstance(error, Incompatible):
+            await self._finish({"event": "run.incompatible", "reason": str(error)})
+            return
+        reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
+        text = reason_of(error)
+        if isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s:
+            reason, text = "timeout", f"not done within {self._limit_s:g} s"
+        elif isinstance(error, contexts.ContextRefused):
+            reason = "context"
+        elif not isinstance(error, SwitchboardError):
+            logger.warning("a run failed: %s", text)
+        ended = self._steps.ended_by(error)
+        failed: Body = {"event": "run.failed", "reason": reason, "error": text, **self._spent(), **self._doubts()}
+        await self._finish(failed, *ended)
+
+    def _doubts(self) -> dict[str, Any]:
+        """Name the calls that were entered and did not end: nobody knows what they did."""
+        unfinished = self._steps.calls.unfinished
+        return {"calls": unfinished} if unfinished else {}
+
+    def _spent(self) -> Body:
+        return {"duration_ms": round((time.monotonic() - self._began) * 1000, 3)}
+
+    def _new_turn(self) -> int:
+        self._steps.turns.last += 1
+        return self._steps.turns.last
+
+    def _sealed(self, result: RunResultStreaming) -> tuple[str, str, str]:
+        text = result.to_state().to_string(context_serializer=contexts.to_mapping, strict_context=True)
+        return sealing.seal(
+            self.claim.run, Kept(text, self._steps.turns.current), sealing.tools_hash(result.interruptions)
+        )
+
+    async def _finish(self, end: Body, *before: Body, last_agent: str = "", context: str | None = None) -> None:
+        if broken := self._steps.turns.broken():
+            await self._pen.store(*broken)
+        await self._house.do(self._end, end, list(before), last_agent, context)
+
+    def _end(self, end: Body, before: list[Body], last_agent: str, context: str | None) -> None:
+        """Write the end, the memory and the handler together. Sync."""
+        with log.writing():
+            conversation = Conversation.objects.locked(key=self.claim.conversation)
+            self._save(context)
+            handler = conversation.handler.removeprefix("agent:")
+            if last_agent and last_agent != handler and handler in ("", self.claim.agent):
+                before = [*before, {"event": "conversation.handler", "handler": f"agent:{last_agent}"}]
+            runs.finish(self.claim, self._fit(end), *map(self._fit, before))
+
+    def _put_aside(self, reason: str, asked: list[Body], sealed: tuple[str, str, str]) -> None:
+        state, mac, sdk = sealed
+        with log.writing():
+            Conversation.objects.locked(key=self.claim.conversation)
+            self._save(None)
+            runs.wait(self.claim, reason, *map(self._fit, asked), state=state, state_mac=mac, sdk=sdk)
+
+    def _put_back(self, reason: str, sealed: tuple[str, str, str]) -> None:
+        with log.writing():
+            Conversation.objects.locked(key=self.claim.conversation)
+            self._save(None)
+            runs.put_back(self.claim, reason, sealed=sealed)
+
+    def _save(self, context: str | None) -> None:
+        if self._memory is None:
+            return
+        self._memory.save(team=self._roster.team.name, context=context, days=settings.CONFIG.session_days)
+
+    def _fit(self, payload: Body) -> Body:
+        return cut(payload)
+
+    async def _unwound(self) -> None:
+        """End the SDK's own tasks, so that nothing of the run goes on."""
+        if self._result is None:
+            return
+        self._result.cancel(mode="immediate")
+        task = self._result.run_loop_task
+        if task is not None:
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                await asyncio.wait({task}, timeout=UNWIND)
+
+
+def _parent() -> str | None:
+    scope = current()
+    return scope.parent_call if scope else None

@@ -1,0 +1,66 @@
+"""What a run paused with: the SDK's state as it is, sealed, with what it fits (design 8). Never taken from a client."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from agents import FunctionTool, ToolApprovalItem, version
+from agents.run_state import CURRENT_SCHEMA_VERSION
+from django.conf import settings
+
+from agents_app import identity
+from conversations.actions.runs import Claim
+
+
+class Incompatible(Exception):
+    """A kept state does not fit today's team, or is not what was sealed. The text is for people."""
+
+
+class Kept(NamedTuple):
+    """A state and what goes with it: how many turns there were, and the hash of the tools it waits for."""
+
+    state: str
+    turns: int
+
+
+def seal(run: str, kept: Kept, tools: str) -> tuple[str, str, str]:
+    """Answer the row's `state`, `state_mac` and `sdk`."""
+    text = json.dumps({"v": 1, "turns": kept.turns, "state": kept.state})
+    sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"
+    return text, _mac(run, sdk, text), sdk
+
+
+def open_sealed(claim: Claim) -> tuple[Kept, str]:
+    """Answer what a run paused with, and the hash of its tools then. Raises Incompatible."""
+    text, sdk = claim.state or "", claim.sdk or ""
+    if not hmac.compare_digest(_mac(claim.run, sdk, text), claim.state_mac or ""):
+        raise Incompatible("the kept state is not what was sealed: it was changed, or the secret key was")
+    kept: dict[str, Any] = json.loads(text)
+    return Kept(kept["state"], kept["turns"]), sdk.rpartition("/")[2]
+
+
+def tools_hash(asked: Iterable[ToolApprovalItem]) -> str:
+    """Hash the tools that calls wait for, as their agents have them now. Raises Incompatible when one is missing."""
+    found = sorted({f"{item.agent.name}\0{_schema(item)}" for item in asked})
+    return hashlib.sha256("\n".join(found).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def tool_of(item: ToolApprovalItem) -> FunctionTool | None:
+    """Find the tool a call waits for on its agent."""
+    name = item.qualified_name or item.name
+    tools = (tool for tool in item.agent.tools if isinstance(tool, FunctionTool))
+    return next((tool for tool in tools if tool.qualified_name == name), None)
+
+
+def _schema(item: ToolApprovalItem) -> str:
+    tool = tool_of(item)
+    if tool is None:
+        raise Incompatible(f"{item.agent.name} has no tool {item.qualified_name or item.name} any more")
+    return identity.schema_of(tool).hash
+
+
+def _mac(run: str, sdk: str, state: str) -> str:
+    key = hashlib.sha256(f"run state\0{settings.SECRET_KEY}".encode()).digest()
+    return hmac.new(key, f"{run}\0{sdk}\0{state}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()

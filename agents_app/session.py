@@ -1,0 +1,139 @@
+"""A conversation's model memory: the SDK's `Session` over rows, apart from the record (design F, notes on sessions).
+
+A run reads it once and keeps what is new to itself; `save` writes that in the transaction that ends the run or puts it
+aside, so memory and record agree. What a team's context holds is kept between the items, as rows of its own.
+
+    memory = session.load("conversation", newest=200, days=30)      # sync
+    Runner.run_streamed(agent, words, session=memory)
+    memory.save()                                                   # sync, inside a transaction
+"""
+
+import json
+import logging
+from typing import Any
+
+from agents.items import TResponseInputItem
+from agents.memory import SessionSettings
+from django.db.models import Max
+
+from conversations.models import SessionItem
+from conversations.nodes import database_time
+
+logger = logging.getLogger(__name__)
+
+CONTEXT = '{"switchboard.context":'  # how a row begins that is a context and no item
+DAY = 86_400_000_000  # µs
+
+
+class DjangoSession:
+    """Implements the SDK's Session protocol. Made by `load`."""
+
+    session_settings: SessionSettings | None = None
+
+    def __init__(self, conversation: str, stored: list[tuple[int, TResponseInputItem]], *, newest: int) -> None:
+        self.session_id = conversation
+        self._newest = newest
+        self._stored = stored
+        self._added: list[TResponseInputItem] = []
+        self._gone: list[int] = []
+        self._is_cleared = False
+        self.context: dict[str, str] = {}  # team → its context as it was kept last
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Answer the newest `limit` items, oldest first."""
+        return self.items(limit)
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Remember items, after those that are there."""
+        self._added += items
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Forget the newest item and answer it."""
+        if self._added:
+            return self._added.pop()
+        if not self._stored:
+            return None
+        seq, item = self._stored.pop()
+        self._gone.append(seq)
+        return item
+
+    async def clear_session(self) -> None:
+        """Forget everything."""
+        self._stored, self._added, self._is_cleared = [], [], True
+
+    def items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Answer the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
+        known = [item for _, item in self._stored] + self._added
+        return known[-min(limit or self._newest, self._newest) :]
+
+    def save(self, *, team: str = "", context: str | None = None, days: float = 30) -> None:
+        """Write what changed, and a team's context. Sync; call it in the transaction that ends the run, with the
+        conversation locked."""
+        rows = SessionItem.objects.filter(conversation=self.session_id)
+        now = database_time()
+        rows.filter(at__lt=now - int(days * DAY)).delete()
+        if self._is_cleared:
+            rows.exclude(payload__startswith=CONTEXT).delete()
+        elif self._gone:
+            rows.filter(seq__in=self._gone).delete()
+        new = [json.dumps(item, ensure_ascii=False, default=str) for item in self._added]
+        if context is not None and context != self.context.get(team):
+            rows.filter(payload__startswith=_context_row(team)).delete()
+            new.append(f"{_context_row(team)}{json.dumps(context)}}}")
+        last = (rows.aggregate(last=Max("seq"))["last"] or 0) + 1
+        SessionItem.objects.bulk_create(
+            SessionItem(conversation=self.session_id, seq=last + n, at=now, payload=payload)
+            for n, payload in enumerate(new)
+        )
+        self._stored += [(last + n, item) for n, item in enumerate(self._added)]
+        self._added, self._gone, self._is_cleared = [], [], False
+
+
+def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSession:
+    """Read a conversation's memory: its newest items that are not too old. Sync. A row that cannot be read is passed
+    over and told in the log; it hides no other."""
+    rows = SessionItem.objects.filter(conversation=conversation, at__gte=database_time() - int(days * DAY))
+    kept = rows.exclude(payload__startswith=CONTEXT).order_by("-seq").values_list("seq", "payload")
+    memory = DjangoSession(conversation, _readable(conversation, list(kept[: newest + 50]))[-newest:], newest=newest)
+    for payload in SessionItem.objects.filter(conversation=conversation, payload__startswith=CONTEXT).order_by("seq"):
+        team, context = _context(payload.payload)
+        if team:
+            memory.context.pop(team, None)  # the newest comes last
+            memory.context[team] = context
+    return memory
+
+
+def export(conversation: str, *, newest: int = 100_000) -> list[TResponseInputItem]:
+    """Answer a conversation as input for the SDK: `Runner.run(agent, export("c") + [new])`. Sync."""
+    return load(conversation, newest=newest, days=36_500).items()
+
+
+def team_of(payload: str) -> str:
+    """Answer whose context a row is."""
+    return _context(payload)[0]
+
+
+def _readable(conversation: str, newest_first: list[tuple[int, str]]) -> list[tuple[int, TResponseInputItem]]:
+    found: list[tuple[int, Any]] = []
+    for seq, payload in reversed(newest_first):
+        try:
+            item = json.loads(payload)
+        except ValueError:
+            item = None
+        if isinstance(item, dict):
+            found.append((seq, item))
+        else:
+            logger.warning("item %s of the agents' memory cannot be read", seq, extra={"conversation": conversation})
+    return found
+
+
+def _context_row(team: str) -> str:
+    return f'{CONTEXT}{json.dumps(team)},"context":'
+
+
+def _context(payload: str) -> tuple[str, str]:
+    try:
+        row: Any = json.loads(payload)
+        return str(row["switchboard.context"]), str(row["context"])
+    except (ValueError, KeyError, TypeError):
+        return "", ""

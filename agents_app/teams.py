@@ -1,0 +1,196 @@
+"""Teams: packages that declare agents, found by setting and entry point, checked whole before anything runs.
+
+A team is a package (or module) with a `TEAM`:
+
+    TEAM = Team(name="Town Hall", agents=[dialogue, triage], entry=["Dialogue"], context=TownHallContext)
+
+`load()` reads `SWITCHBOARD_TEAMS` (dotted packages, comma separated) and the entry points of group `switchboard.teams`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Literal, get_args
+
+from agents import Agent, FunctionTool, Handoff, Tool
+from django.conf import settings
+from pydantic import BaseModel
+
+from agents_app import contexts
+
+GROUP = "switchboard.teams"
+MAX_NAME = 200
+MAX_TEAM_NAME = 100
+Effect = Literal["read", "idempotent", "unsafe", "destructive"]
+
+
+class TeamError(Exception):
+    """A team that cannot be served. One line: the team, then the cause."""
+
+
+class NoContext(BaseModel):
+    """The context of a team that keeps nothing between messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A team as its package declares it."""
+
+    name: str
+    agents: Sequence[Agent[Any]]
+    entry: Sequence[str]
+    """names of the agents that people and other agents may address as `agent:NAME`"""
+    context: type[BaseModel] = NoContext
+    describe: str = ""
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    """what a call of a tool does to the world, by the tool's qualified name; `unsafe` where nothing is said"""
+    max_turns: int = 20
+
+    def agent(self, name: str) -> Agent[Any]:
+        """Answer an agent by its name. Raises KeyError."""
+        return next((a for a in self.agents if a.name == name), None) or _missing(name)
+
+    def tools(self) -> list[Tool]:
+        """List the tools of all its agents, each once."""
+        return list({id(tool): tool for agent in self.agents for tool in agent.tools}.values())
+
+    def effect(self, tool: str) -> Effect:
+        """Tell what a call of a tool (qualified name) does to the world."""
+        return self.effects.get(tool, "unsafe")
+
+    def handoffs(self, agent: Agent[Any]) -> list[str]:
+        """Name the agents that an agent may hand over to."""
+        return [handoff.agent_name if isinstance(handoff, Handoff) else handoff.name for handoff in agent.handoffs]
+
+
+def load(names: str | None = None) -> list[Team]:
+    """Import and check all teams; `names` replaces the setting. Raises TeamError."""
+    wanted = settings.CONFIG.teams if names is None else names
+    found = [_imported(part.strip()) for part in wanted.split(",") if part.strip()]
+    found += [_loaded(point) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)]
+    teams = list({id(team): team for team in found}.values())
+    for team in teams:
+        check(team)
+    _check_together(teams)
+    return teams
+
+
+def check(team: Team) -> None:
+    """Find what would go wrong in a run later. Raises TeamError."""
+    for problem in _problems(team):
+        raise TeamError(f"team {team.name!r}: {problem}")
+
+
+def _imported(path: str) -> Team:
+    try:
+        package = import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name and (path == error.name or path.startswith(f"{error.name}.")):
+            raise TeamError(f"team {path!r}: there is no such package (SWITCHBOARD_TEAMS)") from None
+        raise TeamError(f"team {path!r}: it needs {error.name!r}, which is not installed") from error
+    except Exception as error:  # whatever a team's own code raises while it is read: the operator is told
+        raise TeamError(f"team {path!r}: {_line(error)}") from error
+    return _team_of(path, getattr(package, "TEAM", None))
+
+
+def _loaded(point: Any) -> Team:
+    try:
+        value = point.load()
+    except Exception as error:  # as above
+        raise TeamError(f"team {point.value!r} (entry point {point.name!r}): {_line(error)}") from error
+    return _team_of(point.value, getattr(value, "TEAM", value))
+
+
+def _team_of(path: str, value: object) -> Team:
+    if not isinstance(value, Team):
+        raise TeamError(f"team {path!r}: it declares no TEAM = Team(...)")
+    return value
+
+
+def _problems(team: Team) -> Iterator[str]:
+    yield from _wrong_name("the team's name", team.name, MAX_TEAM_NAME)
+    if not team.agents:
+        yield "it has no agents"
+    names = [agent.name for agent in team.agents]
+    for agent in team.agents:
+        yield from _wrong_name("an agent's name", agent.name, MAX_NAME)
+    yield from (f"two of its agents are called {name!r}" for name in _repeated(names))
+    if not team.entry:
+        yield "it has no entry agent: nobody could talk to it"
+    yield from (f"its entry agent {name!r} is not among its agents" for name in team.entry if name not in names)
+    for agent in team.agents:
+        yield from _wrong_agent(team, agent)
+    yield from _wrong_effects(team)
+    if problem := contexts.problem_of(team.context):
+        yield problem
+    if team.max_turns < 1:
+        yield f"max_turns is {team.max_turns}; expected 1 or more"
+
+
+def _wrong_name(what: str, name: object, longest: int) -> Iterator[str]:
+    if not isinstance(name, str) or not name.strip():
+        yield f"{what} is blank"
+    elif name != name.strip():
+        yield f"{what} {name!r} begins or ends with a space"
+    elif len(name) > longest:
+        yield f"{what} has {len(name)} characters; expected {longest} at most"
+    elif ":" in name or not name.isprintable():
+        yield f"{what} {name!r} has a colon, a NUL or another character that is not printed"
+
+
+def _wrong_agent(team: Team, agent: Agent[Any]) -> Iterator[str]:
+    reached = [_target(handoff) for handoff in agent.handoffs]
+    for name, target in reached:
+        is_ours = target in team.agents if target is not None else name in [a.name for a in team.agents]
+        if not is_ours:
+            yield f"{agent.name!r} hands over to {name!r}, which is not in the team"
+    offered = [_called(tool) for tool in agent.tools]
+    offered += [Handoff.default_tool_name(h) if isinstance(h, Agent) else h.tool_name for h in agent.handoffs]
+    yield from (f"{agent.name!r} has two tools or handoffs called {name!r}" for name in _repeated(offered))
+
+
+def _target(handoff: Agent[Any] | Handoff[Any, Any]) -> tuple[str, Agent[Any] | None]:
+    """Answer a handoff's agent; of a hand-made one perhaps its name alone."""
+    if isinstance(handoff, Agent):
+        return handoff.name, handoff
+    kept = getattr(handoff, "_agent_ref", None)
+    target = kept() if callable(kept) else None
+    return handoff.agent_name, target if isinstance(target, Agent) else None
+
+
+def _called(tool: Tool) -> str:
+    return tool.qualified_name if isinstance(tool, FunctionTool) else tool.name
+
+
+def _wrong_effects(team: Team) -> Iterator[str]:
+    known = {_called(tool) for tool in team.tools()}
+    for name, effect in team.effects.items():
+        if effect not in get_args(Effect):
+            yield f"the effect of {name!r} is {effect!r}; expected one of {', '.join(get_args(Effect))}"
+        if name not in known:
+            yield f"it tells the effect of {name!r}, and none of its agents has such a tool"
+
+
+def _check_together(teams: Sequence[Team]) -> None:
+    served: dict[str, Team] = {}
+    named: dict[str, Team] = {}
+    for team in teams:
+        if named.setdefault(team.name, team) is not team:
+            raise TeamError(f"team {team.name!r}: another team has this name")
+        for name in team.entry:
+            other = served.setdefault(name, team)
+            if other is not team:
+                raise TeamError(f"team {team.name!r}: its entry agent {name!r} is one of {other.name!r} already")
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def _missing(name: str) -> Agent[Any]:
+    raise KeyError(name)
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

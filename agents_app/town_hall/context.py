@@ -1,0 +1,73 @@
+"""What the town hall's agents share in a conversation. It is kept between messages: flags survive."""
+
+from enum import StrEnum
+
+from agents import Agent, AgentHookContext, AgentHooks
+from pydantic import BaseModel, ConfigDict
+
+from agents_app.masking import mask
+from agents_app.nesting import tell
+from agents_app.town_hall.forms import Feedback, Incident, Insights
+
+
+class AgentStage(StrEnum):
+    """Where a message is on its way through the house."""
+
+    DIALOGUE = "dialogue"
+    TRIAGE = "triage"
+    INSIGHTS = "insights"
+    CONVERSATION_FORMATTING = "conversation_formatting"
+    INCIDENT_FORMATTING = "incident_formatting"
+    FEEDBACK_FORMATTING = "feedback_formatting"
+
+
+class TownHallContext(BaseModel):
+    """The shared context. Every field has a default; all of it comes back from JSON as it was."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    conversation_id: str = ""
+    agent_stage: AgentStage = AgentStage.DIALOGUE
+    incident: Incident | None = None
+    feedback: Feedback | None = None
+    insights: Insights | None = None
+    incident_processed: bool = False
+    feedback_processed: bool = False
+    incident_reference: str | None = None
+    incidents_written: int = 0
+    incidents_filed: int = 0
+    feedback_written: int = 0
+
+    def enter(self, stage: AgentStage) -> None:
+        """Set the stage, and tell it when it is another one: the stages of a run are a timeline in its record."""
+        if stage != self.agent_stage:
+            self.agent_stage = stage
+            tell({"event": "town_hall.stage", "stage": stage.value})
+
+    def write_incident(self, incident: Incident) -> Incident:
+        """Keep an incident, secrets covered; another one than before is not processed yet."""
+        kept = Incident.model_validate_json(mask(incident.model_dump_json()))
+        if kept != self.incident:
+            self.incident, self.incident_processed, self.incident_reference = kept, False, None
+            self.incidents_written += 1
+        return kept
+
+    def write_feedback(self, feedback: Feedback) -> Feedback:
+        """Keep feedback, secrets covered; the same twice is counted once."""
+        kept = Feedback.model_validate_json(mask(feedback.model_dump_json()))
+        if kept != self.feedback:
+            self.feedback = kept
+            self.feedback_written += 1
+        self.feedback_processed = True
+        return kept
+
+
+class EnterStage(AgentHooks[TownHallContext]):
+    """Sets the stage when its agent starts: the first of two ways to follow what agents do (hooks)."""
+
+    def __init__(self, stage: AgentStage) -> None:
+        self.stage = stage
+
+    async def on_start(self, context: AgentHookContext[TownHallContext], agent: Agent[TownHallContext]) -> None:
+        """Enter the stage."""
+        context.context.enter(self.stage)

@@ -1,0 +1,83 @@
+"""The town hall's tools. Nothing outside is written: the city's register is a made-up one that answers a reference."""
+
+import hashlib
+
+from agents import RunContextWrapper, function_tool
+from agents.result import RunResult, RunResultStreaming
+
+from agents_app.nesting import agent_tool, nested_run
+from agents_app.town_hall.context import AgentStage, TownHallContext
+from agents_app.town_hall.formatters import feedback_formatter, incident_formatter
+from agents_app.town_hall.forms import Feedback, Filed, Incident, Insights
+
+
+@function_tool
+async def feedback_formatter_tool(ctx: RunContextWrapper[TownHallContext], conversation: str) -> Feedback:
+    """Write a citizen's feedback down as a form: topic, summary and sentiment.
+
+    Args:
+        conversation: What the citizen said, in their words.
+    """
+    ctx.context.enter(AgentStage.FEEDBACK_FORMATTING)
+    result = await nested_run(ctx, feedback_formatter, conversation)  # the second way: a run under this call
+    feedback = ctx.context.write_feedback(result.final_output_as(Feedback, raise_if_incorrect_type=True))
+    ctx.context.enter(AgentStage.CONVERSATION_FORMATTING)
+    return feedback
+
+
+async def _keep_incident(result: RunResult | RunResultStreaming) -> str:
+    context: TownHallContext = result.context_wrapper.context
+    incident = context.write_incident(result.final_output_as(Incident, raise_if_incorrect_type=True))
+    context.enter(AgentStage.CONVERSATION_FORMATTING)
+    return incident.model_dump_json()
+
+
+incident_formatter_tool = agent_tool(
+    incident_formatter,
+    "incident_formatter_tool",
+    "Write an incident down as a form: type, description, date, place, people and severity.",
+    custom_output_extractor=_keep_incident,
+)
+
+
+@function_tool(needs_approval=True)
+def file_incident(
+    ctx: RunContextWrapper[TownHallContext], incident_type: str, description: str, location: str, severity_level: int
+) -> Filed:
+    """File an incident with the city. A person has to approve it.
+
+    Args:
+        incident_type: What kind of incident it is.
+        description: What happened.
+        location: Where it happened.
+        severity_level: From 1 (a blemish) to 5 (danger to life).
+    """
+    context = ctx.context
+    reference = reference_of(incident_type, description, location)
+    if context.incident_processed and context.incident_reference == reference:
+        return Filed(reference=reference, status="already filed")
+    context.incident_processed, context.incident_reference = True, reference
+    context.incidents_filed += 1
+    return Filed(reference=reference, status="filed")
+
+
+@function_tool
+def give_insights(ctx: RunContextWrapper[TownHallContext]) -> Insights:
+    """Answer the figures of this conversation: incidents written and filed, feedback."""
+    context = ctx.context
+    last = context.feedback.sentiment if context.feedback else "none"
+    context.insights = Insights(
+        incidents=context.incidents_written,
+        incidents_filed=context.incidents_filed,
+        feedback=context.feedback_written,
+        summary=f"In this conversation: {context.incidents_written} written, {context.incidents_filed} filed with the "
+        f"city, {context.feedback_written} feedback (the last: {last}).",
+    )
+    return context.insights
+
+
+def reference_of(incident_type: str, description: str, location: str) -> str:
+    """Answer the city's reference number: the same incident has the same one."""
+    told = "\0".join((incident_type, description, location)).encode("utf-8", "replace")
+    digest = hashlib.sha256(told).hexdigest()
+    return f"TH-{digest[:8].upper()}"

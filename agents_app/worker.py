@@ -1,0 +1,213 @@
+"""The worker: claims runs and executes many of them in one loop (design F, 3.4). Run by `runagents`, and inside `serve`.
+
+    worker = Worker(writer, teams.load())
+    await worker.run()      # returns after worker.stop(), called from any thread
+
+Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+import switchboard
+from agents_app import register, session
+from agents_app.posting import RunBus
+from agents_app.providers import ModelConfig, Provider, configured
+from agents_app.roster import Roster
+from agents_app.runner import Attempt, House
+from agents_app.teams import Team
+from conversations import doorbell, log
+from conversations.actions import runs
+from conversations.actions.runs import Claim
+from conversations.errors import Unavailable
+from conversations.failpoints import failpoint
+from conversations.lasting import repeat
+from conversations.log.events import Stored
+from conversations.models import Run, SessionItem
+from conversations.nodes import BEAT_EVERY, Pulse
+from conversations.threads import DatabaseThreads
+
+logger = logging.getLogger(__name__)
+
+RENEW_EVERY = 5.0  # seconds; a lease is 15
+LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
+LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
+AT_A_TIME = 50  # runs claimed in one go
+THREADS = 4
+WAKING = ("run.queued", "run.resumed", "run.done", "run.failed", "run.cancelled", "run.interrupted")
+
+
+class Worker:
+    """Serves teams. `writer` is the process's own, running; it outlives the worker."""
+
+    def __init__(
+        self, writer: log.Writer, teams: Sequence[Team], *, config: ModelConfig | None = None,
+        per_team: int | None = None, limit_s: float | None = None, stop_s: float | None = None,
+    ) -> None:  # fmt: skip
+        given = settings.CONFIG
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns() // 1_000_000 % 10**9}"[:100]
+        self._per_team = per_team or given.runs_per_team
+        self._limit_s = limit_s or given.run_s
+        self._stop_s = given.stop_s if stop_s is None else stop_s
+        config = config or configured()
+        self._provider = Provider(config)
+        self.rosters = [Roster(team, config, self._provider) for team in teams]
+        self._threads = DatabaseThreads(THREADS, "runs")
+        self._bus = RunBus(DatabaseThreads(1, "posts"))
+        self._house = House(writer, self._do, self._bus)
+        self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
+        self._pulse = Pulse("worker", self.facts)
+        self._pulse.name = f"{self._pulse.name[:92]}-worker"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self.done = 0
+        self.is_serving = False
+
+    async def run(self) -> None:
+        """Serve until stopped; running runs end, or are put back or ended honestly at the deadline."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_default_executor(DatabaseThreads(THREADS, "tools"))  # sync tools, which may post
+        await self._do(register.enter, self.rosters)
+        switchboard.set_bus(self._bus)
+        self.is_serving = True
+        forget = doorbell.on_ring(self._rung)
+        rounds: dict[str, Callable[[], Any]] = {
+            "renewing": self._renew, "listening": self._listen, "looking": self._look, "telling": self._beat,
+        }  # fmt: skip
+        work = [asyncio.create_task(repeat(each, what=name), name=name) for name, each in rounds.items()]
+        try:
+            await self._stopped.wait()
+            work.pop(2).cancel()  # nothing more is claimed
+            await self._finish()
+        finally:
+            forget()
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            await self._end()
+
+    def stop(self) -> None:
+        """End `run`; from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stopped.set)
+
+    def facts(self) -> dict[str, Any]:
+        """Tell how it goes: what the ops page and the metrics show of a worker."""
+        teams = Counter(roster.team.name for _, roster, _ in list(self._attempts.values()))
+        return {"running": sum(teams.values()), "teams": {r.team.name: teams[r.team.name] for r in self.rosters}, "done": self.done}
+
+    async def _do(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something with the database, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *arguments))
+
+    async def _look(self) -> None:
+        """Claim what may run now."""
+        self._news.clear()
+        for roster, room in self._free():
+            failpoint("before-lease")
+            names = [agent.name for agent in roster.team.agents]
+            for claim in await self._do(partial(runs.claim, self.name, names, at_most=min(room, AT_A_TIME))):
+                failpoint("after-lease")
+                self._start(claim, await self._roster_of(claim, roster))
+        try:
+            await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
+        except TimeoutError:
+            return
+
+    def _free(self) -> list[tuple[Roster, int]]:
+        busy = Counter(id(roster) for _, roster, _ in self._attempts.values())
+        return [(r, self._per_team - busy[id(r)]) for r in self.rosters if busy[id(r)] < self._per_team]
+
+    async def _roster_of(self, claim: Claim, found: Roster) -> Roster:
+        """Answer whose run it is: of agents of one name, an entry agent, else the one of the team that spoke last."""
+        named = [r for r in self.rosters if claim.agent in [agent.name for agent in r.team.agents]]
+        entries = [r for r in named if claim.agent in r.team.entry]
+        if len(named) == 1 or entries:
+            return (entries or named)[0]
+        last = await self._do(_last_team, claim.conversation)
+        return next((r for r in named if r.team.name == last), found)
+
+    def _start(self, claim: Claim, roster: Roster) -> None:
+        attempt = Attempt(claim, roster, self._house, limit_s=self._limit_s)
+        task = asyncio.create_task(attempt.run(), name=f"run {claim.run}")
+        self._attempts[claim.run] = attempt, roster, task
+        task.add_done_callback(partial(self._over, claim.run))
+
+    def _over(self, run: str, task: asyncio.Task[None]) -> None:
+        del self._attempts[run]
+        self.done += 1
+        self._news.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a run was left: its lease ends soon", exc_info=error, extra={"run": run})
+
+    async def _renew(self) -> None:
+        """Hold on to what runs here; end what was taken away; tell of dead workers' runs."""
+        await asyncio.sleep(RENEW_EVERY)
+        held = [attempt for attempt, _, _ in self._attempts.values()]
+        asked = await self._do(runs.renew, [attempt.claim for attempt in held])
+        for attempt in held:
+            if attempt.claim.run not in asked and not attempt.has_ended:
+                attempt.lose()
+        await self._do(runs.interrupt_dead)
+
+    async def _listen(self) -> None:
+        """Hear what people ask of runs here."""
+        await asyncio.sleep(LISTEN_EVERY)
+        if self._attempts:
+            for run, what in await self._do(_asked_of, self.name):
+                if found := self._attempts.get(run):
+                    found[0].ask(what)
+
+    async def _beat(self) -> None:
+        await self._do(self._pulse.beat)
+        await self._do(register.renew, self.rosters)
+        await asyncio.sleep(BEAT_EVERY)
+
+    async def _finish(self) -> None:
+        """Let running runs end; ask them to stop at a turn's end; at the deadline end them."""
+        tasks = {task for _, _, task in self._attempts.values()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._stop_s / 2)
+        for what in ("park", "abort"):
+            for attempt, _, _ in list(self._attempts.values()):
+                attempt.ask(what) if what == "park" else attempt.abort()
+            if left := {task for _, _, task in self._attempts.values()}:
+                await asyncio.wait(left, timeout=max(1.0, self._stop_s / 2))
+
+    async def _end(self) -> None:
+        """Leave nothing behind, as far as the database can be had."""
+        switchboard.set_bus(None)
+        await self._provider.aclose()
+        for last in (partial(register.leave, self.rosters), self._pulse.stop):
+            try:
+                await self._do(last)
+            except Unavailable as error:
+                logger.warning("worker: %s", error)
+        self._threads.shutdown()
+
+    def _rung(self, stored: Sequence[Stored]) -> None:
+        if self._loop is not None and any(event.kind in WAKING for event in stored):
+            try:
+                self._loop.call_soon_threadsafe(self._news.set)
+            except RuntimeError:  # the loop is closed: nobody claims any more
+                return
+
+
+def _asked_of(worker: str) -> list[tuple[str, str]]:
+    return list(Run.objects.filter(status="running", worker=worker).exclude(stop="").values_list("id", "stop"))
+
+
+def _last_team(conversation: str) -> str:
+    kept = SessionItem.objects.filter(conversation=conversation, payload__startswith=session.CONTEXT)
+    newest = kept.order_by("-seq").values_list("payload", flat=True).first()
+    return session.team_of(newest) if newest else ""
