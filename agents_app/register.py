@@ -15,7 +15,7 @@ from conversations.models import Agent, ToolSchema
 from conversations.nodes import database_time
 
 SERVED_FOR = 20_000_000  # µs after the last word of a worker
-HUES = 36  # so many colours, 10 degrees apart
+HUES = 10  # the palette's agents (static/css/tokens.css)
 
 
 def enter(rosters: Sequence[Roster]) -> None:
@@ -46,10 +46,10 @@ def leave(rosters: Sequence[Roster]) -> None:
 
 
 def hue_of(team: str, name: str, taken: Collection[int]) -> int:
-    """Answer an agent's colour, in degrees: its own by its name, or the next that is free."""
+    """Answer an agent's colour of the palette: its own by its name, or the next that is free."""
     digest = hashlib.sha256(f"{team}\0{name}".encode()).digest()
     first = int.from_bytes(digest[:4], "big") % HUES
-    order = [(first + step * 7) % HUES * (360 // HUES) for step in range(HUES)]  # 7 and 36 share no factor
+    order = [(first + step * 7) % HUES + 1 for step in range(HUES)]  # 7 and 10 share no factor
     return next((hue for hue in order if hue not in taken), order[0])
 
 

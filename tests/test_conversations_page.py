@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from conversations import fleet, log
+from conversations import fleet, hues, log
 from conversations.errors import Invalid
 from conversations.log import of_ours
 from conversations.models import Conversation, Participant, ReadMarker, Role, User
@@ -100,11 +100,13 @@ def test_a_participant_is_found_with_and_without_the_prefix() -> None:
     assert keys(participant="Tri") == []
 
 
-def test_the_list_takes_three_queries_however_long_it_is(maria: User, django_assert_num_queries: Any) -> None:
+def test_the_list_takes_four_queries_however_long_it_is(maria: User, django_assert_num_queries: Any) -> None:
     for n in range(40):
         make(f"c{n}", n, participants=["agent:A", f"agent:{n}"])
 
-    with django_assert_num_queries(3):
+    hues.refresh()  # now and then one more
+
+    with django_assert_num_queries(4):
         page = fleet.newest(reader=maria, limit=30)
 
     assert len(page.rows) == 30

@@ -71,8 +71,16 @@ def read(event: Stored) -> Read:
     return Read(event, said, body)
 
 
-def row(read: Read, level: str, *, state: str = "", group: str | None = None, sender: str | None = None) -> Row:
-    """Gather what every row shows."""
+def row(
+    read: Read,
+    level: str,
+    *,
+    state: str = "",
+    group: str | None = None,
+    sender: str | None = None,
+    principal: str | None = None,
+) -> Row:
+    """Gather what every row shows. `sender` and `principal` take the place of the event's own."""
     event, said, body = read
     name = said.speaker if sender is None else sender
     metadata = body.get("metadata")
@@ -83,7 +91,7 @@ def row(read: Read, level: str, *, state: str = "", group: str | None = None, se
         level=level,
         state=state,
         group=group,
-        voice=voice(name, _recipient(said, event), event.principal, is_demo),
+        voice=voice(name, _recipient(said, event), principal or event.principal, is_demo),
         times=times.of_event(event.at, event.principal, body),
         is_nested=event.run is not None and isinstance(body.get("parent_call"), str),
     )

@@ -13,6 +13,7 @@ _FIELDS = content.ENVELOPE | frozenset(
     | {"message", "arguments_digest", "namespace", "qualified_name", "lookup_key", "origin", "schema", "effect"}
 )
 _WAITS = {"approval": "waits for a person’s decision", "pause": "is paused"}
+_DECISIONS = {"approve": "approved", "reject": "rejected"}
 _REASONS = {"hop_limit": "too many hops", "error": ""}
 
 
@@ -51,7 +52,8 @@ def _waiting(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 
 def _resumed(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    return _line(read, "all", Line("play", "goes on", detail=_words(read, "reason")))
+    after = _DECISIONS.get(faces.line(read.body.get("reason")), "")
+    return _line(read, "all", Line("play", "goes on", facts=(after,)))
 
 
 def _done(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -120,9 +122,18 @@ def _bad_end(read: Read, state: str, line: Line) -> Markup:
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:
-    line = line._replace(facts=tuple(filter(None, line.facts)))
+    kind, _, person = read.event.principal.partition(":")
+    is_asked = kind == "user"  # a person had it happen; the words are still about the agent
+    told = f"by {hidden.spell(person)}" if is_asked else ""
+    line = line._replace(facts=tuple(filter(None, (*line.facts, told))))
     is_claim = read.event.run is None and not line.tag
-    face = faces.row(read, level, state=state if not is_claim else "", sender=None if read.said.speaker else "system")
+    face = faces.row(
+        read,
+        level,
+        state=state if not is_claim else "",
+        sender=None if read.said.speaker else "system",
+        principal="system" if is_asked else None,
+    )
     return faces.render("run", face, line._replace(tag="claim") if is_claim else line, content.more(read.body, _FIELDS))
 
 

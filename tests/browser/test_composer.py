@@ -1,0 +1,248 @@
+"""Speak, watch, decide: the composer, questions in the transcript and the agents page in a real browser."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+
+from tests.browser import sign_in, violations
+from tests.browser.test_people import in_every_look
+from tests.live import Server
+
+MESSAGES = "**/api/v1/conversations/*/messages"
+LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء في الشارع " * 10 + "x" * 300
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Server]:
+    """A server with a team whose worker is played by commands."""
+    server = Server(SWITCHBOARD_TEAMS="").start()
+    work(server, "t.team()")
+    yield server
+    server.terminate()
+
+
+@pytest.fixture(scope="module")
+def desk(chromium: Browser, served: Server) -> Iterator[BrowserContext]:
+    """The owner's browser."""
+    context = chromium.new_context(base_url=served.url)
+    sign_in(served, context)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def window(desk: BrowserContext) -> Iterator[Page]:
+    """A fresh window of theirs."""
+    page = desk.new_page()
+    yield page
+    page.close()
+
+
+def work(server: Server, code: str) -> str:
+    """Run lines beside the server: `t` is the team's work, `o` the owner."""
+    before = "from conversations.models import *\nfrom tests import teamwork as t\no = User.objects.get(username='owner')"
+    if code == "t.team()":
+        before = "from tests import teamwork as t"
+    return server.command("shell", "-v0", "-c", f"{before}\n{code}")
+
+
+ASK = """
+c = t.claim(Conversation.objects.get(title="Water on Elm Street").key); from conversations.actions import calls, runs
+from conversations import log
+log.append([c.event({"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9})])
+runs.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
+  "tool_call": calls.call_of(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
+"""
+
+
+def test_a_report_is_written_watched_and_approved(served: Server, window: Page) -> None:
+    window.goto("/")
+    window.get_by_text("New conversation").click()
+    window.get_by_label("First words").fill("Water on Elm Street\nIt rises.")
+    window.get_by_label("First words").press("Control+Enter")
+    expect(window.get_by_role("heading", name="Water on Elm Street")).to_be_visible()
+    expect(window.get_by_text("It rises.")).to_be_visible()
+
+    work(served, ASK)
+    question = window.get_by_role("group", name="Question about a tool call")
+    expect(question.get_by_text("waiting for a person")).to_be_visible()
+    question.get_by_label("Message to the agent").fill("go ahead")
+    question.get_by_role("button", name="Approve").click()
+    expect(question.locator(".verdict")).to_have_text(re.compile("approved ?by owner"))
+    expect(question.get_by_role("button", name="Approve")).to_have_count(0)
+    work(served, "t.go_on(Approval.objects.latest('decided_at'))")
+
+    expect(window.get_by_text("It is filed.")).to_be_visible()
+    expect(question.get_by_text("go ahead")).to_be_visible()
+    window.get_by_label("Message", exact=True).fill("Thank you")
+    window.get_by_role("button", name="Send").click()
+    expect(window.locator("[data-said]", has_text=re.compile(r"Sent, event \d+"))).to_be_visible()
+    expect(window.locator(".event", has_text="Thank you")).to_have_count(1)
+    expect(window.get_by_label("Message", exact=True)).to_have_value("")
+
+
+def test_words_that_could_not_be_sent_stay_and_are_said_once(served: Server, window: Page) -> None:
+    work(served, "t.say(o, 'kept', client_id='1')")
+    window.goto("/conversations/kept/")
+    said: list[str] = []
+
+    def lose(route: Route) -> None:
+        said.append(json.loads(route.request.post_data or "")["client_id"])
+        if len(said) == 1:
+            route.abort()
+        elif len(said) == 2:
+            route.fetch()  # it is stored, and the answer is lost
+            route.abort()
+        else:
+            route.continue_()
+
+    window.route(MESSAGES, lose)
+    field = window.get_by_label("Message", exact=True)
+    field.fill("Is anybody there?")
+    for _ in range(2):
+        window.get_by_role("button", name="Send").click()
+        expect(window.get_by_text("Not sent.")).to_be_visible()
+        expect(field).to_have_value("Is anybody there?")
+    window.reload()
+    expect(window.get_by_text("Draft kept.")).to_be_visible()
+    expect(field).to_have_value("Is anybody there?")
+    window.get_by_role("button", name="Send").click()
+
+    expect(window.get_by_text(re.compile("Sent, event"))).to_be_visible()
+    assert len(said) == 3
+    assert len(set(said)) == 1
+    expect(window.locator(".event", has_text="Is anybody there?")).to_have_count(1)
+
+
+def test_two_quick_presses_say_it_once_and_enter_makes_a_line(served: Server, window: Page) -> None:
+    work(served, "t.say(o, 'quick', client_id='1')")
+    window.goto("/conversations/quick/")
+    field = window.get_by_label("Message", exact=True)
+    field.fill("one")
+    field.press("Enter")
+    field.press_sequentially("two")
+    expect(field).to_have_value("one\ntwo")
+
+    window.evaluate("() => { const f = document.querySelector('.composer'); f.requestSubmit(); f.requestSubmit(); }")
+
+    expect(window.get_by_text(re.compile("Sent, event"))).to_be_visible()
+    expect(window.locator(".event .said", has_text="two")).to_have_count(1)
+
+
+def test_who_may_not_sees_the_question_but_cannot_press(chromium: Browser, served: Server) -> None:
+    work(served, "t.ask(o, 'seen', client_id='1'); t.fail(o, 'broke', client_id='1')")
+    context = chromium.new_context(base_url=served.url)
+    sign_in(served, context, "vera", "viewer")
+    page = context.new_page()
+
+    page.goto("/conversations/seen/")
+    expect(page.get_by_role("button", name="Approve")).to_be_disabled()
+    expect(page.get_by_label("Message", exact=True)).to_have_count(0)
+    page.goto("/conversations/broke/")
+    expect(page.get_by_role("button", name="Run again")).to_be_disabled()
+    context.close()
+
+
+def test_who_comes_second_is_told_who_was_first(served: Server, window: Page) -> None:
+    work(served, "t.ask(o, 'race', client_id='1')")
+    window.route("**/ws/", lambda route: route.abort())
+    window.goto("/conversations/race/")
+    question = window.get_by_role("group", name="Question about a tool call")
+    answer = {"error": {"code": "already_decided", "message": "user:april decided already: reject"}}
+    window.route("**/decision", lambda route: route.fulfill(status=409, json=answer))
+
+    question.get_by_role("button", name="Approve").click()
+
+    expect(question.get_by_text("user:april decided already: reject")).to_be_visible()
+
+
+def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Page) -> None:
+    work(served, "t.fail(o, 'again', client_id='1')")
+    window.goto("/conversations/again/")
+
+    window.get_by_role("button", name="Run again").click()
+
+    expect(window.get_by_text("is asked to try again on")).to_be_visible()
+    expect(window.get_by_text("It runs again.")).to_be_visible()
+    work(served, "from conversations.actions import runs\nruns.finish(t.claim('again'), {'event': 'run.done'})")
+
+
+def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window: Page) -> None:
+    window.goto("/")
+    before = int(window.locator("[data-waiting] > span").last.inner_text() or 0)
+
+    work(served, "t.ask(o, 'badge', client_id='1')")
+
+    row = window.locator("[data-key=badge]")
+    expect(row.get_by_text("waiting for approval")).to_be_visible()
+    expect(window.locator("[data-waiting] > span").last).to_have_text(str(before + 1))
+
+
+def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, served: Server, desk: Any) -> None:
+    work(served, "t.ask(o, 'plain', client_id='1')")
+    state = desk.storage_state()
+    context = chromium.new_context(base_url=served.url, storage_state=state, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/conversations/plain/")
+    page.get_by_label("Message to the agent").fill("not today")
+    page.get_by_label("Message to the agent").press("Enter")
+    expect(page.get_by_role("button", name="Reject")).to_be_visible()  # Enter decides nothing
+
+    page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_text("not today")).to_be_visible()
+    page.get_by_label("Message", exact=True).fill("A plain word")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("A plain word")).to_be_visible()
+    page.goto("/")
+    page.get_by_text("New conversation").click()
+    page.get_by_label("First words").fill("Begun by a form")
+    page.get_by_role("button", name="Begin").click()
+
+    expect(page.get_by_role("heading", name="Begun by a form")).to_be_visible()
+    context.close()
+
+
+def shoot(window, name):
+    import os
+    if not os.environ.get("SHOTS"): return
+    for scheme, width, height in (("light", 390, 844), ("dark", 1440, 900), ("light", 1440, 900)):
+        window.emulate_media(color_scheme=scheme); window.set_viewport_size({"width": width, "height": height})
+        window.wait_for_timeout(300)
+        window.screenshot(path=f"/tmp/screen-shots/{name}-{scheme}-{width}.png", full_page=name != "conversation")
+
+
+FULL = f"""
+from conversations.actions import approvals, runs, calls
+from conversations import log
+t.ask(o, "looks", client_id="1", why={LONG!r}, args={{"street": {LONG!r}, "position": None}}, name="file_" * 30)
+approvals.decide(o, Approval.objects.get(conversation__key="looks").id, "reject", message={LONG!r})
+runs.finish(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
+t.ask(o, "looks", client_id="2", content="more", approval_id="looks-2")
+t.say(o, "looks", client_id="3", content={LONG!r})
+"""
+
+
+def test_pages_are_well_built_with_questions_failures_and_teams(served: Server, window: Page) -> None:
+    work(served, FULL)
+    found: dict[str, Any] = {}
+    window.goto("/conversations/looks/")
+    expect(window.get_by_role("button", name="Approve")).to_be_visible()
+    window.get_by_label("Message", exact=True).fill(LONG)
+    window.locator(".approval[data-state=waiting]").last.scroll_into_view_if_needed()
+    shoot(window, "conversation")
+    found |= in_every_look(window, "conversation")
+    window.goto("/")
+    window.get_by_text("New conversation").click()
+    shoot(window, "conversations")
+    found |= in_every_look(window, "conversations")
+    window.goto("/agents/")
+    window.locator("summary", has_text="file_incident").click()
+    shoot(window, "agents")
+    found |= in_every_look(window, "agents")
+
+    assert found == {}
+    assert violations(window) == []

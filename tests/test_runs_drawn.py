@@ -1,0 +1,230 @@
+"""Runs, model turns and questions as a page draws them: loud where a person is asked, hostile words inert."""
+
+import re
+
+import pytest
+
+from conversations import fleet, log
+from conversations.actions import approvals, runs
+from conversations.models import Conversation, Run
+from dashboard.pages.entries import entries_of
+from tests import teamwork
+from tests.cast import client_of
+
+pytestmark = pytest.mark.django_db
+HOSTILE = "<img src=x onerror=alert(1)>\u202eevil\" onclick='x'"
+
+
+@pytest.fixture(autouse=True)
+def town():
+    teamwork.team()
+
+
+def drawn(key="flood"):
+    return [str(entry) for entry in entries_of(log.newest_page(key))]
+
+
+def block(part, key="flood"):
+    (found,) = [row for row in drawn(key) if part in row]
+    return found
+
+
+def words(html):
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def seqs(rows):
+    return [int(re.search(r'data-seq="(\d+)"', row)[1]) for row in rows]
+
+
+def test_a_question_is_one_block_that_asks_and_can_be_answered(team):
+    approval = teamwork.ask(team["operator"])
+
+    asked = block("file_incident")
+
+    assert 'data-state="waiting"' in asked
+    assert 'data-level="chat"' in asked
+    assert f'value="approve:{approval.id}"' in asked
+    assert f'value="reject:{approval.id}"' in asked
+    assert "May Dialogue call file_incident ?" in words(asked)
+    assert "It goes to the city." in words(asked)
+    assert "Elm" in words(asked)
+
+
+def test_a_decision_and_what_follows_stay_in_that_block(team):
+    approval = teamwork.ask(team["operator"])
+    decided = approvals.decide(team["approver"], approval.id, "approve", message="go ahead")
+    between = block("file_incident")
+    teamwork.go_on(decided)
+
+    rows, done = drawn(), block("file_incident")
+
+    assert "approved by april" in words(between)
+    assert "go ahead" in words(done)
+    assert "Filed as 48-2219" in words(done)
+    assert 'data-state="waiting"' not in done
+    assert "<button" not in re.sub(r"<button[^>]*data-copy.*?</button>", "", done)
+    assert not {decided.decided_seq, decided.decided_seq + 3} & set(seqs(rows))
+    assert f'id="e{decided.decided_seq}"' in done
+
+
+def test_a_rejection_says_who_and_why(team):
+    approval = teamwork.ask(team["operator"])
+    approvals.decide(team["approver"], approval.id, "reject", message="no such street", reason="prank")
+
+    rejected = words(block("file_incident"))
+
+    assert "rejected by april" in rejected
+    assert "no such street" in rejected
+    assert "Reason: prank" in rejected
+
+
+def test_a_bad_end_says_why_and_offers_to_run_again(team):
+    run = teamwork.fail(team["operator"])
+
+    failed = block("run.failed")
+
+    assert "Dialogue failed ValueError: no such street" in words(failed)
+    assert f'form="again" name="run" value="{run}"' in failed
+    assert 'data-level="chat"' in failed
+
+
+def test_an_interruption_leaves_its_calls_in_doubt_and_says_so(team):
+    teamwork.say(team["operator"])
+    claimed = teamwork.claim()
+    step = {"event": "tool_step", "name": "file", "tool_call": "call-1", "status": "start", "args": {}}
+    log.append([claimed.event(step)])
+    Run.objects.update(lease_until=1)
+
+    runs.interrupt_dead()
+
+    doubtful, ended = block('data-group="call:call-1"'), words(block("run.interrupted"))
+    assert 'data-status="unknown"' in doubtful
+    assert "may or may not have had its effect" in words(doubtful)
+    assert "1 tool call may or may not have had an effect" in ended
+    assert "Run again" in ended
+
+
+def test_a_model_turn_tells_the_model_its_tools_and_what_it_spent(team):
+    teamwork.say(team["operator"])
+    usage = {"input_tokens": 1200, "output_tokens": 34}
+    turn = {"event": "model.turn", "turn": 1, "model": "gpt-x", "demo": True, "tools": ["a", "b"], "usage": usage}
+    log.append([teamwork.claim().event(turn)])
+
+    told = block("model.turn")
+
+    assert "asked the model gpt-x demo model" in words(told)
+    assert "1,200 tokens in, 34 out" in told
+    assert "2 tools offered" in told
+    assert 'data-level="all"' in told
+
+
+def test_what_a_nested_run_does_is_marked_as_such(team):
+    teamwork.say(team["operator"])
+    said = {"event": "output", "text": "Sorted.", "turn": 1, "agent": "Formatter", "parent_call": "call-1"}
+    log.append([teamwork.claim().event(said)])
+
+    nested = block("Sorted.")
+
+    assert "data-nested" in nested
+    assert "Formatter nested" in words(nested)
+
+
+def test_claims_from_outside_have_no_buttons(team):
+    teamwork.say(team["operator"])
+    for payload in (
+        {"event": "approval.requested", "run_id": "r", "approval_id": "a", "tool_call": "t", **teamwork.ASKED},
+        {"event": "run.failed", "run_id": "r", "agent": "Dialogue", "reason": "error", "error": "boo"},
+        {"event": "approval.decided", "run_id": "r", "approval_id": "a", "tool_call": "t", "decision": "approve"},
+    ):
+        teamwork.claim_from_outside("flood", payload)
+
+    claims = drawn()[-3:]
+
+    assert all("claim" in words(row) and "<button" not in re.sub(r'<details class="disc.*', "", row) for row in claims)
+
+
+@pytest.mark.parametrize("field", ["name", "why", "agent"])
+def test_hostile_words_stay_words_in_a_question(team, field):
+    teamwork.ask(team["operator"], **{field: HOSTILE, "args": {HOSTILE: HOSTILE}})
+
+    asked = block("approve:")
+
+    assert "<img" not in asked
+    assert " onclick='" not in re.sub(r"&[^;]+;", "", asked) or "&#39;" in asked
+    assert "\u202e" not in asked
+
+
+def test_hostile_reasons_and_errors_stay_words(team):
+    teamwork.fail(team["operator"], error=HOSTILE)
+    approval = teamwork.ask(team["operator"], key="other")
+    approvals.decide(team["approver"], approval.id, "reject", message=HOSTILE, reason=HOSTILE)
+
+    for row in (*drawn(), *drawn("other")):
+        assert "<img" not in row
+        assert "\u202e" not in row
+
+
+def test_an_odd_approval_id_gets_no_buttons(team):
+    teamwork.ask(team["operator"], approval_id='x" formaction="//evil')
+
+    assert "<button class" not in re.sub(r'<button class="bare.*?</button>', "", block("file_incident"))
+
+
+# the list
+
+
+def test_a_row_says_what_becomes_of_the_runs(team):
+    operator = team["operator"]
+    teamwork.ask(operator, key="waits")
+    teamwork.fail(operator, key="failed")
+    teamwork.say(operator, key="runs", client_id="1")
+    teamwork.claim("runs")
+    teamwork.say(operator, key="queued", client_id="1")
+
+    rows = {row.key: row.run for row in fleet.newest().rows}
+
+    assert rows == {"waits": "waiting", "failed": "failed", "runs": "running", "queued": "queued"}
+    assert "waiting for approval" in next(row["html"] for row in fleet.rows(["waits"]))
+
+
+def test_a_failure_is_forgotten_once_the_next_run_is_done(team):
+    teamwork.fail(team["operator"])
+    teamwork.say(team["operator"], client_id="2", content="again")
+    runs.finish(teamwork.claim(), {"event": "run.done"})
+
+    assert fleet.newest().rows[0].run == ""
+
+
+def test_the_navigation_counts_what_waits(team):
+    browser = client_of(team["viewer"])
+    assert 'data-waiting hidden title="Questions' in browser.get("/").content.decode()
+
+    teamwork.ask(team["operator"], key="one")
+    teamwork.ask(team["operator"], key="two")
+
+    assert fleet.waiting() == 2
+    assert "waiting for approval: </span><span>2</span>" in browser.get("/agents/").content.decode()
+
+
+# the forms
+
+
+@pytest.mark.parametrize(("role", "may"), [("operator", True), ("admin", True), ("viewer", False), ("approver", False)])
+def test_only_who_may_send_sees_where_to_write(team, role, may):
+    teamwork.say(team["operator"])
+    browser = client_of(team[role])
+
+    page, listed = browser.get("/conversations/flood/").content.decode(), browser.get("/").content.decode()
+
+    assert ("<message-composer" in page, "New conversation" in listed) == (may, may)
+    assert ('placeholder="Dialogue, who handles it"' in page) is may
+
+
+def test_a_conversation_that_nobody_handles_says_so(team):
+    teamwork.say(team["operator"])
+    Conversation.objects.update(handler="")
+
+    assert (
+        "Nobody handles this conversation" in client_of(team["operator"]).get("/conversations/flood/").content.decode()
+    )
