@@ -17,7 +17,6 @@ from conversations import log
 from conversations.actions.runs import Claim
 from conversations.models import Event, ToolCall
 
-
 ASKED = (
     "SELECT e.body, c.handler FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
     " WHERE c.key=%s AND e.seq=%s"
