@@ -1,5 +1,5 @@
-"""Agents inside `serve` and in `runagents`, in real processes: served, answered, stopped in order; a wrong team ends the
-start with its reason."""
+"""Agents inside `serve` and in `runagents`, in real processes: served, answered, stopped in order; a wrong team ends
+the start with its reason."""
 
 import shutil
 
