@@ -23,7 +23,6 @@ class Embedded(threading.Thread):
         self.state = "starting"
         self._writer = writer
         self._closing = threading.Event()
-        self._stop = self._closing.set
 
     def run(self) -> None:
         """Serve until `close`."""

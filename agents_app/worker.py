@@ -70,6 +70,7 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._stopped = asyncio.Event()
+        self._claiming = asyncio.Lock()
         self.done = 0
         self.is_serving = False
 
@@ -87,7 +88,8 @@ class Worker:
         work = [asyncio.create_task(repeat(each, what=name), name=name) for name, each in rounds.items()]
         try:
             await self._stopped.wait()
-            work.pop(2).cancel()  # nothing more is claimed
+            async with self._claiming:  # what was claimed is begun
+                work.pop(2).cancel()  # nothing more is claimed
             await self._finish()
         finally:
             forget()
@@ -117,15 +119,19 @@ class Worker:
     async def _look(self) -> None:
         """Claim what may run now."""
         self._news.clear()
-        for roster, room in self._free():
-            names = [agent.name for agent in roster.team.agents]
-            for claim in await self._do(partial(runs.claim, self.name, names, at_most=min(room, AT_A_TIME))):
-                failpoint("after-lease")
-                self._start(claim, await self._roster_of(claim, roster))
+        async with self._claiming:
+            for roster, room in self._free():
+                await self._claim(roster, min(room, AT_A_TIME))
         try:
             await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
         except TimeoutError:
             return
+
+    async def _claim(self, roster: Roster, at_most: int) -> None:
+        names = [agent.name for agent in roster.team.agents]
+        for claim in await self._do(partial(runs.claim, self.name, names, at_most=at_most)):
+            failpoint("after-lease")
+            self._start(claim, await self._roster_of(claim, roster))
 
     def _free(self) -> list[tuple[Roster, int]]:
         busy = Counter(id(roster) for _, roster, _ in self._attempts.values())
