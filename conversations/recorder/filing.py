@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 from django.db import InterfaceError, OperationalError, connection
 
+from conversations import entry_ids as ids
 from conversations import log
 from conversations.ids import new_id
 from conversations.log.events import NewEvent
 from conversations.models import Conversation, Event, Post, Quarantine, RedisPosition
 from conversations.nodes import database_time
 from conversations.principals import SYSTEM
-from conversations.recorder import entries, gaps, ids
+from conversations.recorder import entries, gaps
 from conversations.recorder.entries import Entry
 from conversations.recorder.gaps import Loss
 from conversations.recorder.streams import Stream
