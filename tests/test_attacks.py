@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from conversations import envelopes
 from tests.live import Server, until
 
 Guess = Callable[..., int]
@@ -105,6 +107,40 @@ def test_json_that_is_too_deep_is_refused(server: Server, token: str, body: str)
         status, answer = server.request("POST", path, sent.encode(), token)
 
         assert (status, answer["error"]["code"]) in ((400, "invalid"), (413, "too_large"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("application/json", b'{"messages":["' + b'\\"' * 4_000_000, 400),  # a text of escapes that never ends
+        ("application/json", b'{"messages":[' + b"{}," * 2_700_000, 413),  # more messages than one request has
+        ("application/json", b'{"messages":[{"a":' + b"[" * 8_000_000, 400),
+        ("application/x-ndjson", b'{"topic":"stream:x","payload":' + b"[" * 101 + b'"' + b'\\"' * 500_000, 200),
+        ("application/x-ndjson", b"\n" * (8 << 20), 200),
+    ],
+)
+def test_a_body_that_is_hard_to_read_holds_nobody_up(
+    server: Server, token: str, kind: str, body: bytes, expected: int
+) -> None:
+    with ThreadPoolExecutor(1) as other:
+        sent = {"Authorization": f"Bearer {token}", "Content_Type": kind}
+        answer = other.submit(ask, server, "POST", "/api/v1/publish", body, **sent)
+        waits = []
+        while not answer.done():
+            began = time.monotonic()
+            assert ask(server, "GET", "/healthz").status == 200
+            waits.append(time.monotonic() - began)
+
+    assert answer.result().status == expected
+    assert max(waits) < 5
+
+
+def test_marks_of_json_are_found_whatever_is_escaped() -> None:
+    body = rb'{"a\\":["}\\\"]", "\u005b\\"], "never \" ended]'
+
+    found = [body[match.start() : match.end()] for match in envelopes.marks(body)]
+
+    assert found == [b"{", rb'"a\\"', b"[", rb'"}\\\"]"', rb'"\u005b\\"', b"]", rb'"never \" ended]']
 
 
 def test_a_door_key_may_be_anything(server: Server) -> None:
