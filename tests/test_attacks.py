@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from conversations import envelopes
+from conversations.doors.health import unaddressed
 from tests.live import Server, until
 
 Guess = Callable[..., int]
@@ -173,6 +174,24 @@ def test_what_django_logs_of_a_request_has_its_id(server: Server) -> None:
     (line,) = [line for line in server.output().splitlines() if "told-by-me" in line]
     assert "Not Found: /no" in line
     assert "\x1b" not in server.output()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Error 111 connecting to 10.1.2.3:6379. Connect call failed ('10.1.2.3', 6379).", "Error 111 connecting to …"),
+        (
+            'connection to server at "db.inside", port 5432 failed: no user "ada"',
+            "connection to server at …, port 5432",
+        ),
+        ("Error -2 connecting to cache.inside:6379. Name not known.", "Error -2 connecting to …. Name not known."),
+        ("waiting for migrations: run `switchboard migrate`", "waiting for migrations: run `switchboard migrate`"),
+        ("no answer within 2 s", "no answer within 2 s"),
+    ],
+)
+def test_readiness_tells_strangers_no_address(words: str, told: str) -> None:
+    assert unaddressed(words).startswith(told)
+    assert not any(name in unaddressed(words) for name in ("10.1.2.3", "inside", "ada"))
 
 
 @pytest.mark.parametrize("piece", [b"a", b"\r\nX-Another: header"])
