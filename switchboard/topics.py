@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from switchboard.errors import Refused
 
@@ -12,6 +13,7 @@ LONGEST = 200  # characters of a suffix: a conversation's id or an agent's name
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
+@lru_cache(4096)  # the same few topics come again and again
 def fault(topic: str) -> str | None:
     """Say what is wrong with a topic; None when it is right."""
     prefix, mark, suffix = topic.partition(":")

@@ -94,6 +94,7 @@ def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
     """Write the heads back, one UPDATE for all."""
     flat: list[Any] = []
     for h in heads:
+        h.settle()
         flat += (h.id, h.head_seq, h.head_hash, h.last_at, h.last_sender, h.last_line, h.messages, h.tool_calls)
         flat += (h.errors, h.repeatable, h.preview_after, h.title, h.handler, h.is_demo)
     insert(cursor, _ADVANCE, WIDTH["head"], flat)

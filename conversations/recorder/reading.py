@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import redis
@@ -32,6 +33,7 @@ HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large tha
 LOOKED_AT = 100  # quiet streams described at each scan, in turn
 
 T = TypeVar("T")
+_place = attrgetter("place")
 Raw = tuple[Stream, int, list[Any]]  # a stream, how many entries came before, what XREAD answered
 
 
@@ -126,7 +128,7 @@ class Reader:
     def _file(self, found: list[Raw]) -> None:
         """Read a round's entries and store them, merged by entry id. In the database thread."""
         some = [entry for stream, before, items in found for entry in self._entries(stream, before, items)]
-        some.sort(key=lambda entry: entry.place)
+        some.sort(key=_place)
         self._filing.store(some)
 
     def _entries(self, stream: Stream, before: int, items: list[Any]) -> Iterator[Entry]:
