@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connections
 from django.db.backends.utils import CursorWrapper
 
 from conversations import doorbell, principals, projections
@@ -65,7 +65,8 @@ def _is_worth_another_try(error: Exception) -> bool:
 def _append(
     batch: Sequence[NewEvent], chained_as: dict[str, str], riding: Callable[[], None] | None, *, is_checked: bool
 ) -> list[Stored]:
-    with connection.wrap_database_errors, connection.cursor() as cursor:
+    here = connections[DEFAULT_DB_ALIAS]  # this thread's, looked up once: the proxy does it for every attribute
+    with here.wrap_database_errors, here.cursor() as cursor:
         keys = sorted({e.conversation for e in batch if e.conversation is not None})
         heads = rows.lock_heads(cursor, keys, chained_as) if keys else {}
         for staged_key in chained_as.keys() & heads.keys():
@@ -78,9 +79,9 @@ def _append(
         riding()
     fresh = [s for s in stored if s.is_new and s.seq]
     if fresh and not chained_as:
-        transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
+        here.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
     if work.topics:
-        transaction.on_commit(lambda: doorbell.posted(work.topics), robust=True)
+        here.on_commit(lambda: doorbell.posted(work.topics), robust=True)
     return stored
 
 
