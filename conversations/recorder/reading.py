@@ -120,16 +120,13 @@ class Reader:
             await self._store(some)
 
     async def _store(self, found: list[Raw]) -> None:
+        """Read a round's entries, merged by entry id, while the one before is stored; then have them stored."""
+        some = [entry for stream, before, items in found for entry in self._entries(stream, before, items)]
+        some.sort(key=_place)
         await self.drain()
         self._oldest = min(ids.at(items[0][0].decode()) for _, _, items in found) / 1e6
         self._newest = max(ids.at(items[-1][0].decode()) for _, _, items in found) / 1e6
-        self._storing = self._database(self._file, found)
-
-    def _file(self, found: list[Raw]) -> None:
-        """Read a round's entries and store them, merged by entry id. In the database thread."""
-        some = [entry for stream, before, items in found for entry in self._entries(stream, before, items)]
-        some.sort(key=_place)
-        self._filing.store(some)
+        self._storing = self._database(self._filing.store, some)
 
     def _entries(self, stream: Stream, before: int, items: list[Any]) -> Iterator[Entry]:
         for nth, (entry_id, fields) in enumerate(items, before + 1):
