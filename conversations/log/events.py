@@ -10,7 +10,6 @@ from conversations.envelopes import Said, conversation_of, fit, is_posted, read
 from conversations.ids import new_id
 from conversations.principals import Principal
 
-
 _text_of = lru_cache(1024)(str)  # of a principal
 
 

@@ -48,6 +48,8 @@ class Entry(NamedTuple):
 
 def read(stream: str, entry_id: str, nth: int, fields: Fields, *, found_at: int) -> Entry:
     """Read one entry; `found_at` is the stream's first contact, µs: what is older is history."""
+    bus_id: bytes | None
+    payload: bytes | None
     if len(fields) == 4 and fields[0] == b"id" and fields[2] == b"payload":  # as every publisher writes it
         bus_id, payload = fields[1], fields[3]
     else:
