@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -156,7 +155,6 @@ def fit(text: str) -> str:
     return _UNFIT.sub("\ufffd", text)
 
 
-@lru_cache(4096)
 def is_posted(topic: str) -> bool:
     """Tell whether messages on this topic are kept as posts."""
     return topic.partition(":")[0] in topics.POSTED
