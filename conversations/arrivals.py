@@ -22,7 +22,7 @@ def event_of(
         _file(said, topic, conversation)
     event = log.of_payload(topic, bus_id, body, said, REDIS)
     envelopes.check_named(topic, event.conversation)
-    return event._replace(is_live=entry_ids.at(entry_id) >= found_at)
+    return event if entry_ids.at(entry_id) >= found_at else event._replace(is_live=False)
 
 
 def text_of(raw: bytes) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from conversations import principals
 from conversations.envelopes import Said
@@ -44,6 +45,14 @@ class Head:
     title: str = ""
     handler: str = ""
     is_demo: bool = False
+    says: Said | None = None  # what was said last, until `settle`
+
+    def settle(self) -> None:
+        """Make the caption of what was said last: of a whole batch only that one shows."""
+        if self.says is not None:
+            self.last_sender = self.says.speaker
+            self.last_line = " ".join(self.says.words[:400].split())[:200]
+            self.says = None
 
 
 @dataclass(slots=True)
@@ -76,6 +85,7 @@ class Fold:
 
     participants: dict[tuple[int, str], str] = field(default_factory=dict)
     named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
+    met: set[tuple[Any, ...]] = field(default_factory=set)  # who spoke to whom: folded once, however often it is
     made: dict[str, CallRow] = field(default_factory=dict)
     ended: dict[str, CallRow] = field(default_factory=dict)
     open_calls: dict[int, list[CallRow]] = field(default_factory=dict)
@@ -110,7 +120,7 @@ def _message(changes: Fold, head: Head, facts: Facts, repeatable: str) -> None:
     if not repeats_output(said, repeatable):
         head.messages += 1
     _take_part(changes, head, said)
-    _say(head, said)
+    head.says = said
 
 
 def repeats_output(said: Said, repeatable: str) -> bool:
@@ -132,12 +142,12 @@ def _output(changes: Fold, head: Head, facts: Facts) -> None:
     if facts.run is None:
         head.preview_after = head.head_seq
     _take_part(changes, head, said)
-    _say(head, said)
+    head.says = said
 
 
 def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
     _take_part(changes, head, facts.said)
-    _say(head, facts.said)
+    head.says = facts.said
 
 
 def _control(changes: Fold, head: Head, facts: Facts) -> None:
@@ -239,6 +249,10 @@ def _digest(said: Said) -> str:
 
 
 def _take_part(changes: Fold, head: Head, said: Said) -> None:
+    meeting = (head.id, said.sender, said.agent, said.recipient)
+    if meeting in changes.met:
+        return
+    changes.met.add(meeting)
     if said.speaker:
         changes.participants[head.id, said.speaker] = kind_of(said.speaker)
     recipient = (said.recipient or "")[:200]
@@ -258,11 +272,6 @@ def kind_of(name: str) -> str:
     if name.startswith("agent:"):
         return "agent"
     return "system" if name == "system" else "person"
-
-
-def _say(head: Head, said: Said) -> None:
-    head.last_sender = said.speaker
-    head.last_line = " ".join(said.words[:400].split())[:200]
 
 
 RULES: dict[str, Rule] = {

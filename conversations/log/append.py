@@ -2,13 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connections
 from django.db.backends.utils import CursorWrapper
 
 from conversations import doorbell, principals, projections
@@ -72,7 +72,8 @@ def _append(
     *,
     is_checked: bool,
 ) -> list[Stored]:
-    with connection.wrap_database_errors, connection.cursor() as cursor:
+    here = connections[DEFAULT_DB_ALIAS]  # this thread's, looked up once: the proxy does it for every attribute
+    with here.wrap_database_errors, here.cursor() as cursor:
         keys = sorted({e.conversation for e in batch if e.conversation is not None})
         heads = rows.lock_heads(cursor, keys, chained_as) if keys else {}
         for staged_key in chained_as.keys() & heads.keys():
@@ -87,9 +88,9 @@ def _append(
         riding()
     fresh = [s for s in stored if s.is_new and s.seq]
     if fresh and not chained_as:
-        transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
+        here.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
     if work.topics:
-        transaction.on_commit(lambda: doorbell.posted(work.topics), robust=True)
+        here.on_commit(lambda: doorbell.posted(work.topics), robust=True)
     return stored
 
 
@@ -106,13 +107,13 @@ class _Work:
         self.cursor, self.heads = cursor, heads
         self.at = time.time_ns() // 1000
         self.salts = os.urandom(chain.SALT * len(batch))
+        self.salted = 0  # bytes of them that are used
         self.events: list[Any] = []
         self.posts: list[Any] = []
         self.topics: set[str] = set()
         self.touched: dict[int, Head] = {}
-        self.changes = prepare(
-            cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None]
-        )
+        steps = [(heads[e.conversation], e) for e in batch if e.kind == "tool_step" and e.conversation is not None]
+        self.changes = prepare(cursor, steps)
 
     def store_all(self, batch: Sequence[NewEvent], known: Known | None) -> list[Stored]:
         """Store one after the other, the tokens of a segment together; answer one `Stored` for each."""
@@ -151,21 +152,21 @@ class _Work:
                 self._post(event, head.id, found.seq, known)
             return self._stored(event, found.seq, is_new=False, clashes=found.clashes)
         seq = head.head_seq = head.head_seq + 1
-        at = len(self.events) // rows.WIDTH["event"] * chain.SALT
-        salt = self.salts[at : at + chain.SALT]
-        digest = sha256(salt + event.body.encode()).hexdigest()
-        head.head_hash = chain.link(
-            head.head_hash, head.key, seq, event.kind, self.at, event.principal, event.event_id, digest
-        )
-        self.events += (head.id, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id)
-        self.events += (event.body, salt, digest, head.head_hash)
+        of = self.salted
+        self.salted += chain.SALT
+        _, kind, body, principal, said, event_id, run, turn = event[:8]
+        salt, at = self.salts[of : self.salted], self.at
+        digest = sha256(salt + body.encode()).hexdigest()
+        link = chain.link(head.head_hash, head.key, seq, kind, at, principal, event_id, digest)
+        head.head_hash = link
+        self.events += (head.id, seq, kind, at, principal, run, turn, event_id, body, salt, digest, link)
         if known is not None:
             known.add(head.id, event, seq, salt, digest)
         if event.topic:
             self._post(event, head.id, seq, known)
         self.touched[head.id] = head
-        projections.fold(self.changes, head, event.kind, Facts(event.said, self.at, event.principal, event.run))
-        return self._stored(event, seq)
+        projections.fold(self.changes, head, kind, Facts(said, at, principal, run))
+        return Stored(event.conversation, seq, kind, at, principal, run, turn, event_id, body)
 
     def write(self) -> None:
         """Put everything into the tables, heads first (their rows are locked)."""
@@ -202,14 +203,13 @@ class _Work:
         return Stored(*fields, is_new, clashes)
 
 
-def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fold:
+def prepare(cursor: CursorWrapper, steps: Iterable[tuple[Head, NewEvent]]) -> Fold:
     """Make the batch's fold, with the stored calls its tool steps may end and the uses of their call ids."""
     changes = Fold()
-    steps: dict[int, list[NewEvent]] = {}
-    for head, kind, event in batch:
-        if kind == "tool_step":
-            steps.setdefault(head.id, []).append(event)
-    for conversation, events in steps.items():
+    by_conversation: dict[int, list[NewEvent]] = {}
+    for head, event in steps:
+        by_conversation.setdefault(head.id, []).append(event)
+    for conversation, events in by_conversation.items():
         ids = sorted({e.said.tool_call_id for e in events if e.said.tool_call_id is not None})
         names = sorted({(e.said.name or "")[:200] for e in events if e.said.tool_call_id is None})
         ours = sorted({e.said.tool_call for e in events if e.run is not None and e.said.tool_call})

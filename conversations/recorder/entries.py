@@ -29,7 +29,8 @@ class Poison(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a stream, read. `nth` counts the entries ever added to the stream, this one included."""
+    """One entry of a stream, read. `nth` counts the entries ever added to the stream, this one included; `place` is
+    where it comes in a round of several streams."""
 
     stream: str
     id: str
@@ -37,26 +38,28 @@ class Entry(NamedTuple):
     event: NewEvent | None
     poison: Poison | None
     size: int
-
-    @property
-    def place(self) -> tuple[int, int, str]:
-        """Where it comes in a round of several streams."""
-        return (*ids.order(self.id), self.stream)
+    place: tuple[int, int, str]
 
 
 def read(stream: str, entry_id: str, nth: int, fields: Fields, *, found_at: int) -> Entry:
     """Read one entry; `found_at` is the stream's first contact, µs: what is older is history."""
-    found = dict(zip(fields[::2], fields[1::2], strict=False))
-    payload = found.get(b"payload")
+    bus_id: bytes | None
+    payload: bytes | None
+    if len(fields) == 4 and fields[0] == b"id" and fields[2] == b"payload":  # as every publisher writes it
+        bus_id, payload = fields[1], fields[3]
+    else:
+        found = dict(zip(fields[::2], fields[1::2], strict=False))
+        bus_id, payload = found.get(b"id"), found.get(b"payload")
     size = len(payload or b"")
+    milliseconds, sequence = ids.order(entry_id)
+    place = milliseconds, sequence, stream
     try:
         if payload is None:
             raise Invalid("expected the fields id and payload; there is no payload")
-        bus_id = _bus_id(found.get(b"id"))
-        event = arrivals.event_of(stream, payload, bus_id, entry_id=entry_id, found_at=found_at)
+        event = arrivals.event_of(stream, payload, _bus_id(bus_id), entry_id=entry_id, found_at=found_at)
     except SwitchboardError as error:
-        return Entry(stream, entry_id, nth, None, poison(stream, error.message, payload, fields), size)
-    return Entry(stream, entry_id, nth, event, None, size)
+        return Entry(stream, entry_id, nth, None, poison(stream, error.message, payload, fields), size, place)
+    return Entry(stream, entry_id, nth, event, None, size, place)
 
 
 def _bus_id(value: bytes | None) -> str | None:
