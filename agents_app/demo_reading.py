@@ -6,23 +6,24 @@ from typing import Literal, NamedTuple
 
 Wish = Literal[
     "incident", "feedback", "statistics", "status", "greeting", "thanks", "cancel", "question", "injection",
-    "unreadable", "blank", "talk",
+    "unreadable", "blank", "talk", "invite",
 ]  # fmt: skip
 READ = 4000  # characters of a message that are read
 
 _KINDS = {  # what happened → words that tell it (beginnings of words; English, German, French, Spanish)
     "fire or gas": "fire|smoke|gas leak|smell of gas|burning|feuer|brennt|incendie|incendio",
     "traffic accident": "accident|car crash|collision|unfall|accidente",
-    "water": "leak|flood|burst pipe|sewage|sewer|drain|hydrant|rohrbruch|überschwemm|fuite|inondation|fuga|inundaci",
+    "water": "water (everywhere|is|runs|running)|leak|flood|burst pipe|sewage|sewer"
+    "|drain|hydrant|rohrbruch|überschwemm|fuite|inondation|fuga|inundaci",
     "road damage": "pothole|sinkhole|road damage|damaged road|broken pavement|cracked|schlagl|nids?-de-poule|bache",
     "street light": "street ?light|street ?lamp|lamp ?post|lantern|laterne|straßenlampe|lampadaire|farola",
     "traffic light or sign": "traffic light|traffic sign|stop sign|road sign|ampel|verkehrsschild|semáforo|feu rouge",
     "waste": "trash|garbage|rubbish|litter|dump(ed|ing)|waste(?! of)|overflowing|müll|abfall|ordures|poubelle|basura",
     "vandalism": "graffiti|vandal|smashed|spray",
     "fallen tree": "tree|branch|baum|arbre|árbol",
-    "theft": "stolen|theft|thief|robbery|robbed|burglar|gestohlen|diebstahl|volé|robado|robo",
+    "theft": "stolen|stole|theft|thief|robbery|robbed|burglar|gestohlen|diebstahl|volé|robado|robo",
     "noise": "noise|noisy|loud music|lärm|bruit|ruido",
-    "animal": "stray|rats?\\b|wasps|dead animal",
+    "animal": "stray|lost (dog|cat|pet)|(dog|cat|pet) is (lost|missing)|rats?\\b|wasps|dead animal",
     "incident": "incident|hazard|broken|blocked road|dangerous|damaged|report (a|an|the)|want to report|kaputt|melden"
     "|signaler|cassé|roto|reportar",
 }
@@ -33,7 +34,8 @@ _PRAISE = (
 )
 _COMPLAINT = (
     "complain|complaint|terrible|awful|rude|disappoint|unhappy|unacceptable|too slow|slow|worst|horrible|angry|annoyed"
-    "|frustrat|bad service|too long|dirty|beschwer|unfreundlich|schlecht|plainte|inacceptable|déçu|queja|pésim|lento"
+    "|frustrat|always late|unreliable|too (short|few|expensive|small|crowded)"
+    "|bad service|too long|dirty|beschwer|unfreundlich|schlecht|plainte|inacceptable|déçu|queja|pésim|lento"
 )
 _WISHES: list[tuple[Wish, str]] = [
     ("statistics", "statistic|figures|how many|trend|insight|numbers of|overview of|statistik|wie viele|combien|cuánt"),
@@ -46,6 +48,10 @@ _GREETING = (
 )
 _THANKS = "thanks|thank you|thx|cheers|danke|merci|gracias|grazie|ok|okay|great|perfect|bye|goodbye|tschüss"
 _CANCEL = "never mind|nevermind|cancel|forget it|forget about it|leave it|no longer|vergiss es|laisse tomber|olvídalo"
+_BARE = (
+    r"(?:.{0,40}\b(?:want|like|have|wish|need)\b.{0,20})?"
+    r"(?:feedback|complain|complaint|(?:report|incident)( something)?)\W*"
+)
 _INJECTION = (
     r"(ignore|disregard|forget|override)\b.{0,40}\b(instruction|rule|prompt|above|previous|guideline)"
     r"|system prompt|you are now|act as|pretend (to be|you)|jailbreak|developer mode|<\|?(im_start|system|assistant)"
@@ -61,9 +67,10 @@ _STREETS = (
     "|hill|gardens|school|station|hall|market|library|hospital|church|playground|stop|crossing|roundabout|tunnel|mall"
 )
 _PLACES = [
-    rf"(?:\d+\w?\s+)?(?:[A-Z\d][\w'’.-]*\s+){{1,3}}(?:{_STREETS.title()})\b\.?(?:\s+\d+\w?)?",
     r"(?i:corner of\s+[\w'’.-]+(?:\s+(?:street|road|avenue|lane))?\s+and\s+[\w'’.-]+"
     r"(?:\s+(?:street|road|avenue|lane))?)",
+    r"\b\d+(?:st|nd|rd|th)\s+(?:and|&)\s+[A-Z\d]\w+",
+    rf"(?:\d+\w?\s+)?(?:[A-Z\d][\w'’.-]*\s+){{1,3}}(?:{_STREETS.title()})\b\.?(?:\s+\d+\w?)?",
     r"\b[A-ZÄÖÜ][\wäöüß-]*(?:straße|strasse|str\.|platz|weg|allee|gasse|brücke)(?:\s+\d+\w?)?",
     r"(?i:\b(?:rue|avenue|place|boulevard|quai|chemin|pont|calle|avenida|plaza|paseo|via|piazza|corso)"
     r"\s+(?:de\s+la\s+|de\s+los\s+|de\s+|du\s+|des\s+|del\s+|la\s+|le\s+|l['’])?)[\wÀ-ÿ'’-]+(?:\s+[A-ZÀ-Ý\d][\wÀ-ÿ'’-]*){0,3}",
@@ -117,7 +124,7 @@ def place_of(text: str) -> str:
         return found[1][:120]
     for pattern in _PLACES:
         for found in re.finditer(pattern, text):
-            place = re.sub(r"(?i)^(?:on|at|in)\s+(?:the\s+)?", "", found[0]).strip(" .,")
+            place = re.sub(r"(?i)^(?:on|at|in(?! front))\s+(?:the\s+)?", "", found[0]).strip(" .,")
             if place.lower().split(" ")[0] not in _NOT_PLACES:
                 return place[:120]
     return ""
@@ -153,6 +160,8 @@ def _wish(text: str, kind: str) -> Wish:
 def _matter(text: str, kind: str) -> Wish:
     """Tell incidents from opinions: a known kind of incident wins, unless somebody only says how they like it."""
     is_opinion = _has(text, _FEEDBACK) or _has(text, _COMPLAINT) or _has(text, _PRAISE)
+    if re.fullmatch(_BARE, text, re.IGNORECASE):
+        return "invite"
     if kind and kind != "incident" and not (is_opinion and not place_of(text)):
         return "incident"
     if is_opinion:
@@ -165,6 +174,8 @@ def _matter(text: str, kind: str) -> Wish:
         return "greeting"
     if _is_noise(text):
         return "unreadable"
+    if re.search(r"(?i)\b(help me|what can you do|who are you|what is this)\b", text):
+        return "greeting"
     if "?" in text or re.match(
         r"(?i)(who|what|when|where|why|how|can|could|do|does|is|are|which|wie|was|wo|wer|comment|où|qué|cómo)\b", text
     ):

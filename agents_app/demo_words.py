@@ -27,6 +27,7 @@ _OTHER = (
     "and where, or what you think of a service."
 )
 _FIXED = {
+    "invite": "Please go on: what happened and where, or what do you think of which service?",
     "thanks": "You are welcome. If something else comes up, just write.",
     "cancel": "All right, I leave it there. Nothing was filed for this message.",
     "blank": "Your message was empty. What can the town hall do for you?",
@@ -38,6 +39,7 @@ _QUESTION = (
     "I cannot look that up: this is the demo model, without a knowledge of the town. I can take a report of an "
     "incident, write down your feedback, or show the figures of this conversation."
 )
+_UNSURE = "If it is a report, tell me what happened and where; if it is an opinion, which service it is about."
 _WHERE_AGAIN = "Without a place I cannot file the report. Write it again with a street or a place nearby."
 _LONG = " Your message was very long; I read its beginning."
 
@@ -120,6 +122,8 @@ def _by_wish(reading: Reading, earlier: Collection[Any], *, was_asked: bool) -> 
         return _WHERE_AGAIN if was_asked else _QUESTION
     if reading.language == "other":
         return _OTHER
+    if reading.wish == "talk" and reading.language == "en":
+        return f"I read: “{cut(reading.text, 160)}”. {_UNSURE}"
     return _HELLO.get(reading.language, _HELLO["en"])
 
 

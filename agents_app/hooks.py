@@ -1,4 +1,4 @@
-"""What an attempt's SDK run tells the record: model turns, outputs, handoffs, tool steps. The only place for tool steps.
+"""What an attempt's SDK run tells the record: model turns, outputs, handoffs, and tool steps, which only it writes.
 
 `executing` is committed before a tool's function is entered; when that is refused, the attempt ends (law F).
 """

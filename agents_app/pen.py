@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from django.conf import settings
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json
 
 from agents_app.masking import mask as _mask_forms
 from conversations import envelopes, log, logs
@@ -79,17 +79,25 @@ class Pen:
 def plain(value: Any) -> tuple[Any, int]:
     """Answer a value as JSON can hold it, secrets covered and cut to a size, and the bytes it had."""
     try:
-        made = to_jsonable_python(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
-        text = json.dumps(made, ensure_ascii=False)
-        envelopes.check_depth(text.encode("utf-8", "surrogatepass"))
+        raw = to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
+        envelopes.check_depth(raw)
+        text = raw.decode()
+        made = json.loads(text)
     except Exception:  # a value of a tool: whatever its own methods raise, it has a text
         made = _text_of(value)
         text = json.dumps(made, ensure_ascii=False)
     size = len(text.encode("utf-8", "surrogatepass"))
-    masked = mask(text)
     if size > SHOWN:
-        return f"{mask(made if isinstance(made, str) else text)[: SHOWN // 4]}…", size
-    return (_loaded(masked, made) if masked != text else made), size
+        return f"{mask((made if isinstance(made, str) else text)[: SHOWN // 4])}…", size
+    return covered(made, text), size
+
+
+def covered(value: Any, text: str) -> Any:
+    """Answer a JSON value with its secrets covered; `text` is it written."""
+    masked = mask(text)
+    whole = value if masked == text else _loaded(masked, value)
+    each = _masked(whole)  # a text inside may be JSON itself, quoted once more
+    return value if each == value else each
 
 
 def mask(text: str) -> str:

@@ -18,7 +18,7 @@ from switchboard.bus import BusMessage
 
 
 class RunBus(LogBus):
-    """What `switchboard.get_bus()` answers in a worker. Tools of many runs use it at once: the scope says whose it is."""
+    """What `switchboard.get_bus()` answers in a worker. Tools of many runs use it at once: the scope says whose."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         super().__init__(SYSTEM)  # for reading; what is published has a run's principal

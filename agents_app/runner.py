@@ -1,4 +1,4 @@
-"""One claimed run, from its claim to its end: the SDK's streamed run, told to the record as it goes. Called by a worker.
+"""One claimed run, from its claim to its end: the SDK's streamed run, told to the record as it goes.
 
 However it ends, it ends here: done, waiting, failed with the real reason, cancelled, incompatible, put back; or the
 fence was lost, and nothing more is written.
@@ -207,7 +207,15 @@ class Attempt:
         told: list[Body] = []
         final = result.final_output if isinstance(result.final_output, str) else None
         if final and final != self._steps.said:  # a tool's result is the answer
-            told.append({"event": "output", "agent": result.last_agent.name, "turn": self._new_turn(), "text": final, "final": True})
+            told.append(
+                {
+                    "event": "output",
+                    "agent": result.last_agent.name,
+                    "turn": self._new_turn(),
+                    "text": final,
+                    "final": True,
+                }
+            )
         done: Body = {"event": "run.done", "usage": usage_of(result.context_wrapper.usage)}
         await self._finish(done | self._spent(), *told, last_agent=result.last_agent.name, context=context)
 

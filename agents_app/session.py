@@ -16,6 +16,7 @@ from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 from django.db.models import Max
 
+from agents_app.pen import covered
 from conversations.models import SessionItem
 from conversations.nodes import database_time
 
@@ -76,7 +77,7 @@ class DjangoSession:
             rows.exclude(payload__startswith=CONTEXT).delete()
         elif self._gone:
             rows.filter(seq__in=self._gone).delete()
-        new = [json.dumps(item, ensure_ascii=False, default=str) for item in self._added]
+        new = [_written(item) for item in self._added]
         if context is not None and context != self.context.get(team):
             rows.filter(payload__startswith=_context_row(team)).delete()
             new.append(f"{_context_row(team)}{json.dumps(context)}}}")
@@ -106,6 +107,13 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
 def export(conversation: str, *, newest: int = 100_000) -> list[TResponseInputItem]:
     """Answer a conversation as input for the SDK: `Runner.run(agent, export("c") + [new])`. Sync."""
     return load(conversation, newest=newest, days=36_500).items()
+
+
+def _written(item: TResponseInputItem) -> str:
+    """Write an item, what looks like a secret covered: it is kept for weeks."""
+    text = json.dumps(item, ensure_ascii=False, default=str)
+    value = covered(item, text)
+    return text if value is item else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def team_of(payload: str) -> str:

@@ -1,4 +1,4 @@
-"""The worker: claims runs and executes many of them in one loop (design F, 3.4). Run by `runagents`, and inside `serve`.
+"""The worker: claims runs and executes many of them in one loop (design F, 3.4). Run by `runagents` and in `serve`.
 
     worker = Worker(writer, teams.load())
     await worker.run()      # returns after worker.stop(), called from any thread
@@ -104,7 +104,11 @@ class Worker:
     def facts(self) -> dict[str, Any]:
         """Tell how it goes: what the ops page and the metrics show of a worker."""
         teams = Counter(roster.team.name for _, roster, _ in list(self._attempts.values()))
-        return {"running": sum(teams.values()), "teams": {r.team.name: teams[r.team.name] for r in self.rosters}, "done": self.done}
+        return {
+            "running": sum(teams.values()),
+            "teams": {r.team.name: teams[r.team.name] for r in self.rosters},
+            "done": self.done,
+        }
 
     async def _do(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something with the database, in a thread."""
@@ -114,7 +118,6 @@ class Worker:
         """Claim what may run now."""
         self._news.clear()
         for roster, room in self._free():
-            failpoint("before-lease")
             names = [agent.name for agent in roster.team.agents]
             for claim in await self._do(partial(runs.claim, self.name, names, at_most=min(room, AT_A_TIME))):
                 failpoint("after-lease")
@@ -152,13 +155,13 @@ class Worker:
 
     async def _renew(self) -> None:
         """Hold on to what runs here; end what was taken away; tell of dead workers' runs."""
-        await asyncio.sleep(RENEW_EVERY)
         held = [attempt for attempt, _, _ in self._attempts.values()]
         asked = await self._do(runs.renew, [attempt.claim for attempt in held])
         for attempt in held:
             if attempt.claim.run not in asked and not attempt.has_ended:
                 attempt.lose()
         await self._do(runs.interrupt_dead)
+        await asyncio.sleep(RENEW_EVERY)
 
     async def _listen(self) -> None:
         """Hear what people ask of runs here."""

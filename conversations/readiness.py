@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FRESH = 1.0  # seconds an answer is good for
 PATIENCE = 2.0  # seconds the database may take
 OK = "ok"
-HINTS = ("layer", "redis")  # parts that pages and doors do without: told, but no reason to send nobody here
+HINTS = ("layer", "redis", "agents")  # parts that pages and doors do without: told, but no reason to send nobody here
 
 
 class Readiness:

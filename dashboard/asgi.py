@@ -16,6 +16,7 @@ import django
 django.setup(set_prefix=False)
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 from servestatic import ServeStaticASGI
 
 from conversations import refusals
@@ -76,6 +77,7 @@ class Application:
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
         self._recorder: Embedded | None = None
+        self._worker: Any = None  # agents_app's, known by its dotted name alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
@@ -137,6 +139,7 @@ class Application:
             self.key.open(self.url)
             self._keep(repeat(_keep_high_water, what="high-water"), "high-water")
             self._record()
+            self._work()
         if self.with_demo:
             self._keep(self.demo.run(), "demo")
         self._keep(repeat(_write_refusals, what="counting refusals"), "refusals")
@@ -151,6 +154,20 @@ class Application:
         recorder.start()
         self.engine.further_parts["redis"] = lambda: recorder.service.redis
         self.engine.further_parts["recorder"] = lambda: OK if recorder.is_alive() else "the recording thread has ended"
+
+    def _work(self) -> None:
+        """Run agents in this process, in a thread of their own; that imports the SDK, not this one."""
+        if settings.WORKER:
+            worker = self._worker = import_string(settings.WORKER)(self.engine.writer)
+            worker.start()
+            self.engine.further_parts["agents"] = lambda: worker.state
+
+    async def drain(self) -> None:
+        """End the agents' runs while there is somebody to write it; then take nothing more and write what is queued."""
+        self.engine.state = "stopping"
+        if self._worker is not None:
+            await asyncio.to_thread(self._worker.close)
+        await self.engine.drain()
 
     def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)

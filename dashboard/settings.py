@@ -45,6 +45,7 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "dashboard.urls"
 ASGI_APPLICATION = "dashboard.asgi.application"
+WORKER = "agents_app.embedded.Embedded"  # what `serve` runs agents with
 
 TEMPLATES = [
     {

@@ -82,19 +82,21 @@ def test_a_socket_that_ended_by_an_error_is_forgotten():
     engine, words = Engine(), tokens.make_token(SYSTEM, "ci", "viewer")
     scope = {**carrying(words), "type": "websocket", "path": "/ws/"}
 
-    async def leave_while_answered():
-        received = iter([{"type": "websocket.connect"}, {"type": "websocket.receive", "text": "{"}])
+    async def leave_while_heard():
+        received = iter([{"type": "websocket.connect"}])
 
         async def receive():
-            return next(received)
+            message = next(received, None)
+            if message is None:
+                raise OSError("the client left")
+            return message
 
         async def send(message):
-            if message["type"] == "websocket.send":
-                raise OSError("the client left")
+            pass
 
         await Socket.as_asgi(engine=engine)(scope, receive, send)
 
     with pytest.raises(OSError, match="left"):
-        asyncio.run(leave_while_answered())
+        asyncio.run(leave_while_heard())
 
     assert not engine.watch.sockets

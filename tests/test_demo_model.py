@@ -136,6 +136,8 @@ def test_values_are_taken_from_what_was_written() -> None:
         ("rue de la Gare, un lampadaire", "rue de la Gare"),
         ("a leak behind the old school", "behind the old school"),
         ("corner of Oak and Pine, a crash", "corner of Oak and Pine"),
+        ("lights out at corner of Oak Street and Pine Avenue", "corner of Oak Street and Pine Avenue"),
+        ("report: pothole, 5th and Main", "5th and Main"),
         ("it happened on Monday in March", ""),
         ("my tooth hurts", ""),
     ],

@@ -40,6 +40,7 @@ def layer(redis):
     """This process has a channel layer, as with SWITCHBOARD_REDIS_URL."""
     host = {"address": redis.url, "socket_timeout": 2, "socket_connect_timeout": 2}
     backend = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [host]}}
+    telling.teller.cache_clear()  # an earlier test may have had none
     with override_settings(CHANNEL_LAYERS={"default": backend}):
         yield redis
         forget_teller()

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agents import Agent, RunConfig, RunContextWrapper, RunHooks, Runner, function_tool
+from agents import Agent, RunConfig, RunContextWrapper, RunHooks, Runner, RunState, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app import nesting
@@ -147,3 +147,37 @@ def test_events_of_a_team_are_told_to_the_worker_or_to_nobody() -> None:
         nesting.tell({"event": "a.c"})
 
     assert told == [{"event": "a.c"}]
+
+
+def test_an_approval_inside_an_agent_tool_stops_the_outer_run_and_is_taken_up_from_text() -> None:
+    ran: list[str] = []
+
+    @function_tool(needs_approval=True)
+    def gated() -> str:
+        scope = current()
+        ran.append(str(scope and scope.parent_call))
+        return "opened"
+
+    def outer(inner_steps: list[Any], steps: list[Any]) -> Agent[Any]:
+        inner = Agent[Any](name="Inner", tools=[gated], model=ScriptedModel(inner_steps))
+        return Agent(name="Outer", tools=[agent_tool(inner, "dig", "Dig.")], model=ScriptedModel(steps))
+
+    async def stop() -> str:
+        inner_steps = [[function_call("gated", {}, call_id="in-1")]]
+        before = outer(inner_steps, [[function_call("dig", {"input": "go"}, call_id="out-1")]])
+        result = await Runner.run(before, "go", context={})
+        assert [item.agent.name for item in result.interruptions] == ["Inner"]
+        return result.to_state().to_string(strict_context=True)
+
+    async def resume(text: str) -> Any:
+        after = outer([[assistant_message("inside done")]], [[assistant_message("done")]])
+        state = await RunState.from_string(after, text, strict_context=True)
+        state.approve(state.get_interruptions()[0])
+        return (await Runner.run(after, state)).final_output
+
+    with entered(RunScope("c", "r")):
+        text = asyncio.run(stop())
+        assert ran == []
+        assert asyncio.run(resume(text)) == "done"
+
+    assert ran == ["out-1"]

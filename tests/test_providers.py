@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +10,13 @@ import pytest
 from agents import Agent, FunctionTool, ModelBehaviorError, RunConfig, Runner
 from agents.result import RunResultStreaming
 from django.conf import settings
+from django.test import override_settings
 from openai.types.responses import Response
 
 from agents_app.demo_model import DemoModel
-from agents_app.providers import ModelConfig, Provider, model_for
+from agents_app.providers import ModelConfig, Provider, configured, model_for
 from agents_app.served_models import ChatModel, ModelFailed, ResponsesModel
+from dashboard import config
 from tests.provider_server import Answer, Asked, ProviderServer
 
 KEY = "sk-test-0123456789abcdefghij"
@@ -148,13 +150,11 @@ def test_recorded_streams_come_through_unchanged() -> None:
         assert (answer.told, answer.streamed) == (recorded(body), recorded(body).text), path.name
 
 
-@needs_recordings
-@pytest.mark.parametrize("name", CUT)
-@pytest.mark.parametrize("end", ["closed", "reset"])
-def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: Any) -> None:
+def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
+    """Cut a recording at `steps` places (None: after every byte) before its end mark; answer the failures' reasons."""
     body = next(path for path in RECORDED if path.name.startswith(name)).read_bytes()
     whole = body.rindex(b"[DONE]") if b"[DONE]" in body else len(body.rstrip()) - 1
-    places = sorted({0, 1, whole - 1, whole, *(whole * part // 50 for part in range(50))})
+    places = sorted({0, 1, whole - 1, whole, *(range(whole) if steps is None else _spread(whole, steps))})
     reasons = []
 
     async def everywhere() -> None:
@@ -167,8 +167,32 @@ def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: A
             await provider.aclose()
 
     asyncio.run(everywhere())
+    assert len(reasons) == len(places)
+    return reasons
 
-    assert len(reasons) == len(places) >= 50
+
+def _spread(whole: int, steps: int) -> Iterator[int]:
+    return (whole * step // steps for step in range(steps))
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("end", ["closed", "reset"])
+def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: Any) -> None:
+    reasons = reasons_of_cuts(name, end, 50)
+
+    assert len(reasons) >= 50
+    assert all(reason.startswith("m: ") and len(reason) > 10 for reason in reasons)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(600)
+@needs_recordings
+@pytest.mark.parametrize("name", CUT[1:2])
+def test_a_stream_cut_after_any_byte_ends_as_a_failure_with_a_reason(name: str) -> None:
+    reasons = reasons_of_cuts(name, "closed", None)
+
+    assert len(reasons) >= 1900
     assert all(reason.startswith("m: ") and len(reason) > 10 for reason in reasons)
 
 
@@ -320,3 +344,40 @@ def test_the_settings_choose_the_model(config: ModelConfig, name: str | None, ki
 
 def test_a_config_does_not_show_its_key() -> None:
     assert KEY not in repr(ModelConfig(api_key=KEY))
+
+
+def test_the_environment_says_which_server_and_the_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("SWITCHBOARD_MODEL", "chat:house")
+
+    with override_settings(CONFIG=config.load()):
+        found = configured()
+        shown = repr(settings.CONFIG)
+
+    assert (found.api_key, found.base_url, found.model, found.is_demo) == (
+        KEY,
+        "http://127.0.0.1:9/v1",
+        "chat:house",
+        False,
+    )
+    assert KEY not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OPENAI_BASE_URL", "ftp://user:hunter2@host"),
+        ("SWITCHBOARD_MODEL_API", "grpc"),
+        ("SWITCHBOARD_MODEL_TIMEOUT_S", "0"),
+        ("SWITCHBOARD_MODEL_RETRIES", "-1"),
+    ],
+)
+def test_a_wrong_setting_ends_the_start_and_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(SystemExit) as ended:
+        config.load()
+
+    assert f"\n  {name}: " in str(ended.value)
+    assert "hunter2" not in str(ended.value)

@@ -12,6 +12,7 @@ from django.db import IntegrityError
 from conversations import audit, log, principals
 from conversations.actions.acting import acting
 from conversations.errors import Conflict, Fenced, NotFound
+from conversations.failpoints import failpoint
 from conversations.ids import new_id
 from conversations.log.events import NewEvent
 from conversations.log.writing import writing
@@ -55,6 +56,7 @@ def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
         found = _next(agents, [c.run for c in taken])
         if found is None:
             break
+        failpoint("before-lease")
         try:
             claimed = _take(found, worker)
         except IntegrityError:

@@ -85,7 +85,7 @@ class Command(BaseCommand):
     def _run(self, host: str, port: int) -> None:
         from dashboard.asgi import application, with_static
 
-        Server(config(with_static(application), host, port), application.engine.drain).run()
+        Server(config(with_static(application), host, port), application.drain).run()
 
     def _greet(self, url: str) -> None:
         from conversations.actions.people import first_owner

@@ -1,0 +1,139 @@
+"""`runs`: CPU of a run with a tool call through the worker, against the bare SDK's; and what a token costs.
+
+Both run 100 at a time, streamed, on the same scripted model; CPU is the whole process's (loop, writer, threads).
+Targets: at most 1.5 times the bare SDK's CPU per run; at most 50 µs CPU for a token's path.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+import time
+
+from tests.benchmarks import common
+
+common.set_up()
+
+from agents import Agent, RunConfig, Runner, function_tool
+from agents.testing import assistant_message, function_call
+
+from agents_app.providers import ModelConfig
+from agents_app.teams import Team
+from agents_app.worker import Worker
+from conversations import envelopes, log, principals
+from conversations.models import Run
+from tests.agents_running import Scripted
+
+RUNS = 200
+ROUNDS = 3
+TOKENS = 20_000
+
+
+@function_tool
+async def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def agent() -> Agent:
+    """Make the agent that both run: a tool call, then an answer."""
+    steps = [[function_call("add", {"a": 2, "b": 3}, call_id="c1")], [assistant_message("It is five.")]]
+    return Agent(name="Clerk", model=Scripted(lambda: steps), tools=[add])
+
+
+def bare(prefix: str) -> float:
+    """Run them by the SDK alone; answer CPU seconds a run."""
+    clerk = agent()
+
+    async def one(words: str) -> None:
+        result = Runner.run_streamed(clerk, words, run_config=RunConfig(tracing_disabled=True))
+        async for _ in result.stream_events():
+            pass
+
+    async def all_() -> None:
+        await asyncio.gather(*(one(f"{prefix} {n}") for n in range(RUNS)))
+
+    began = time.process_time()
+    asyncio.run(all_())
+    return (time.process_time() - began) / RUNS
+
+
+def ours(prefix: str) -> float:
+    """Run them by a worker, from queued to done; answer CPU seconds a run."""
+    writer = log.Writer()
+    writer.start()
+    worker = Worker(
+        writer, [Team(name="bench", agents=[agent()], entry=["Clerk"])], config=ModelConfig(), per_team=RUNS
+    )
+    thread = threading.Thread(target=lambda: asyncio.run(worker.run()))
+    from agents_app import register
+
+    register.enter(worker.rosters)
+    for n in range(RUNS):
+        key = f"{prefix}-{n}"
+        body = json.dumps(
+            {"type": "message", "conversation_id": key, "sender": "R", "recipient": "agent:Clerk", "content": key}
+        )
+        log.append([log.of_payload(f"chat:{key}", None, body, envelopes.read(body.encode()), principals.of_token("b"))])
+    before = Run.objects.filter(status="done").count()
+    began = time.process_time()
+    thread.start()
+    while worker.done < RUNS:
+        time.sleep(0.05)
+    spent = (time.process_time() - began) / RUNS
+    worker.stop()
+    thread.join()
+    writer.close()
+    assert Run.objects.filter(status="done").count() - before == RUNS
+    return spent
+
+
+def token_us() -> float:
+    """Answer the CPU of one token's path, from the model's piece to the committed segment, in µs."""
+    from agents_app.pen import Pen
+    from conversations.actions.runs import Claim
+
+    key = "tokens"
+    Run.objects.filter(conversation__key=key).delete()
+    claimed = Claim("no-run", 1, key, "Clerk", "agent", 1, None, None, None)
+    writer = log.Writer()
+    writer.start()
+    pen = Pen(claimed, writer)
+    pen_facts = {"agent": "Clerk", "turn": 1}
+    from conversations.models import Conversation
+
+    log.append([log.of_ours(key, {"event": "conversation.opened", "id": "o"}, principals.SYSTEM)])
+    told = {"event": "run.queued", "id": "q", "run_id": "no-run", "agent": "Clerk", "input_seq": 1}
+    log.append([log.of_ours(key, told, principals.SYSTEM)])
+    Run.objects.filter(id="no-run").update(status="running", attempt=1, conversation=Conversation.objects.get(key=key))
+    began = time.process_time()
+    for n in range(TOKENS):
+        pen.token("word ", {**pen_facts, "index": n})
+        if n % 50 == 0:
+            time.sleep(0.005)
+    writer.close()
+    return (time.process_time() - began) / TOKENS * 1e6
+
+
+def main() -> None:
+    """Interleave and report."""
+    sys.setswitchinterval(0.0005)
+    bare("warm"), ours("warm")
+    ratios, bares, oursx = [], [], []
+    for round_ in range(ROUNDS):
+        a, b = bare(f"bare {round_}"), ours(f"r{round_}")
+        ratios.append(b / a)
+        bares.append(a * 1000)
+        oursx.append(b * 1000)
+    ratio, token = common.median(ratios), token_us()
+    common.report(
+        "runs", ratio=ratio, target="<= 1.5 of the bare SDK, token <= 50 us", met=ratio <= 1.5 and token <= 50,
+        bare_ms=round(common.median(bares), 2), ours_ms=round(common.median(oursx), 2), token_us=round(token, 1),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        common.tear_down()

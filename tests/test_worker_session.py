@@ -1,0 +1,126 @@
+"""The agents' memory over rows: what comes back, in which order, and what a bad row does."""
+
+import asyncio
+import json
+
+import pytest
+from agents.memory import Session
+from django.db import transaction
+
+from agents_app import register, session
+from agents_app.providers import ModelConfig, Provider
+from agents_app.roster import Roster
+from agents_app.teams import load
+from conversations.log import writing
+from conversations.models import Agent, SessionItem, ToolSchema
+
+pytestmark = pytest.mark.django_db
+
+
+def item(words):
+    return {"role": "user", "content": words}
+
+
+def kept(*words, conversation="c"):
+    memory = session.load(conversation)
+    asyncio.run(memory.add_items([item(word) for word in words]))
+    with writing():
+        memory.save()
+
+
+def words(items):
+    return [each["content"] for each in items]
+
+
+def test_it_is_the_sdks_session():
+    assert isinstance(session.load("c"), Session)
+
+
+def test_the_newest_items_come_back_oldest_first():
+    kept("1", "2", "3")
+    kept("4")
+
+    memory = session.load("c")
+    assert words(asyncio.run(memory.get_items())) == ["1", "2", "3", "4"]
+    assert words(asyncio.run(memory.get_items(2))) == ["3", "4"]
+    assert words(session.load("c", newest=3).items()) == ["2", "3", "4"]
+    assert session.load("other").items() == []
+
+
+def test_nothing_is_stored_before_it_is_saved_and_all_of_it_then():
+    memory = session.load("c")
+    asyncio.run(memory.add_items([item("1"), item("2")]))
+    assert SessionItem.objects.count() == 0
+
+    with writing():
+        memory.save()
+        transaction.set_rollback(True)
+
+    assert session.load("c").items() == []
+
+
+def test_a_row_that_cannot_be_read_hides_no_other(caplog):
+    kept("1", "2", "3")
+    SessionItem.objects.filter(seq=2).update(payload="{broken")
+
+    assert words(session.load("c").items()) == ["1", "3"]
+    assert "item 2 of the agents' memory cannot be read" in caplog.text
+
+
+def test_items_can_be_taken_back_and_forgotten():
+    kept("1", "2")
+    memory = session.load("c")
+    assert asyncio.run(memory.pop_item()) == item("2")
+    with writing():
+        memory.save()
+    assert words(session.load("c").items()) == ["1"]
+
+    asyncio.run(memory.clear_session())
+    with writing():
+        memory.save()
+    assert session.load("c").items() == []
+
+
+def test_old_items_are_not_remembered():
+    kept("old")
+    SessionItem.objects.update(at=1)
+    kept("new")
+
+    assert words(session.load("c").items()) == ["new"]
+    assert SessionItem.objects.count() == 1
+
+
+def test_a_teams_context_is_kept_beside_the_items_one_of_each_team():
+    for team, context in (("a", '{"n":1}'), ("b", "{}"), ("a", '{"n":2}')):
+        memory = session.load("c")
+        with writing():
+            memory.save(team=team, context=context)
+    kept("1")
+
+    memory = session.load("c")
+    assert memory.context == {"a": '{"n":2}', "b": "{}"}
+    assert words(memory.items()) == ["1"]
+
+
+def test_a_conversation_is_exported_as_input_for_the_sdk():
+    kept(*map(str, range(300)))
+
+    assert len(session.load("c").items()) == 200
+    assert words(session.export("c")) == list(map(str, range(300)))
+
+
+def test_a_worker_enters_what_it_serves_and_colours_stay():
+    config = ModelConfig()
+    rosters = [Roster(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+    Agent.objects.create(team="gone", name="Old", is_entry=True, served_until=1)
+    register.enter(rosters)
+    first = {agent.name: agent.hue for agent in Agent.objects.all()}
+    register.enter(rosters)
+
+    assert {agent.name: agent.hue for agent in Agent.objects.all()} == first
+    assert len(set(first.values())) == len(first) == 4
+    dialogue = Agent.objects.get(name="Dialogue")
+    assert (dialogue.is_entry, dialogue.model, dialogue.is_demo_model) == (True, "demo model", True)
+    tools = json.loads(Agent.objects.get(name="Conversation Format Coordinator").tools)
+    assert {tool["name"]: tool["needs_approval"] for tool in tools}["file_incident"] is True
+    assert {tool["schema"] for tool in tools} <= set(ToolSchema.objects.values_list("hash", flat=True))
