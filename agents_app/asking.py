@@ -45,8 +45,8 @@ def decisions(run: str) -> dict[str, Decided]:
     """Answer what was decided about a run's calls, by our ids. Sync."""
     found: dict[str, Decided] = {}
     for row in Approval.objects.filter(run=run, status="decided"):
-        body = Event.objects.values_list("body", flat=True).get(conversation=row.conversation_id, seq=row.decided_seq or 0)
-        told: dict[str, Any] = json.loads(body)
+        decided = Event.objects.filter(conversation=row.conversation_id, seq=row.decided_seq or 0)
+        told: dict[str, Any] = json.loads(decided.values_list("body", flat=True).get())
         found[row.tool_call] = Decided(row.decision or "", told.get("message") or "")
     return found
 

@@ -30,6 +30,7 @@ class Calls:
         self._known = list(known)
         self._uses = Counter(call.call_id for call in self._known)
         self._running: dict[Key, str] = {}
+        self._made: set[str] = set()
 
     def begin(self, parent: str | None, call_id: str, digest: str) -> str:
         """Answer our id of a call that begins now."""
@@ -45,7 +46,13 @@ class Calls:
     def new(self, call_id: str) -> str:
         """Answer the id of one more use."""
         self._uses[call_id] += 1
-        return call_of(self._run, call_id, self._uses[call_id])
+        made = call_of(self._run, call_id, self._uses[call_id])
+        self._made.add(made)
+        return made
+
+    def is_new(self, ours: str) -> bool:
+        """Tell whether this attempt made the call's id."""
+        return ours in self._made
 
     def running(self, parent: str | None, call_id: str) -> str:
         """Answer our id of a call that runs now."""

@@ -81,11 +81,10 @@ class Steps(RunHooks[Any]):
         ours = self.calls.begin(_parent(), context.tool_call_id, digest(sent))
         step = self._steps[ours] = self._step(context, agent, tool, ours)
         told = step | arguments(sent) | {"status": "start"}
-        try:
-            await self._do(actions.begin, self._pen.claim, told)
-        except Fenced:
-            self._pen.is_lost = True
-            raise
+        if self.calls.is_new(ours):  # no other row can have its id: the run's fence is all there is to pass
+            await self._pen.store(told)
+        else:
+            await self._begin_known(told)
         self._began[ours] = time.monotonic()
         failpoint("before-tool")
 
@@ -125,6 +124,13 @@ class Steps(RunHooks[Any]):
                 step: Body = {"event": "tool_step", "name": "", "tool_call": ours, "tool_call_id": call_id}
                 told.append(self._steps.pop(ours, step) | _outcome(raised))
         return told
+
+    async def _begin_known(self, told: Body) -> None:
+        try:
+            await self._do(actions.begin, self._pen.claim, told)
+        except Fenced:
+            self._pen.is_lost = True
+            raise
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, ours: str) -> Body:
         told: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": ours}

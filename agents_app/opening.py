@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db import connection
 from pydantic import BaseModel
 
 from agents_app import asking, contexts, session
@@ -15,6 +16,11 @@ from agents_app.teams import Team
 from conversations import log
 from conversations.actions.runs import Claim
 from conversations.models import Event, ToolCall
+
+ASKED = (
+    "SELECT e.body, c.handler FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
+    " WHERE c.key=%s AND e.seq=%s"
+)
 
 
 class Opening(NamedTuple):
@@ -27,20 +33,26 @@ class Opening(NamedTuple):
     calls: list[Known]
     decided: dict[str, Decided]
     turns: int
+    handler: str
 
 
 def opening_of(claim: Claim, team: Team) -> Opening:
     """Read what a claimed run needs. Sync. Raises ContextRefused when the kept context does not fit the team."""
-    body = Event.objects.values_list("body", flat=True).get(conversation__key=claim.conversation, seq=claim.input_seq)
+    with connection.cursor() as cursor:
+        cursor.execute(ASKED, [claim.conversation, claim.input_seq])
+        body, handler = cursor.fetchone()
+    handler = handler.removeprefix("agent:")
     memory = session.load(claim.conversation, newest=settings.CONFIG.session_items, days=settings.CONFIG.session_days)
     context = contexts.read(team.context, memory.context.get(team.name), claim.conversation)
     if claim.attempt == 1:
-        return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0)
+        return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0, handler)
     calls = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
     known = [Known(*row) for row in calls.values_list("id", "call_id", "status", "arguments_digest")]
     turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
-    return Opening(log.words(body), _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0)
+    return Opening(
+        log.words(body), _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0, handler
+    )
 
 
 def _metadata(body: str) -> Mapping[str, Any]:

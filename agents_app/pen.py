@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -47,15 +47,16 @@ class Pen:
         except Busy:
             logger.warning("tokens are dropped: the write queue is full", extra={"run": self.claim.run})
 
-    async def store(self, *payloads: Body) -> None:
-        """Write events together and wait for their commit. Raises Fenced, or what made them unfit."""
+    async def store(self, *payloads: Body, riding: Callable[[], None] | None = None) -> None:
+        """Write events together, `riding` in the same transaction, and wait for the commit. Raises Fenced, or what
+        made them unfit."""
         if self.is_lost:
             raise Fenced(f"run {self.claim.run} is not this worker's any more")
         events = [self.event(payload) for payload in payloads]
         while True:
             done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             try:
-                self._writer.submit(events, done)
+                self._writer.submit(events, done, riding=riding)
                 await done
                 return
             except Busy:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent, UserError
@@ -29,7 +30,7 @@ from conversations import log, logs
 from conversations.actions import runs
 from conversations.actions.runs import Body, Claim
 from conversations.errors import Fenced, SwitchboardError
-from conversations.models import Conversation
+from conversations.models import Conversation, Run
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class Attempt:
         self._is_aborted = False
         self.has_ended = False
         self._memory: DjangoSession | None = None
+        self._handler = ""
         self._steps = self._hooks([], 0)
 
     async def run(self) -> None:
@@ -117,7 +119,7 @@ class Attempt:
 
     async def _open(self) -> Opening:
         opening: Opening = await self._house.do(opening_of, self.claim, self._roster.team)
-        self._memory = opening.memory
+        self._memory, self._handler = opening.memory, opening.handler
         self._steps = self._hooks(opening.calls, opening.turns)
         return opening
 
@@ -276,19 +278,16 @@ class Attempt:
         )
 
     async def _finish(self, end: Body, *before: Body, last_agent: str = "", context: str | None = None) -> None:
-        if broken := self._steps.turns.broken():
-            await self._pen.store(*broken)
-        await self._house.do(self._end, end, list(before), last_agent, context)
+        told = [*self._steps.turns.broken(), *before]
+        if last_agent and last_agent != self._handler and self._handler in ("", self.claim.agent):
+            told.append({"event": "conversation.handler", "handler": f"agent:{last_agent}"})
+        await self._pen.store(*told, end, riding=partial(self._leave, context))
 
-    def _end(self, end: Body, before: list[Body], last_agent: str, context: str | None) -> None:
-        """Write the end, the memory and the handler together. Sync."""
-        with log.writing():
-            conversation = Conversation.objects.locked(key=self.claim.conversation)
-            self._save(context)
-            handler = conversation.handler.removeprefix("agent:")
-            if last_agent and last_agent != handler and handler in ("", self.claim.agent):
-                before = [*before, {"event": "conversation.handler", "handler": f"agent:{last_agent}"}]
-            runs.finish(self.claim, self._fit(end), *map(self._fit, before))
+    def _leave(self, context: str | None) -> None:
+        """Write the memory; forget what it had waited with. Sync, with the conversation locked and the fence passed."""
+        self._save(context)
+        if self.claim.state is not None:
+            Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
 
     def _put_aside(self, reason: str, asked: list[Body], sealed: tuple[str, str, str]) -> None:
         state, mac, sdk = sealed

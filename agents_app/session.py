@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
-from django.db.models import Max
+from django.db import connection
 
 from agents_app.pen import covered
 from conversations.models import SessionItem
@@ -24,6 +24,12 @@ logger = logging.getLogger(__name__)
 
 CONTEXT = '{"switchboard.context":'  # how a row begins that is a context and no item
 DAY = 86_400_000_000  # µs
+_TABLE = "conversations_sessionitem"
+NEWEST = (
+    f"SELECT seq, at, payload FROM {_TABLE} WHERE conversation=%s AND payload NOT LIKE %s ORDER BY seq DESC LIMIT %s"
+)
+CONTEXTS = f"SELECT seq, payload FROM {_TABLE} WHERE conversation=%s AND payload LIKE %s ORDER BY seq"
+INSERT = f"INSERT INTO {_TABLE} (conversation, seq, at, payload) VALUES (%s, %s, %s, %s)"
 
 
 class DjangoSession:
@@ -38,6 +44,8 @@ class DjangoSession:
         self._added: list[TResponseInputItem] = []
         self._gone: list[int] = []
         self._is_cleared = False
+        self._has_old = False  # whether rows are there that are too old
+        self._last = max((seq for seq, _ in stored), default=0)
         self.context: dict[str, str] = {}  # team → its context as it was kept last
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -69,38 +77,43 @@ class DjangoSession:
 
     def save(self, *, team: str = "", context: str | None = None, days: float = 30) -> None:
         """Write what changed, and a team's context. Sync; call it in the transaction that ends the run, with the
-        conversation locked."""
-        rows = SessionItem.objects.filter(conversation=self.session_id)
+        conversation locked. It changes rows alone, so it may run again after a rollback; read anew after it."""
         now = database_time()
-        rows.filter(at__lt=now - int(days * DAY)).delete()
+        if self._is_cleared or self._gone or self._has_old:
+            self._forget(now - int(days * DAY))
+        new = [_written(item) for item in self._added]
+        if context is not None and context != self.context.get(team):
+            if team in self.context:
+                rows = SessionItem.objects.filter(conversation=self.session_id)
+                rows.filter(payload__startswith=_context_row(team)).delete()
+            new.append(f"{_context_row(team)}{json.dumps(context)}}}")
+        with connection.cursor() as cursor:
+            for n, payload in enumerate(new, self._last + 1):
+                cursor.execute(INSERT, [self.session_id, n, now, payload])
+
+    def _forget(self, before: int) -> None:
+        rows = SessionItem.objects.filter(conversation=self.session_id)
+        rows.filter(at__lt=before).delete()
         if self._is_cleared:
             rows.exclude(payload__startswith=CONTEXT).delete()
         elif self._gone:
             rows.filter(seq__in=self._gone).delete()
-        new = [_written(item) for item in self._added]
-        if context is not None and context != self.context.get(team):
-            rows.filter(payload__startswith=_context_row(team)).delete()
-            new.append(f"{_context_row(team)}{json.dumps(context)}}}")
-        last = (rows.aggregate(last=Max("seq"))["last"] or 0) + 1
-        SessionItem.objects.bulk_create(
-            SessionItem(conversation=self.session_id, seq=last + n, at=now, payload=payload)
-            for n, payload in enumerate(new)
-        )
-        self._stored += [(last + n, item) for n, item in enumerate(self._added)]
-        self._added, self._gone, self._is_cleared = [], [], False
 
 
 def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSession:
     """Read a conversation's memory: its newest items that are not too old. Sync. A row that cannot be read is passed
     over and told in the log; it hides no other."""
-    rows = SessionItem.objects.filter(conversation=conversation, at__gte=database_time() - int(days * DAY))
-    kept = rows.exclude(payload__startswith=CONTEXT).order_by("-seq").values_list("seq", "payload")
-    memory = DjangoSession(conversation, _readable(conversation, list(kept[: newest + 50]))[-newest:], newest=newest)
-    for payload in SessionItem.objects.filter(conversation=conversation, payload__startswith=CONTEXT).order_by("seq"):
-        team, context = _context(payload.payload)
-        if team:
-            memory.context.pop(team, None)  # the newest comes last
-            memory.context[team] = context
+    oldest = database_time() - int(days * DAY)
+    with connection.cursor() as cursor:
+        cursor.execute(NEWEST, [conversation, f"{CONTEXT}%", newest + 50])
+        rows = cursor.fetchall()
+        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%"])
+        contexts = cursor.fetchall()
+    kept = [(seq, payload) for seq, at, payload in rows if at >= oldest]
+    memory = DjangoSession(conversation, _readable(conversation, kept)[-newest:], newest=newest)
+    memory._has_old = len(kept) < len(rows)
+    memory._last = max((row[0] for row in (*rows[:1], *contexts)), default=0)
+    memory.context = dict(filter(lambda found: found[0], (_context(payload) for _, payload in contexts)))
     return memory
 
 

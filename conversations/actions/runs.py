@@ -5,9 +5,11 @@ the worker stops at once. Lock order: conversation, run (design B).
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError
+from django.db.models import F
 
 from conversations import audit, log, principals
 from conversations.actions.acting import acting
@@ -53,44 +55,59 @@ def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
     """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation."""
     taken: list[Claim] = []
     while len(taken) < at_most:
-        found = _next(agents, [c.run for c in taken])
-        if found is None:
+        found = _next(agents, at_most - len(taken))
+        if not found:
             break
         failpoint("before-lease")
-        try:
-            claimed = _take(found, worker)
-        except IntegrityError:
-            claimed = None  # another worker began a run of the same conversation meanwhile
-        if claimed is None:
+        claimed = _take_all(found, worker)
+        if not claimed:
             break
-        taken.append(claimed)
+        taken += claimed
     return taken
 
 
-def _next(agents: Collection[str], passed: Sequence[str]) -> Run | None:
+def _next(agents: Collection[str], at_most: int) -> list[Run]:
+    """Answer runs that may be taken, the first of each conversation."""
     busy = Run.objects.filter(kind="agent", parent_call=None, status__in=("running", "waiting"))
-    queued = Run.objects.filter(status="queued", agent__in=list(agents)).exclude(id__in=passed)
+    queued = Run.objects.filter(status="queued", agent__in=list(agents))
     free = queued.exclude(kind="agent", conversation__in=busy.values("conversation"))
-    oldest = free.filter(conversation__state="open", conversation__owner="").order_by("id").first()
-    if oldest is None or oldest.kind != "agent":
-        return oldest
+    oldest = list(free.filter(conversation__state="open", conversation__owner="").order_by("id")[:at_most])
     # ids of one millisecond have no order; within a conversation seq has
-    return free.filter(kind="agent", conversation=oldest.conversation_id).order_by("queued_seq").first()
+    mine = free.filter(kind="agent", conversation__in={run.conversation_id for run in oldest if run.kind == "agent"})
+    first = {run.conversation_id: run for run in mine.order_by("-queued_seq")}
+    return [*first.values(), *(run for run in oldest if run.kind != "agent")]
 
 
-def _take(run: Run, worker: str) -> Claim | None:
+def _take_all(found: Sequence[Run], worker: str) -> list[Claim]:
+    """Take them in one transaction; when another worker began one of their conversations meanwhile, one by one."""
+    try:
+        return _take([run.id for run in found], worker)
+    except IntegrityError:
+        taken: list[Claim] = []
+        for run in found:
+            with suppress(IntegrityError):
+                taken += _take([run.id], worker)
+        return taken
+
+
+def _take(ids: Sequence[str], worker: str) -> list[Claim]:
     with writing():
-        conversation = Conversation.objects.locked(run.conversation_id)
-        attempt, now = run.attempt + 1, database_time()
-        fields: dict[str, Any] = {"status": "running", "attempt": attempt, "worker": worker[:100], "stop": ""}
-        held = Run.objects.filter(id=run.id, status="queued", attempt=run.attempt)
-        if not held.update(**fields, lease_until=now + int(LEASE * 1e6)):
-            return None
-        fit = (run.kind, run.input_seq, run.state, run.state_mac, run.sdk)
-        claimed = Claim(run.id, attempt, conversation.key, run.agent, *fit)
-        started: Body = {"event": "run.started", "attempt": attempt, "worker": worker[:100]}
-        log.append([claimed.event(started)])
-    return claimed
+        owners = Run.objects.filter(id__in=ids).values("conversation")
+        locked = Conversation.objects.select_for_update().filter(id__in=owners, state="open", owner="").order_by("id")
+        keys = dict(locked.values_list("id", "key"))
+        runs = list(Run.objects.filter(id__in=ids, status="queued", conversation__in=keys).order_by("queued_seq", "id"))
+        until = database_time() + int(LEASE * 1e6)
+        fields: dict[str, Any] = {"status": "running", "worker": worker[:100], "stop": "", "lease_until": until}
+        Run.objects.filter(id__in=[run.id for run in runs]).update(attempt=F("attempt") + 1, **fields)
+        claims = [_claimed(run, keys[run.conversation_id]) for run in runs]
+        told: Body = {"event": "run.started", "worker": worker[:100]}
+        log.append([claimed.event(told | {"attempt": claimed.attempt}) for claimed in claims])
+    return claims
+
+
+def _claimed(run: Run, key: str) -> Claim:
+    fit = (run.kind, run.input_seq, run.state, run.state_mac, run.sdk)
+    return Claim(run.id, run.attempt + 1, key, run.agent, *fit)
 
 
 def renew(claims: Collection[Claim]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What the writer is handed: events of one caller, and who waits for them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -16,3 +16,4 @@ class Job(NamedTuple):
     events: Sequence[NewEvent]
     done: Done | None
     size: int
+    riding: Callable[[], None] | None = None  # changes rows in the same transaction, after the events

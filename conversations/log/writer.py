@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 
 from django.db import InterfaceError, OperationalError, connection
@@ -45,8 +45,14 @@ class Writer(threading.Thread):
         self.commits = self.rows = self.stored_bytes = 0
         self._used_at = 0.0
 
-    def submit(self, events: Sequence[NewEvent], done: Done | None = None) -> None:
-        """Queue events; `done` is answered after their commit. Raises Busy over 32 MiB, Unavailable once closed."""
+    def submit(
+        self, events: Sequence[NewEvent], done: Done | None = None, *, riding: Callable[[], None] | None = None
+    ) -> None:
+        """Queue events; `done` is answered after their commit. Raises Busy over 32 MiB, Unavailable once closed.
+
+        `riding` changes rows in the same transaction, after the events; it may run again, and what it raises is the
+        answer, with nothing stored.
+        """
         size = sum(len(e.body) for e in events)
         with self._condition:
             if not self._is_open:
@@ -54,7 +60,7 @@ class Writer(threading.Thread):
             if self._bytes + size > MAX_BYTES:
                 raise Busy("the write queue is full: send again later")
             self._bytes += size
-            self._jobs.append(Job(events, done, size))
+            self._jobs.append(Job(events, done, size, riding))
             self._condition.notify()
 
     @property
@@ -118,7 +124,7 @@ class Writer(threading.Thread):
         try:
             self._look_at_connection()
             events = [event for job in jobs for event in job.events]
-            stored = append(events, riding=partial(standing.check, events))
+            stored = append(events, riding=partial(_ride, jobs, events))
         except standing.TokenRevoked as gone:
             self._commit_without(gone.principals, jobs)
         except (OperationalError, InterfaceError) as error:
@@ -161,6 +167,13 @@ class Writer(threading.Thread):
         gone = [job for job in jobs if _is_of(principals, job)]
         _answer([(job.done, NotSignedIn("this token was revoked: nothing was stored")) for job in gone])
         self._commit([job for job in jobs if not _is_of(principals, job)])
+
+
+def _ride(jobs: Sequence[Job], events: Sequence[NewEvent]) -> None:
+    standing.check(events)
+    for job in jobs:
+        if job.riding is not None:
+            job.riding()
 
 
 def _is_of(principals: Container[str], job: Job) -> bool:
