@@ -34,20 +34,22 @@ def append(
     *,
     chained_as: Mapping[str, str] = _NO_STAGING,
     riding: Callable[[], None] | None = None,
+    on_clash: Callable[[Sequence[Stored]], None] | None = None,
 ) -> list[Stored]:
     """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
 
     Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
     everything back. Inside another `writing()` it looks first, since that transaction is not its own to roll back.
     `chained_as` maps staged keys to final ones. `riding` changes rows in the same transaction, after the events (a read
-    position); it runs again when the batch does, and what it raises rolls everything back.
+    position), and where an id stands for other words already `on_clash` is given the answers before: both run again
+    when the batch does, and what they raise rolls everything back.
     """
     if is_writing():
-        return _append(batch, dict(chained_as), riding, is_checked=True)
+        return _append(batch, dict(chained_as), riding, on_clash, is_checked=True)
     for tries_left in reversed(range(TRIES)):
         try:
             with writing():
-                stored = _append(batch, dict(chained_as), riding, is_checked=tries_left < TRIES - 1)
+                stored = _append(batch, dict(chained_as), riding, on_clash, is_checked=tries_left < TRIES - 1)
                 failpoint("before-commit")
             break
         except (IntegrityError, OperationalError) as error:
@@ -63,7 +65,12 @@ def _is_worth_another_try(error: Exception) -> bool:
 
 
 def _append(
-    batch: Sequence[NewEvent], chained_as: dict[str, str], riding: Callable[[], None] | None, *, is_checked: bool
+    batch: Sequence[NewEvent],
+    chained_as: dict[str, str],
+    riding: Callable[[], None] | None,
+    on_clash: Callable[[Sequence[Stored]], None] | None,
+    *,
+    is_checked: bool,
 ) -> list[Stored]:
     here = connections[DEFAULT_DB_ALIAS]  # this thread's, looked up once: the proxy does it for every attribute
     with here.wrap_database_errors, here.cursor() as cursor:
@@ -75,6 +82,8 @@ def _append(
         work = _Work(cursor, heads, batch)
         stored = work.store_all(batch, known)
         work.write()
+    if on_clash is not None and any(s.clashes for s in stored):
+        on_clash(stored)
     if riding is not None:
         riding()
     fresh = [s for s in stored if s.is_new and s.seq]
@@ -171,6 +180,8 @@ class _Work:
         if found is None:
             self.posts += (event.topic, event.bus_id, None, None, event.body, self._sent_at(event))
             self.topics.add(event.topic)
+            if known is not None:
+                known.add_post_only(event)
             return self._stored(event, 0)
         return self._stored(event, 0, is_new=False, clashes=found != event.body)
 

@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 import redis
 import redis.asyncio
 
+from conversations import entry_ids as ids
 from conversations.envelopes import MAX_BYTES
 from conversations.failpoints import failpoint
 from conversations.models import RedisPosition
-from conversations.recorder import entries, gaps, ids
+from conversations.recorder import entries, gaps
 from conversations.recorder.database import Database
 from conversations.recorder.entries import Entry
 from conversations.recorder.filing import Filing
