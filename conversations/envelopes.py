@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -26,22 +27,21 @@ Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 if TYPE_CHECKING:
     Json = msgspec.Raw | None
 else:
-    Json = msgspec.Raw  # msgspec decodes no union with Raw; `__post_init__` turns absent and null into None
-_ABSENT = msgspec.Raw(b"")
+    Json = msgspec.Raw  # msgspec decodes no union with Raw; `__post_init__` turns null into None
 _RAWS = ("args", "result_summary", "output", "error")
 
-_OPENING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
+_MARK = re.compile(rb'"[^"]*"?|[\[{\]}]')  # a text without escapes, to its end or the body's; or a bracket
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
-class Metadata(msgspec.Struct):
+class Metadata(msgspec.Struct, gc=False):
     """What the record reads of an envelope's metadata."""
 
     output_id: str | None = None
     hop: Int32 | None = None
 
 
-class Said(msgspec.Struct, kw_only=True):
+class Said(msgspec.Struct, kw_only=True, gc=False):
     """What the record reads of a payload. Texts are fit for a column (no NUL, no lone surrogate)."""
 
     event: str | None = None
@@ -57,12 +57,12 @@ class Said(msgspec.Struct, kw_only=True):
     index: Int32 | None = None
     # tool steps
     name: str | None = None
-    args: Json = _ABSENT
+    args: Json = None
     args_raw: str | None = None
-    result_summary: Json = _ABSENT
-    output: Json = _ABSENT
+    result_summary: Json = None
+    output: Json = None
     status: str | None = None
-    error: Json = _ABSENT
+    error: Json = None
     duration_ms: Milliseconds | None = None
     tool_call_id: str | None = None
     namespace: str | None = None
@@ -81,11 +81,11 @@ class Said(msgspec.Struct, kw_only=True):
     metadata: Metadata | None = None
 
     def __post_init__(self) -> None:
-        """Let an absent or null JSON value be None, and a call id no longer than an index can hold."""
-        for name in _RAWS:
-            value = getattr(self, name)
-            if value is _ABSENT or (value is not None and bytes(value) == b"null"):
-                setattr(self, name, None)
+        """Let a null JSON value be None, and a call id no longer than an index can hold."""
+        if not (self.args is self.result_summary is self.output is self.error is None):
+            for name in _RAWS:
+                if (value := getattr(self, name)) is not None and bytes(value) == b"null":
+                    setattr(self, name, None)
         if self.tool_call_id is not None and len(self.tool_call_id) > MAX_CALL_ID:
             digest = hashlib.sha256(self.tool_call_id.encode("utf-8", "surrogatepass")).hexdigest()
             self.tool_call_id = f"{self.tool_call_id[: MAX_CALL_ID - 65]}…{digest}"
@@ -136,10 +136,10 @@ def check_size(size: int) -> None:
 
 def check_depth(payload: bytes) -> None:
     """Refuse JSON nested deeper than 100 levels, without decoding it."""
-    if payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH:
+    if len(payload) <= MAX_DEPTH or payload.count(b"{") + payload.count(b"[") <= MAX_DEPTH:
         return
     depth = 0
-    for match in _OPENING.finditer(payload):
+    for match in marks(payload):
         mark = match.group()
         if mark in b"[{":
             depth += 1
@@ -149,8 +149,16 @@ def check_depth(payload: bytes) -> None:
             depth -= 1
 
 
+def marks(body: bytes, start: int = 0) -> Iterator[re.Match[bytes]]:
+    """Find the texts and brackets of JSON, well-formed or not, in one pass: no byte is looked at again."""
+    blank = body.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")  # as long as before; a run of backslashes pairs up
+    return _MARK.finditer(blank, start)
+
+
 def fit(text: str) -> str:
     """Replace what a column cannot hold (NUL, lone surrogates) by U+FFFD."""
+    if text.isascii() and "\0" not in text:  # nearly all; a third of the time of the pattern
+        return text
     return _UNFIT.sub("\ufffd", text)
 
 

@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 IDS = ("request", "conversation", "run", "call")
 MASK = "***"
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _known: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=_NONE)
@@ -75,10 +76,11 @@ class Text(logging.Formatter):
     """One line for people: time, level, who, what, then `key=value` of the ids."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write it; a traceback follows on lines of its own."""
+        """Write it; a traceback follows on lines of its own. A stranger's words move no cursor and begin no line."""
         ids = "".join(f" {name}={value}" for name, value in ids_of(record).items())
-        line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{ids}"
-        return "\n".join(filter(None, [line, record.exc_text, record.stack_info]))
+        message = record.getMessage().replace("\n", "\\n")
+        line = f"{_time(record)} {record.levelname} {record.name}: {message}{ids}"
+        return _CONTROLS.sub(_spelled, "\n".join(filter(None, [line, record.exc_text, record.stack_info])))
 
 
 class Json(logging.Formatter):
@@ -89,13 +91,18 @@ class Json(logging.Formatter):
         facts = {"at": _time(record), "level": record.levelname.lower(), "logger": record.name}
         facts |= {"message": record.getMessage(), **ids_of(record), "process": str(record.process or "")}
         more = {"exception": record.exc_text, "stack": record.stack_info}
-        return json.dumps(facts | {name: text for name, text in more.items() if text}, ensure_ascii=False)
+        told = json.dumps(facts | {name: text for name, text in more.items() if text}, ensure_ascii=False)
+        return _CONTROLS.sub(_spelled, told)
 
 
 def ids_of(record: logging.LogRecord) -> dict[str, str]:
     """Answer the ids a record knows, each as one word."""
     found = {name: str(getattr(record, name)) for name in IDS if getattr(record, name, None)}
     return {name: re.sub(r"[\s\x00-\x1f\x7f]", "_", value)[:200] for name, value in found.items()}
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"\\u{ord(match.group()):04x}"  # as JSON spells it
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -14,7 +14,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import connection
 
-from conversations import epoch, nodes
+from conversations import nodes
 
 if TYPE_CHECKING:
     from conversations.engine import Engine
@@ -38,9 +38,8 @@ class Vitals:
         self._warnings: list[str] = []
 
     def facts(self) -> dict[str, Any]:
-        """Answer what JSON can hold. Also takes over an epoch that another process changed."""
+        """Answer what JSON can hold."""
         engine = self._engine
-        engine.hub.epoch = epoch.current()
         now = time.monotonic()
         if now - self._looked_at > LOOK_EVERY:
             self._looked_at = now

@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
 HIGH_WATER_EVERY = 1.0  # seconds
 anchor = Anchor(settings.DATA_DIR)
+COLLECT = (20_000, 20, 20)  # new objects until the garbage collector looks: a batch of messages is no garbage
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 PUBLISH = "/api/v1/publish"
@@ -101,10 +102,10 @@ class Application:
     def _counting(self, send: Send) -> Send:
         """Count the answers of a door by status."""
 
-        async def counted(message: dict[str, Any]) -> None:
+        def counted(message: dict[str, Any]) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 self.engine.publishes[message["status"]] += 1
-            await send(message)
+            return send(message)
 
         return counted
 
@@ -145,6 +146,7 @@ class Application:
         self._keep(repeat(_write_refusals, what="counting refusals"), "refusals")
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*COLLECT)
 
     def _record(self) -> None:
         """Record Redis in this process, where it is the only one: with PostgreSQL `record` does."""

@@ -18,6 +18,8 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
+from conversations import logs
+
 THREADS = 8
 MAX_BODY = 4 << 20  # bytes, before anything looks at them; settings limit what forms may hold
 
@@ -40,7 +42,7 @@ class PageHandler(ASGIHandler):
             await self.send_response(_too_large(), send)
             return
         loop = asyncio.get_running_loop()
-        response = await loop.run_in_executor(self._pool, self._answer, scope, body)
+        response = await loop.run_in_executor(self._pool, self._answer_known, scope, body)
         await self.send_response(response, send)
         if response.streaming:
             await loop.run_in_executor(self._pool, response.close)
@@ -58,6 +60,10 @@ class PageHandler(ASGIHandler):
             body.write(chunk)
         body.seek(0)
         return body
+
+    def _answer_known(self, scope: Any, body: IO[bytes]) -> HttpResponseBase:
+        with logs.knowing(request=scope.get("request_id", "")):  # for what Django itself logs in this thread
+            return self._answer(scope, body)
 
     def _answer(self, scope: Any, body: IO[bytes]) -> HttpResponseBase:
         set_script_prefix(get_script_prefix(scope))

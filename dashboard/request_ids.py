@@ -1,8 +1,9 @@
 """Every HTTP request has an id: the one it brought as X-Request-ID, if that is fit, else a new one. Answered back, on
 every log line and error page of the request. Called by `asgi` in front of doors and pages."""
 
+import os
 import re
-import uuid
+from collections.abc import Awaitable
 from typing import Any
 
 from conversations import logs
@@ -17,18 +18,18 @@ def of_scope(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == HEADER and _FIT.fullmatch(value):
             return str(value.decode())
-    return uuid.uuid4().hex[:12]
+    return os.urandom(6).hex()
 
 
 async def numbered(app: Door, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one HTTP request under its id."""
     number = scope["request_id"] = of_scope(scope)
 
-    async def answer(message: dict[str, Any]) -> None:
+    def answer(message: dict[str, Any]) -> Awaitable[None]:  # no coroutine of its own: this is passed by every message
         if message["type"] == "http.response.start":
-            headers = [pair for pair in message.get("headers", ()) if bytes(pair[0]).lower() != HEADER]
+            headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != HEADER]
             message = {**message, "headers": [*headers, (HEADER, number.encode())]}
-        await send(message)
+        return send(message)
 
     with logs.knowing(request=number):
         await app(scope, receive, answer)

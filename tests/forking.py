@@ -1,8 +1,9 @@
-"""Commands of `manage.py` in processes forked from one that has imported the libraries: a start costs a sixth.
+"""Processes forked from one that has imported the libraries: a start costs a sixth.
 
 `Nursery` is the side of the tests. `python -m tests.forking FD` is the other: it imports what needs no settings, then
-forks once per line it is sent. What runs in the fork is `manage.py` itself, from its first line. When the test run
-ends, however it does, the nursery kills what it still has and ends.
+forks once per line it is sent. What runs in the fork is `manage.py` itself, from its first line. Another module may
+stand in its place, one that imports more (`tests.nursery`). When the test run ends, however it does, the nursery kills
+what it still has and ends.
 """
 
 from __future__ import annotations
@@ -68,29 +69,42 @@ class Forked:
 
 
 class Nursery:
-    """One process with the libraries imported, asked for forks."""
+    """One process with the libraries imported, asked for forks. `module` is what runs in it: a `main` with a Forker."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, module: str = "tests.forking", env: Mapping[str, str] | None = None) -> None:
         self._channel, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "tests.forking", str(theirs.fileno())]
-        self._process = subprocess.Popen(command, cwd=folder, pass_fds=[theirs.fileno()], start_new_session=True)
+        command = [sys.executable, "-m", module, str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            command, cwd=folder, env=env, pass_fds=[theirs.fileno()], start_new_session=True
+        )
         theirs.close()
         self._lock, self._asked, self._forks = threading.Lock(), 0, dict[int, Forked]()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def fork(
         self, arguments: Sequence[str], *, env: Mapping[str, str], stdout: Path, stderr: Path, stdin: str = os.devnull
     ) -> Forked:
         """Run `manage.py` with these arguments; what it prints is added to the files."""
+        files = [stdin, str(stdout), str(stderr)]
+        return self.ask({"arguments": list(arguments), "env": dict(env), "files": files})
+
+    def ask(self, job: Mapping[str, Any]) -> Forked:
+        """Have a process do this job."""
         forked = Forked()
         with self._lock:
             self._asked += 1
             self._forks[self._asked] = forked
-            files = [stdin, str(stdout), str(stderr)]
-            job = {"id": self._asked, "arguments": list(arguments), "env": dict(env), "files": files}
-            self._channel.sendall(json.dumps(job).encode() + b"\n")
+            self._channel.sendall(json.dumps({**job, "id": self._asked}).encode() + b"\n")
         assert forked.born.wait(60), "the nursery does not answer"
         return forked
+
+    def close(self) -> None:
+        """End it, and with it every process it still has."""
+        self._channel.shutdown(socket.SHUT_WR)
+        self._process.wait(10)
+        self._listener.join(10)
+        self._channel.close()
 
     def _listen(self) -> None:
         with self._channel.makefile() as lines:

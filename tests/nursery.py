@@ -1,47 +1,49 @@
 """Commands as real processes that start in a hundredth of a second: forks of one process that has imported everything.
 
-`Nursery` is the test's side. Run as a module this file is the other: it reads a JSON line a command from stdin, forks,
-and tells on stdout who was born and who died, and how.
+`Nursery` is the test's side. Run as a module this file is the other: a `Forker` that has read its settings already.
+What a process reads of them is set anew in each fork, as if its environment had been there from the start.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import queue
-import select
 import shutil
 import signal
+import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import threading
 import traceback
 from pathlib import Path
 from typing import Any
 
+from tests import forking
+from tests.forking import Forked
 from tests.live import ROOT, until
 from tests.services import PostgresServer
 
 
 class Child:
-    """One process of the nursery's."""
+    """One process of the nursery's, and what it printed."""
 
-    def __init__(self, pid: int, log: Path) -> None:
-        self.pid, self.log = pid, log
-        self.returncode: int | None = None
-        self.ended = threading.Event()
+    def __init__(self, process: Forked, log: Path) -> None:
+        self._process, self.log = process, log
+        self.pid, self.ended = process.pid, process.ended
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, a signal's as minus its number; None while it lives."""
+        return self._process.returncode
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
-        os.kill(self.pid, number)
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """End it at once, stopped or not."""
-        if self.returncode is None:
-            self.signal(signal.SIGKILL)
-            self.wait()
+        self.signal(signal.SIGKILL)
+        self.wait()
 
     def terminate(self, within: float = 10) -> int:
         """Ask it to stop; answer its exit code."""
@@ -112,18 +114,8 @@ class Nursery:
         environment = kept | {"SWITCHBOARD_DATA_DIR": str(self.home / "mother"), "PYTHONUNBUFFERED": "1"}
         if server is not None:
             environment |= {"SWITCHBOARD_DATABASE_URL": server.url, "SWITCHBOARD_SECRET_KEY": "of these tests" * 4}
-        self._mother = subprocess.Popen(
-            [sys.executable, "-m", "tests.nursery"],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._children: dict[int, Child] = {}
-        self._born: queue.Queue[int] = queue.Queue()
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
+        self._mother = forking.Nursery(ROOT, "tests.nursery", environment)
+        self._children: list[Child] = []
         self._places = 0
         self._template: Place | None = None
 
@@ -153,11 +145,9 @@ class Nursery:
         log = place.home / "log"
         asked = {"command": command, "home": str(place.home), "redis_url": place.redis_url, "log": str(log)}
         asked |= {"database_url": place.database_url, "failpoint": failpoint, "environment": environment}
-        assert self._mother.stdin is not None
-        self._mother.stdin.write(json.dumps(asked) + "\n")
-        self._mother.stdin.flush()
-        until(lambda: not self._born.empty() or self._mother.poll() is not None, within=30, what="a child to be born")
-        return self._children[self._born.get_nowait()]
+        child = Child(self._mother.ask(asked), log)
+        self._children.append(child)
+        return child
 
     def run(self, place: Place, *command: str) -> None:
         """Run a command to its good end."""
@@ -170,34 +160,16 @@ class Nursery:
 
     def clear(self, place: Place) -> None:
         """End what still runs there, and remove it."""
-        for child in list(self._children.values()):
+        for child in self._children:
             if child.log.parent == place.home:
                 child.kill()
+        self._children = [child for child in self._children if child.log.parent != place.home]
         shutil.rmtree(place.home, ignore_errors=True)
 
     def close(self) -> None:
         """End every child that still lives, then the mother."""
-        for child in list(self._children.values()):
-            child.kill()
-        assert self._mother.stdin is not None
-        self._mother.stdin.close()
-        self._mother.wait(10)
-        self._listener.join(10)
-        assert self._mother.stdout is not None
-        self._mother.stdout.close()
+        self._mother.close()
         shutil.rmtree(self.home, ignore_errors=True)
-
-    def _listen(self) -> None:
-        assert self._mother.stdout is not None
-        for line in self._mother.stdout:
-            told = json.loads(line)
-            if "log" in told:
-                self._children[told["pid"]] = Child(told["pid"], Path(told["log"]))
-                self._born.put(told["pid"])
-            else:
-                child = self._children[told["pid"]]
-                child.returncode = told["returncode"]
-                child.ended.set()
 
 
 def _mother() -> None:
@@ -208,25 +180,9 @@ def _mother() -> None:
     import conversations.chains
     import conversations.management.commands.record  # noqa: F401  # children find it imported
 
-    alive = 0
-    while True:
-        ready, _, _ = select.select([sys.stdin], [], [], 0.005 if alive else 1.0)
-        if ready:
-            line = sys.stdin.readline()
-            if not line:
-                return
-            asked = json.loads(line)
-            pid = os.fork()
-            if pid == 0:
-                _child(asked)
-            alive += 1
-            print(json.dumps({"pid": pid, "log": asked["log"]}), flush=True)  # noqa: T201  # it is the protocol
-        while alive:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            alive -= 1
-            print(json.dumps({"pid": pid, "returncode": os.waitstatus_to_exitcode(status)}), flush=True)  # noqa: T201
+    job = forking.Forker(socket.socket(fileno=int(sys.argv[1]))).job()
+    if job is not None:
+        _child(job)
 
 
 def _child(asked: dict[str, Any]) -> None:
@@ -234,6 +190,7 @@ def _child(asked: dict[str, Any]) -> None:
     log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    os.close(log)
     os.close(0)
     code = 1
     try:

@@ -38,8 +38,7 @@ def say(by: User, key: str = "flood", content: str = "Water on Elm Street", clie
 def claim(key: str = "flood") -> runs.Claim:
     """Take a conversation's oldest run, as a worker would."""
     queued = Run.objects.filter(status="queued", conversation__key=key).earliest("queued_seq")
-    claimed = runs._take(queued, "host:1")
-    assert claimed is not None
+    (claimed,) = runs._take([queued.id], "host:1")
     return claimed
 
 

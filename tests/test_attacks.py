@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from conversations import envelopes
+from conversations.doors.health import unaddressed
 from tests.live import Server, until
 
 Guess = Callable[..., int]
@@ -107,6 +110,40 @@ def test_json_that_is_too_deep_is_refused(server: Server, token: str, body: str)
         assert (status, answer["error"]["code"]) in ((400, "invalid"), (413, "too_large"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("application/json", b'{"messages":["' + b'\\"' * 4_000_000, 400),  # a text of escapes that never ends
+        ("application/json", b'{"messages":[' + b"{}," * 2_700_000, 413),  # more messages than one request has
+        ("application/json", b'{"messages":[{"a":' + b"[" * 8_000_000, 400),
+        ("application/x-ndjson", b'{"topic":"stream:x","payload":' + b"[" * 101 + b'"' + b'\\"' * 500_000, 200),
+        ("application/x-ndjson", b"\n" * (8 << 20), 200),
+    ],
+)
+def test_a_body_that_is_hard_to_read_holds_nobody_up(
+    server: Server, token: str, kind: str, body: bytes, expected: int
+) -> None:
+    with ThreadPoolExecutor(1) as other:
+        sent = {"Authorization": f"Bearer {token}", "Content_Type": kind}
+        answer = other.submit(ask, server, "POST", "/api/v1/publish", body, **sent)
+        longest, is_over = 0.0, False
+        while not is_over:
+            is_over, began = answer.done(), time.monotonic()
+            assert ask(server, "GET", "/healthz").status == 200
+            longest = max(longest, time.monotonic() - began)
+
+    assert answer.result().status == expected
+    assert longest < 5
+
+
+def test_marks_of_json_are_found_whatever_is_escaped() -> None:
+    body = rb'{"a\\":["}\\\"]", "\u005b\\"], "never \" ended]'
+
+    found = [body[match.start() : match.end()] for match in envelopes.marks(body)]
+
+    assert found == [b"{", rb'"a\\"', b"[", rb'"}\\\"]"', rb'"\u005b\\"', b"]", rb'"never \" ended]']
+
+
 def test_a_door_key_may_be_anything(server: Server) -> None:
     assert ask(server, "POST", "/api/v1/door", b'{"name": "x"}', Authorization="Bearer \xe9").status == 401
 
@@ -129,6 +166,32 @@ def test_a_flood_of_guesses_is_held_back(guess: Guess) -> None:
         tries = list(crowd.map(guess, [f"somebody-{n}" for n in range(20)]))
 
     assert {422, 429} == set(tries)
+
+
+def test_what_django_logs_of_a_request_has_its_id(server: Server) -> None:
+    assert ask(server, "GET", "/no%0awhere/%1b[2J", X_Request_ID="told-by-me").status == 404
+
+    (line,) = [line for line in server.output().splitlines() if "told-by-me" in line]
+    assert "Not Found: /no" in line
+    assert "\x1b" not in server.output()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Error 111 connecting to 10.1.2.3:6379. Connect call failed ('10.1.2.3', 6379).", "Error 111 connecting to …"),
+        (
+            'connection to server at "db.inside", port 5432 failed: no user "ada"',
+            "connection to server at …, port 5432",
+        ),
+        ("Error -2 connecting to cache.inside:6379. Name not known.", "Error -2 connecting to …. Name not known."),
+        ("waiting for migrations: run `switchboard migrate`", "waiting for migrations: run `switchboard migrate`"),
+        ("no answer within 2 s", "no answer within 2 s"),
+    ],
+)
+def test_readiness_tells_strangers_no_address(words: str, told: str) -> None:
+    assert unaddressed(words).startswith(told)
+    assert not any(name in unaddressed(words) for name in ("10.1.2.3", "inside", "ada"))
 
 
 @pytest.mark.parametrize("piece", [b"a", b"\r\nX-Another: header"])

@@ -22,3 +22,20 @@ def test_one_bad_round_costs_itself_alone(caplog):
 
     assert rounds == [0, 1, 2, 3]
     assert "the test failed once" in caplog.text
+
+
+def test_a_round_that_always_fails_at_once_does_not_spin():
+    rounds = []
+
+    async def one():
+        rounds.append(len(rounds))
+        await asyncio.sleep(0)
+        raise RuntimeError("the disk is full")
+
+    async def main():
+        await asyncio.wait([loop := asyncio.create_task(repeat(one, what="the test"))], timeout=0.5)
+        loop.cancel()
+
+    asyncio.run(main())
+
+    assert 1 < len(rounds) <= 4

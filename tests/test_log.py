@@ -262,3 +262,15 @@ def test_what_rides_along_runs_again_with_its_batch_and_takes_it_down_when_it_fa
 
 def _lose():
     raise Conflict("another one moved it")
+
+
+def test_the_same_signal_twice_in_one_batch_is_one_post():
+    go = log.of_payload("signal:go", "b1", "{}", envelopes.read(b"{}"), AGENT)
+    stop = log.of_payload("signal:go", "b1", '{"n":1}', envelopes.read(b'{"n":1}'), AGENT)
+    named = event("a", topic="signal:go", bus_id="b1")
+
+    first, again, other, elsewhere = log.append([go, go, stop, named])
+
+    assert [first.is_new, again.is_new, again.clashes] == [True, False, False]
+    assert [other.clashes, elsewhere.clashes] == [True, True]
+    assert Post.objects.values_list("body", flat=True).get() == "{}"

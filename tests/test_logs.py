@@ -104,3 +104,12 @@ def test_json_is_one_object_a_line_with_its_traceback(lines):
         assert "Traceback" in json.loads(line)["exception"]
     else:
         assert "Traceback" in written()
+
+
+def test_what_a_stranger_said_begins_no_line_and_moves_no_cursor(lines):
+    logger, written, _ = lines
+
+    logger.error("no host %s", "x\n2026-11-22 ERROR fake\r\x1b[2J\x9b31m\u2028end")
+
+    assert written().count("\n") == 1
+    assert not set(written()) & set("\r\x1b\x9b\u2028")

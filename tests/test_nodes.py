@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from conversations import nodes
+from conversations import epoch, nodes
+from conversations.engine import Engine
 from conversations.models import Node
 from conversations.nodes import Pulse
+from conversations.vitals import Vitals
 
 pytestmark = pytest.mark.django_db
 
@@ -35,3 +37,14 @@ def test_who_stopped_telling_is_gone_and_who_ended_in_order_is_not_there():
 
     ((node, is_alive),) = nodes.known()
     assert (node.name, is_alive) == (silent.name, False)
+
+
+def test_a_beat_leaves_a_new_epoch_to_who_tells_the_open_sockets_of_it():
+    engine = Engine()
+    before = engine.hub.epoch = epoch.current()
+    epoch.change(before)
+
+    Vitals(engine).facts()
+
+    assert epoch.current() != before
+    assert engine.hub.epoch == before, "following the epoch sees no change any more, and no socket is closed"

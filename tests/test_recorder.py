@@ -1,9 +1,14 @@
 """The recorder on a real Redis: what it finds, how it files it, and that it takes nothing from anybody."""
 
 import json
+import threading
 import time
 
-from tests.live import until
+import pytest
+
+from conversations.models import Node
+from conversations.recorder.service import Embedded, Service
+from tests.live import free_port, until
 from tests.recorders import add, envelope, stored
 
 
@@ -233,3 +238,23 @@ def test_without_redis_to_read_it_says_so(nursery, place):
 
     assert child.wait() == 1
     assert "set SWITCHBOARD_REDIS_URL" in child.output()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_it_tells_of_itself_is_read_where_the_streams_change():
+    asked = set()
+
+    class Asked(Service):
+        def facts(self):
+            asked.add(threading.current_thread().name)
+            return super().facts()
+
+    recorder = Embedded(url := f"redis://127.0.0.1:{free_port()}")
+    recorder.service = Asked(url)
+    recorder.start()
+    try:
+        until(Node.objects.filter(kind="recorder").exists, what="the recorder to tell of itself")
+    finally:
+        recorder.close()
+
+    assert asked == {"recorder"}, "read in the database's thread while the loop finds streams"

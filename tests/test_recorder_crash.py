@@ -6,7 +6,7 @@ import pytest
 
 from tests.live import until
 from tests.nursery import ended
-from tests.recorders import Producer, judge, stored
+from tests.recorders import Producer, add, envelope, judge, stored
 
 FAILPOINTS = ("after-read", "before-commit", "after-commit", "before-doorbell")
 
@@ -42,3 +42,18 @@ def test_nothing_is_lost_or_doubled_when_the_recorder_is_killed(either, redis_se
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
 def test_nothing_is_lost_or_doubled_in_250_kills(either, redis_server, failpoint):
     assert killed(*either, redis_server, failpoint, 250, 2) > 2000
+
+
+def test_a_refused_entry_is_told_of_with_the_position_that_passed_it(either, bus):
+    nursery, place = either
+    add(bus, "chat:conv", envelope("conv", 1), "bus-1")
+    add(bus, "chat:conv", envelope("conv", 1, content="other words"), "bus-2")
+
+    killed_first = nursery.record(place, failpoint="after-commit:1")
+    assert ended(killed_first) == -9, killed_first.output()
+    add(bus, "chat:conv", envelope("conv", 2), "bus-3")
+    nursery.record(place)
+    until(lambda: "m-2" in str(place.events()), what="the next recorder to go on")
+
+    assert [gap["why"] for gap in place.gaps()] == ["its id was stored before with another payload"]
+    assert place.rows("SELECT source,conversation FROM conversations_quarantine") == [("chat:conv", "conv")]

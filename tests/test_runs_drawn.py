@@ -119,6 +119,17 @@ def test_a_model_turn_tells_the_model_its_tools_and_what_it_spent(team):
     assert 'data-level="all"' in told
 
 
+def test_a_stage_of_a_team_is_a_thin_line(team):
+    teamwork.say(team["operator"])
+    log.append([teamwork.claim().event({"event": "town_hall.stage", "stage": "incident_formatting"})])
+    teamwork.claim_from_outside("flood", {"event": "other.stage", "stage": "<img>"})
+
+    ours, claimed = drawn()[-2:]
+
+    assert "Dialogue is at the stage incident formatting" in words(ours)
+    assert "a kind this version does not know" in claimed
+
+
 def test_what_a_nested_run_does_is_marked_as_such(team):
     teamwork.say(team["operator"])
     said = {"event": "output", "text": "Sorted.", "turn": 1, "agent": "Formatter", "parent_call": "call-1"}

@@ -5,14 +5,12 @@ A re-driven message stays what it was: words of an unknown sender on Redis (`bus
 
 from django.db import DataError
 
-from conversations import audit, envelopes, log
+from conversations import arrivals, audit, envelopes, log
 from conversations.actions.acting import acting
-from conversations.envelopes import Said
 from conversations.errors import Conflict, IdReused, Invalid, NotFound, SwitchboardError
 from conversations.log.events import NewEvent, Stored
 from conversations.models import AuditEntry, Quarantine, RedisPosition
 from conversations.models.redis import QuarantineQuerySet
-from conversations.principals import REDIS
 from conversations.rights import Who
 
 MAX_REASON = 2000  # characters: what the audit log keeps
@@ -88,24 +86,15 @@ def read_again(found: Quarantine, conversation: str = "") -> NewEvent:
     if found.is_truncated:
         kept = f"only the first {len(found.raw):,} of {found.size:,} bytes were kept"
         raise Invalid(f"{kept}, so it cannot be read again: its sender has to send it once more", code="truncated")
-    raw = bytes(found.raw)
-    try:
-        body = raw.decode()
-    except UnicodeDecodeError as error:
-        raise Invalid(f"expected UTF-8: byte {error.start:,} is none") from error
-    said = envelopes.read(raw)
-    envelopes.check_topic(found.source)
-    if conversation := conversation.strip():
-        _file(said, found.source, conversation)
-    event = log.of_payload(found.source, said.id, body, said, REDIS)
-    envelopes.check_named(found.source, event.conversation)
-    return event._replace(is_live=_is_live(found))
+    found_at = RedisPosition.objects.filter(stream=found.source).values_list("found_at", flat=True).first() or 0
+    raw, named = bytes(found.raw), conversation.strip()
+    return arrivals.event_of(found.source, raw, None, entry_id=found.entry, found_at=found_at, conversation=named)
 
 
 def lacks_conversation(found: Quarantine) -> bool:
     """Tell whether a person may say which conversation it belongs to: it can be read, and names none that fits."""
     try:
-        return not found.is_truncated and not _named(found.source, envelopes.read(bytes(found.raw)))
+        return not found.is_truncated and arrivals.named_by(found.source, envelopes.read(bytes(found.raw))) is None
     except SwitchboardError:
         return False
 
@@ -131,29 +120,6 @@ def _store(event: NewEvent) -> Stored:
     if stored.clashes:
         raise IdReused("another message with this id is in the record already; discard this one")
     return stored
-
-
-def _file(said: Said, source: str, conversation: str) -> None:
-    """Put a message that names no conversation into this one. Raises `Invalid` when it names one that fits."""
-    if own := _named(source, said):
-        raise Invalid(f"it names its own conversation, {own}: leave this empty", field="conversation")
-    if len(conversation) > envelopes.MAX_KEY or envelopes.fit(conversation) != conversation:
-        raise Invalid(f"expected at most {envelopes.MAX_KEY} characters", field="conversation")
-    said.conversation_id = conversation
-
-
-def _named(source: str, said: Said) -> str | None:
-    try:
-        return envelopes.conversation_of(source, said)
-    except Invalid:
-        return None
-
-
-def _is_live(found: Quarantine) -> bool:
-    """Tell whether it came after first contact with its stream; older ones are history and start nothing (3.4)."""
-    found_at = RedisPosition.objects.filter(stream=found.source).values_list("found_at", flat=True).first()
-    milliseconds = found.entry.partition("-")[0]
-    return found_at is None or not milliseconds.isdecimal() or int(milliseconds) * 1000 >= found_at
 
 
 def _fit_reason(reason: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from conversations import envelopes
 from conversations.doors import messages
 from conversations.errors import IdReused, SwitchboardError, TooLarge
 from conversations.log.events import NewEvent, Stored
@@ -21,7 +22,6 @@ MAX_SEGMENT = 16_384  # characters
 
 _numbers = count(1)  # of segments, in this process
 _START, _END = re.compile(rb'\s*\{\s*"messages"\s*:\s*\['), re.compile(rb"\s*\]\s*\}\s*")
-_MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
 
 Found = Sequence[bytes | msgspec.Raw]
 Read = NewEvent | SwitchboardError
@@ -47,7 +47,7 @@ def cut(body: bytes) -> list[bytes] | None:
         return None
     found: list[bytes] = []
     depth, begin, end = 0, start.end(), start.end()
-    for match in _MARK.finditer(body, start.end()):
+    for match in envelopes.marks(body, start.end()):
         mark = match.group()
         if mark in (b"[", b"{"):
             if depth == 0:
@@ -60,6 +60,8 @@ def cut(body: bytes) -> list[bytes] | None:
             if depth == 0:
                 end = match.end()
                 found.append(body[begin:end])
+                if len(found) > MOST:
+                    check_many(found)
             elif depth < 0:
                 return check_many(found) if _END.fullmatch(body, end) else None
     return None

@@ -1,11 +1,16 @@
 """`GET /healthz`: this process lives. `GET /readyz`: it can take and send, or which part cannot and why."""
 
 import json
+import re
 
 from conversations.doors import http
 from conversations.engine import Engine
 from conversations.logs import mask
 from conversations.readiness import HINTS, OK, Readiness, not_ready
+
+_ADDRESS = re.compile(
+    r"""\('[^']*', \d+\)|"[^"]*"|(?:[\w.-]+|\[[\da-f:]+\]):\d{2,5}\b|\b\d+(?:\.\d+){3}\b|://\S+""", re.IGNORECASE
+)
 
 
 class HealthDoor:
@@ -22,8 +27,13 @@ class HealthDoor:
         if scope["path"] == "/healthz":
             await http.answer(send, 200, b'{"ok": true}')
             return
-        parts = {name: mask(state) for name, state in (await self._readiness.parts()).items()}
+        parts = {name: unaddressed(mask(state)) for name, state in (await self._readiness.parts()).items()}
         missing = not_ready(parts)
         degraded = [name for name in HINTS if parts.get(name, OK) != OK]
         body = {"ok": not missing, "not_ready": missing, "degraded": degraded, "parts": parts}
         await http.answer(send, 503 if missing else 200, json.dumps(body).encode())
+
+
+def unaddressed(words: str) -> str:
+    """Take out addresses and quoted names: who may not sign in need not know where things are; the log has them."""
+    return _ADDRESS.sub("…", words)

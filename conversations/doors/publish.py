@@ -1,7 +1,9 @@
 """`POST /api/v1/publish`: messages onto the bus, answered after their commit (design 3.6). A raw ASGI route."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import msgspec
 
@@ -17,6 +19,7 @@ MAX_BATCH = 8 << 20  # bytes of one request
 MANY = 64 << 10  # bytes that take the event loop longer than it has
 OVERHEAD = 4096  # bytes around a payload
 NDJSON = b"application/x-ndjson"
+T = TypeVar("T")
 
 
 class Publish(msgspec.Struct):
@@ -45,11 +48,11 @@ class PublishDoor(http.Route):
         visitor = await self._bearers.visitor(scope, "publish")
         body = await http.body(scope, receive, MAX_BATCH)
         if http.header(scope, b"content-type").startswith(NDJSON):
-            return await self._several(batch.lines_of(body), visitor)
+            return await self._several(await self._cut(batch.lines_of, body), visitor)
         try:
             asked = _decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            if found := batch.cut(body):
+            if found := await self._cut(batch.cut, body):
                 return await self._several(found, visitor)
             raise Invalid(f'{messages.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
         if asked.messages is not None:
@@ -70,6 +73,12 @@ class PublishDoor(http.Route):
     async def _several(self, found: batch.Found, visitor: Visitor) -> tuple[int, bytes]:
         items, events = await self._read(found, visitor)
         return 200, batch.answer(items, await self._engine.store(events) if events else [])
+
+    async def _cut(self, work: Callable[[bytes], T], body: bytes) -> T:
+        """Take a large body apart in the thread, too."""
+        if len(body) < MANY:
+            return work(body)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work, body)
 
     async def _read(self, found: batch.Found, visitor: Visitor) -> tuple[list[batch.Read], list[NewEvent]]:
         """Read a large batch in a thread: sockets go on meanwhile."""

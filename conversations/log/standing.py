@@ -5,7 +5,7 @@ A door asks at most twice a second; between its look and the commit a token may 
 
 from collections.abc import Sequence
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from conversations.log.events import NewEvent
 from conversations.log.rows import marks
@@ -29,6 +29,7 @@ def check(events: Sequence[NewEvent]) -> None:
     names = sorted(p.removeprefix(TOKEN) for p in {e.principal for e in events} if p.startswith(TOKEN))
     if not names:
         return
+    connection = connections[DEFAULT_DB_ALIAS]
     lock = "" if connection.vendor == "sqlite" else " ORDER BY id FOR SHARE"
     with connection.cursor() as cursor:
         cursor.execute(

@@ -37,8 +37,21 @@ class Turn:
 
 ACTIONS = 0x5377_6163  # PostgreSQL's advisory lock of actions, any number of its own
 
+
+class Held(threading.local):
+    """How deep this thread is inside `writing()`."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
 _turn = Turn()
-_held = threading.local()
+_deeper = Held()
 
 
 @contextmanager
@@ -49,10 +62,10 @@ def writing() -> Iterator[None]:
     PostgreSQL needs no turn: whoever writes to the same conversation waits for its row.
     """
     if is_writing():
-        with _deeper(), transaction.atomic(savepoint=False):
+        with _deeper, transaction.atomic(savepoint=False):
             yield
         return
-    with _turn if connection.vendor == "sqlite" else nullcontext(), _deeper(), transaction.atomic():
+    with _turn if connection.vendor == "sqlite" else nullcontext(), _deeper, transaction.atomic():
         yield
 
 
@@ -69,13 +82,4 @@ def take_turn() -> None:
 
 def is_writing() -> bool:
     """Tell whether this thread is inside `writing()`."""
-    return getattr(_held, "depth", 0) > 0
-
-
-@contextmanager
-def _deeper() -> Iterator[None]:
-    _held.depth = getattr(_held, "depth", 0) + 1
-    try:
-        yield
-    finally:
-        _held.depth -= 1
+    return _deeper.depth > 0

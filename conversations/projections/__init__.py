@@ -57,7 +57,7 @@ def _message(changes: Fold, head: Head, facts: Facts, repeatable: str) -> None:
     if not repeats_output(said, repeatable):
         head.messages += 1
     take_part(changes, head, said)
-    _say(head, said)
+    head.says = said
 
 
 def repeats_output(said: Said, repeatable: str) -> bool:
@@ -79,12 +79,12 @@ def _output(changes: Fold, head: Head, facts: Facts) -> None:
     if facts.run is None:
         head.preview_after = head.head_seq
     take_part(changes, head, said)
-    _say(head, said)
+    head.says = said
 
 
 def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
     take_part(changes, head, facts.said)
-    _say(head, facts.said)
+    head.says = facts.said
 
 
 def _control(changes: Fold, head: Head, facts: Facts) -> None:
@@ -98,11 +98,6 @@ def _opened(changes: Fold, head: Head, facts: Facts) -> None:
     if principals.is_ours(facts.principal):
         head.handler = (facts.said.handler or "")[:200] or head.handler
         head.is_demo = head.is_demo or bool(facts.said.demo)
-
-
-def _say(head: Head, said: Said) -> None:
-    head.last_sender = said.speaker
-    head.last_line = " ".join(said.words[:400].split())[:200]
 
 
 RULES: dict[str, Rule] = {

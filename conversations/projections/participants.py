@@ -6,6 +6,10 @@ from conversations.projections.state import Fold, Head
 
 def take_part(changes: Fold, head: Head, said: Said) -> None:
     """Note the sender and the recipient."""
+    meeting = (head.id, said.sender, said.agent, said.recipient)
+    if meeting in changes.met:
+        return
+    changes.met.add(meeting)
     if said.speaker:
         changes.participants[head.id, said.speaker] = kind_of(said.speaker)
     recipient = (said.recipient or "")[:200]

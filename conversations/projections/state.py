@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from conversations.envelopes import Said
 
@@ -27,6 +28,14 @@ class Head:
     title: str = ""
     handler: str = ""
     is_demo: bool = False
+    says: Said | None = None  # what was said last, until `settle`
+
+    def settle(self) -> None:
+        """Make the caption of what was said last: of a whole batch only that one shows."""
+        if self.says is not None:
+            self.last_sender = self.says.speaker
+            self.last_line = " ".join(self.says.words[:400].split())[:200]
+            self.says = None
 
 
 @dataclass(slots=True)
@@ -113,6 +122,7 @@ class Fold:
 
     participants: dict[tuple[int, str], str] = field(default_factory=dict)
     named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
+    met: set[tuple[Any, ...]] = field(default_factory=set)  # who spoke to whom: folded once, however often it is
     made: dict[str, CallRow] = field(default_factory=dict)
     ended: dict[str, CallRow] = field(default_factory=dict)
     open_calls: dict[int, list[CallRow]] = field(default_factory=dict)

@@ -1,8 +1,4 @@
-"""One Redis entry → an event of the record, or what is wrong with it. Called by `reading`; no query.
-
-A payload is read as the HTTP door reads it (design 3.1): leniently, the body kept as the text that came; filed by the
-conversation it names, else by its `stream:` topic.
-"""
+"""One Redis entry → an event of the record (`arrivals`), or what is wrong with it. Called by `reading`; no query."""
 
 from __future__ import annotations
 
@@ -11,12 +7,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from conversations import envelopes, log
+from conversations import arrivals, envelopes
+from conversations import entry_ids as ids
 from conversations.envelopes import MAX_KEY, Said
 from conversations.errors import Invalid, SwitchboardError
 from conversations.log.events import NewEvent
-from conversations.principals import REDIS
-from conversations.recorder import ids
 
 KEPT = 64 << 10  # bytes of what cannot be filed
 
@@ -34,7 +29,8 @@ class Poison(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a stream, read. `nth` counts the entries ever added to the stream, this one included."""
+    """One entry of a stream, read. `nth` counts the entries ever added to the stream, this one included; `place` is
+    where it comes in a round of several streams."""
 
     stream: str
     id: str
@@ -42,49 +38,34 @@ class Entry(NamedTuple):
     event: NewEvent | None
     poison: Poison | None
     size: int
-
-    @property
-    def place(self) -> tuple[int, int, str]:
-        """Where it comes in a round of several streams."""
-        return (*ids.order(self.id), self.stream)
+    place: tuple[int, int, str]
 
 
 def read(stream: str, entry_id: str, nth: int, fields: Fields, *, found_at: int) -> Entry:
     """Read one entry; `found_at` is the stream's first contact, µs: what is older is history."""
-    found = dict(zip(fields[::2], fields[1::2], strict=False))
-    payload = found.get(b"payload")
+    bus_id: bytes | None
+    payload: bytes | None
+    if len(fields) == 4 and fields[0] == b"id" and fields[2] == b"payload":  # as every publisher writes it
+        bus_id, payload = fields[1], fields[3]
+    else:
+        found = dict(zip(fields[::2], fields[1::2], strict=False))
+        bus_id, payload = found.get(b"id"), found.get(b"payload")
     size = len(payload or b"")
+    milliseconds, sequence = ids.order(entry_id)
+    place = milliseconds, sequence, stream
     try:
-        event = _event(stream, found.get(b"id"), payload)
+        if payload is None:
+            raise Invalid("expected the fields id and payload; there is no payload")
+        event = arrivals.event_of(stream, payload, _bus_id(bus_id), entry_id=entry_id, found_at=found_at)
     except SwitchboardError as error:
-        return Entry(stream, entry_id, nth, None, poison(stream, error.message, payload, fields), size)
-    if ids.at(entry_id) < found_at:
-        event = event._replace(is_live=False)
-    return Entry(stream, entry_id, nth, event, None, size)
-
-
-def _event(topic: str, bus_id: bytes | None, payload: bytes | None) -> NewEvent:
-    """Make the event. Raises what a door would."""
-    envelopes.check_topic(topic)
-    if payload is None:
-        raise Invalid("expected the fields id and payload; there is no payload")
-    said = envelopes.read(payload)
-    event = log.of_payload(topic, _bus_id(bus_id), _text(payload), said, REDIS)
-    envelopes.check_named(topic, event.conversation)
-    return event
-
-
-def _text(payload: bytes) -> str:
-    try:
-        return payload.decode()
-    except UnicodeDecodeError as error:
-        raise Invalid(f"expected UTF-8: {error}") from None
+        return Entry(stream, entry_id, nth, None, poison(stream, error.message, payload, fields), size, place)
+    return Entry(stream, entry_id, nth, event, None, size, place)
 
 
 def _bus_id(value: bytes | None) -> str | None:
     if not value:
         return None
-    text = _text(value)
+    text = arrivals.text_of(value)
     if len(text) > MAX_KEY or envelopes.fit(text) != text:
         raise Invalid(f"expected an id of at most {MAX_KEY} characters", field="id")
     return text

@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 from django.db import InterfaceError, OperationalError, connection
 
+from conversations import entry_ids as ids
 from conversations import log
 from conversations.ids import new_id
 from conversations.log.events import NewEvent
 from conversations.models import Conversation, Event, Post, Quarantine, RedisPosition
 from conversations.nodes import database_time
 from conversations.principals import SYSTEM
-from conversations.recorder import entries, gaps, ids
+from conversations.recorder import entries, gaps
 from conversations.recorder.entries import Entry
 from conversations.recorder.gaps import Loss
 from conversations.recorder.streams import Stream
@@ -107,22 +108,17 @@ class Filing:
         told = [(entry, event) for entry in some if (event := entry.event or _poison_event(entry)) is not None]
         rows = [_poison_row(entry) for entry in some if entry.poison is not None]
         moves: Moves = {entry.stream: (entry.id, entry.nth) for entry in some}
-        stored = log.append([event for _, event in told], riding=partial(self._ride, moves, rows))
+        refused: list[Entry] = []
+
+        def refuse(stored: Sequence[log.Stored]) -> None:
+            clashing = [entry for (entry, _), at in zip(told, stored, strict=True) if at.clashes]
+            refused[:] = [entry for entry in clashing if entry.event and _clashes(entry.event)]
+            _refuse(refused)
+
+        log.append([event for _, event in told], riding=partial(self._ride, moves, rows), on_clash=refuse)
         self._moved(moves)
         self.events += sum(entry.event is not None for entry in some)
-        self.quarantined += len(rows)
-        clashing = [entry for (entry, _), at in zip(told, stored, strict=True) if at.clashes]
-        if clashing:
-            self._refuse([entry for entry in clashing if entry.event and _clashes(entry.event)])
-
-    def _refuse(self, clashing: Sequence[Entry]) -> None:
-        """Quarantine entries whose id stands for other words already."""
-        refused = [entry._replace(event=None, poison=_reused(entry)) for entry in clashing]
-        rows = [_poison_row(entry) for entry in refused]
-        if refused:
-            events = [event for entry in refused if (event := _poison_event(entry)) is not None]
-            log.append(events, riding=partial(self._ride, {}, rows))
-            self.quarantined += len(rows)
+        self.quarantined += len(rows) + len(refused)
 
     def _give_up(self, entry: Entry, error: Exception) -> None:
         logger.warning("entry %s of %s cannot be stored: %s", entry.id, entry.stream, error)
@@ -138,7 +134,7 @@ class Filing:
             gone, _ = RedisPosition.objects.filter(stream=name, last_id=self._stored[name]).delete()
             if not gone:
                 raise Superseded(f"another recorder moved {name}")
-        Quarantine.objects.bulk_create(rows, batch_size=100, ignore_conflicts=True)
+        _quarantine(rows)
 
     def _move(self, moves: dict[str, tuple[str, int]]) -> None:
         flat = [(name, self._stored[name], *to) for name, to in moves.items()]
@@ -156,6 +152,17 @@ class Filing:
                 self._stored.pop(name, None)
             else:
                 self._stored[name] = to[0]
+
+
+def _refuse(clashing: Sequence[Entry]) -> None:
+    """Quarantine entries whose id stands for other words already; within the transaction that passes them by."""
+    refused = [entry._replace(event=None, poison=_reused(entry)) for entry in clashing]
+    log.append([event for entry in refused if (event := _poison_event(entry)) is not None])
+    _quarantine([_poison_row(entry) for entry in refused])
+
+
+def _quarantine(rows: Sequence[Quarantine]) -> None:
+    Quarantine.objects.bulk_create(rows, batch_size=100, ignore_conflicts=True)
 
 
 def _poison_event(entry: Entry) -> NewEvent | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from conversations.recorder import ids
+from conversations import entry_ids as ids
 from conversations.recorder.streams import Stream
 
 UNCOUNTED = -1  # of RedisPosition.entries_read: not known; counted anew once the stream is read to its end

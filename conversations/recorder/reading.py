@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import redis
 import redis.asyncio
 
+from conversations import entry_ids as ids
 from conversations.envelopes import MAX_BYTES
 from conversations.failpoints import failpoint
 from conversations.models import RedisPosition
-from conversations.recorder import entries, gaps, ids
+from conversations.recorder import entries, gaps
 from conversations.recorder.database import Database
 from conversations.recorder.entries import Entry
 from conversations.recorder.filing import Filing
@@ -32,6 +34,7 @@ HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large tha
 LOOKED_AT = 100  # quiet streams described at each scan, in turn
 
 T = TypeVar("T")
+_place = attrgetter("place")
 Raw = tuple[Stream, int, list[Any]]  # a stream, how many entries came before, what XREAD answered
 
 
@@ -118,16 +121,13 @@ class Reader:
             await self._store(some)
 
     async def _store(self, found: list[Raw]) -> None:
+        """Read a round's entries, merged by entry id, while the one before is stored; then have them stored."""
+        some = [entry for stream, before, items in found for entry in self._entries(stream, before, items)]
+        some.sort(key=_place)
         await self.drain()
         self._oldest = min(ids.at(items[0][0].decode()) for _, _, items in found) / 1e6
         self._newest = max(ids.at(items[-1][0].decode()) for _, _, items in found) / 1e6
-        self._storing = self._database(self._file, found)
-
-    def _file(self, found: list[Raw]) -> None:
-        """Read a round's entries and store them, merged by entry id. In the database thread."""
-        some = [entry for stream, before, items in found for entry in self._entries(stream, before, items)]
-        some.sort(key=lambda entry: entry.place)
-        self._filing.store(some)
+        self._storing = self._database(self._filing.store, some)
 
     def _entries(self, stream: Stream, before: int, items: list[Any]) -> Iterator[Entry]:
         for nth, (entry_id, fields) in enumerate(items, before + 1):

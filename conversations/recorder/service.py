@@ -46,7 +46,8 @@ class Service:
         self._lease = Lease()
         self._reader: Reader | None = None
         self._relay = Relay(Echoes())
-        self._pulse = Pulse("recorder", self.facts)
+        self._told: dict[str, Any] = {}
+        self._pulse = Pulse("recorder", lambda: self._told)
         self._pulse.name = f"{self._pulse.name[:91]}-recorder"  # a process that serves has a row of its own
         self._rate = Rate()
         self._stopped = asyncio.Event()
@@ -181,6 +182,7 @@ class Service:
 
     async def _beat(self) -> None:
         while not self._stopped.is_set():
+            self._told = self.facts()  # here, in the loop: the reader's streams change in it
             try:
                 await self._database(self._pulse.beat)
             except DatabaseError as error:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from conversations import entry_ids as ids
 from conversations import envelopes
-from conversations.recorder import ids
 from switchboard import topics
 
 PREFIXES = tuple(f"{prefix}:".encode() for prefix in topics.PREFIXES)

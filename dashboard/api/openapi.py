@@ -47,7 +47,7 @@ def document() -> Json:
         "openapi": "3.1.0",
         "info": {"title": "Switchboard", "version": "1"},
         "servers": [{"url": "/"}],
-        "paths": {**_coming_in(), **_topics(), **_conversations(), **_deciding(), **_read_markers(), **_itself()},
+        "paths": {**_coming_in(), **_topics(), **_conversations(), **_deeds(), **_read_markers(), **_itself()},
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {
@@ -135,6 +135,11 @@ def _conversations() -> Json:
                 security=[BEARER, SESSION],
             )
         },
+    }
+
+
+def _deeds() -> Json:
+    return {
         "/api/v1/conversations/{id}/messages": {
             "post": _does(
                 "Say something as oneself; a conversation that is not there yet begins with it.",
@@ -145,11 +150,6 @@ def _conversations() -> Json:
                 security=[BEARER, FORM],
             )
         },
-    }
-
-
-def _deciding() -> Json:
-    return {
         "/api/v1/approvals/{id}/decision": {
             "post": _does(
                 "Decide a tool call that waits, once.",
@@ -160,25 +160,14 @@ def _deciding() -> Json:
                 security=[BEARER, FORM],
             )
         },
-        "/api/v1/runs/{id}/again": {
-            "post": _does(
-                "Run again what ended badly, on the same input.",
-                {201: shapes.RunNamed},
-                path={"id": TEXT},
-                errors=(403, 404, 409),
-                security=[BEARER, FORM],
-            )
-        },
-        "/api/v1/runs/{id}/cancellation": {
-            "post": _does(
-                "Ask a run to stop.",
-                {202: shapes.RunNamed},
-                path={"id": TEXT},
-                errors=(403, 404, 409),
-                security=[BEARER, FORM],
-            )
-        },
+        "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
+        "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
     }
+
+
+def _of_run(words: str, status: int) -> Json:
+    security, path = [BEARER, FORM], {"id": TEXT}
+    return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
 
 
 def _read_markers() -> Json:

@@ -16,6 +16,13 @@ MESSAGES = "**/api/v1/conversations/*/messages"
 LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء في الشارع " * 10 + "x" * 300
 
 
+BEFORE = """
+from conversations.models import *
+from tests import teamwork as t
+o = User.objects.filter(username="owner").first()
+"""
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[Server]:
     """A server with a team whose worker is played by commands."""
@@ -44,16 +51,14 @@ def window(desk: BrowserContext) -> Iterator[Page]:
 
 def work(server: Server, code: str) -> str:
     """Run lines beside the server: `t` is the team's work, `o` the owner."""
-    before = "from conversations.models import *\nfrom tests import teamwork as t\no = User.objects.get(username='owner')"
-    if code == "t.team()":
-        before = "from tests import teamwork as t"
-    return server.command("shell", "-v0", "-c", f"{before}\n{code}")
+    return server.command("shell", "-v0", "-c", f"{BEFORE}\n{code}")
 
 
 ASK = """
 c = t.claim(Conversation.objects.get(title="Water on Elm Street").key); from conversations.actions import calls, runs
 from conversations import log
-log.append([c.event({"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9})])
+turn = {"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9}
+log.append([c.event(turn)])
 runs.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
   "tool_call": calls.call_of(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
 """
@@ -206,15 +211,6 @@ def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, serv
     context.close()
 
 
-def shoot(window, name):
-    import os
-    if not os.environ.get("SHOTS"): return
-    for scheme, width, height in (("light", 390, 844), ("dark", 1440, 900), ("light", 1440, 900)):
-        window.emulate_media(color_scheme=scheme); window.set_viewport_size({"width": width, "height": height})
-        window.wait_for_timeout(300)
-        window.screenshot(path=f"/tmp/screen-shots/{name}-{scheme}-{width}.png", full_page=name != "conversation")
-
-
 FULL = f"""
 from conversations.actions import approvals, runs, calls
 from conversations import log
@@ -233,15 +229,12 @@ def test_pages_are_well_built_with_questions_failures_and_teams(served: Server, 
     expect(window.get_by_role("button", name="Approve")).to_be_visible()
     window.get_by_label("Message", exact=True).fill(LONG)
     window.locator(".approval[data-state=waiting]").last.scroll_into_view_if_needed()
-    shoot(window, "conversation")
     found |= in_every_look(window, "conversation")
     window.goto("/")
     window.get_by_text("New conversation").click()
-    shoot(window, "conversations")
     found |= in_every_look(window, "conversations")
     window.goto("/agents/")
     window.locator("summary", has_text="file_incident").click()
-    shoot(window, "agents")
     found |= in_every_look(window, "agents")
 
     assert found == {}

@@ -29,5 +29,6 @@ class Command(BaseCommand):
             secret = make_link(SYSTEM, name)
         except SwitchboardError as error:
             raise CommandError(error.message) from error
-        self.stderr.write(f"Works once, within 24 hours, for {name}.")
+        where = "" if url else " Put the server's address in front, or name it with --url."
+        self.stderr.write(f"Works once, within 24 hours, for {name}.{where}")
         self.stdout.write(f"{url.rstrip('/')}{reverse('sign-in-link')}?t={secret}")
