@@ -9,6 +9,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
+from conversations import log
 from conversations.actions import people, sign_in_links
 from conversations.principals import SYSTEM
 from tests.cast import PASSWORD, client_of
@@ -121,13 +122,24 @@ def test_a_deactivated_person_is_not_let_in(maria):
     assert try_in(client_of()).status_code == 422
 
 
+def test_the_first_link_leads_to_the_demo_while_it_is_all_there_is(team):
+    opened = {"event": "conversation.opened", "title": "A demo", "demo": True}
+    log.append([log.of_ours("demo-1", opened, SYSTEM)])
+
+    assert client_of().get(link_for("vera"))["Location"] == "/conversations/demo-1/"
+
+    log.append([log.of_ours("real", {"event": "log", "text": "somebody is here"}, SYSTEM)])
+    assert client_of().get(link_for("otto"))["Location"] == "/"
+
+
 @pytest.mark.parametrize("site", [{}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin"}])
 def test_a_link_opened_by_hand_signs_in(team, site):
     client = client_of()
 
     response = client.get(link_for("vera"), headers=site)
 
-    assert (response.status_code, response["Location"]) == (302, "/account/")
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert "You have no password yet" in client.get("/").content.decode()
     assert who(client) == "vera"
     assert ("user:vera", "sign_in", "user:vera", "done") in entries()
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from conversations.actions import sessions
 from conversations.actions.sign_in_links import use_link
 from conversations.errors import SwitchboardError
-from conversations.models import User
+from conversations.models import Conversation, User
 from dashboard import throttle
 from dashboard.pages.frame import page
 
@@ -64,7 +64,7 @@ def sign_in_link(request: HttpRequest) -> HttpResponse:
         _begin(request, user, "link")
     except SwitchboardError as error:
         return page(request, "sign_in_link.html", status=error.status, secret="", error=error.message)
-    return HttpResponseRedirect(reverse("conversations" if user.has_usable_password() else "account"))
+    return HttpResponseRedirect(_first_page())
 
 
 @require_POST
@@ -111,6 +111,13 @@ def _is_by_hand(request: HttpRequest) -> bool:
     if request.method != "GET" or any("prefetch" in request.headers.get(name, "") for name in ahead):
         return False
     return request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+
+
+def _first_page() -> str:
+    """Answer where a link leads: to the demo while it is all there is to see, else to the list."""
+    newest = Conversation.objects.visible().newest_first().first()
+    is_demo = newest is not None and newest.is_demo
+    return reverse("conversation", args=[newest.key]) if newest and is_demo else reverse("conversations")
 
 
 def _to_next(request: HttpRequest) -> HttpResponse:

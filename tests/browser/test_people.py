@@ -37,6 +37,7 @@ def test_a_newcomer_comes_in_by_a_link_and_stays_by_a_password(page: Page, stran
 
     newcomer.goto(link)
     expect(newcomer.get_by_text("You have no password yet")).to_be_visible()
+    newcomer.get_by_role("link", name="Set a password").click()
     newcomer.get_by_label("New password").fill(PASSWORD)
     newcomer.get_by_role("button", name="Set password").click()
     expect(newcomer.get_by_text("The password is set")).to_be_visible()
