@@ -32,6 +32,7 @@ class Demo:
     async def _publish(self, key: str, payload: dict[str, Any]) -> None:
         prefix = "stream" if "event" in payload else "chat"
         event = log.of_ours(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")
+        event = event._replace(is_live=False)  # a recording: no agent answers it (design 3.4)
         if event.kind == "token":
             self._engine.writer.submit([event])
         else:

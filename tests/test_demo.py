@@ -1,9 +1,12 @@
 """What the demo touches: it removes its own conversations, and nothing that somebody else put there."""
 
+import asyncio
+
 import pytest
 
 from conversations import log, principals
-from conversations.models import Conversation, Event
+from conversations.engine import Engine
+from conversations.models import Agent, Conversation, Event, Run
 from dashboard import demo
 
 pytestmark = pytest.mark.django_db
@@ -39,3 +42,17 @@ def test_only_the_demos_own_conversations_are_removed():
     demo._remove("real")
 
     assert log.head("real") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_agent_answers_the_demo():
+    Agent.objects.create(team="town", name="Dialogue", is_entry=True)
+    engine = Engine()
+    engine.writer.start()
+    said = {"type": "message", "sender": "user:Inês", "recipient": "agent:Dialogue", "content": "a dark footpath"}
+
+    asyncio.run(demo.Demo(engine)._publish("demo-1", said))
+    engine.writer.close()
+
+    assert log.head("demo-1") == 1
+    assert not Run.objects.exists()

@@ -52,12 +52,14 @@ async def run(
     """Play until `is_real()`, then return. It is asked before each conversation and each run: none is left half done.
 
     A new conversation for each loop; the newest three are kept, older ones go to `forget`, and so do those in `kept`
-    (the demo's conversations so far, oldest first). Waits while `has_viewers()` is false.
+    (the demo's conversations so far, oldest first). Waits while `has_viewers()` is false; only the first conversation
+    is opened before, so that there is something to look at.
     """
     keys = list(kept)
     loop = 0
     while not is_real():
-        await _viewers(has_viewers, clock)
+        if loop:
+            await _viewers(has_viewers, clock)
         if is_real():
             return
         loop += 1
