@@ -7,6 +7,7 @@ names used here are gone.
 import struct
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
@@ -35,6 +36,15 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions["frame.write"] = self.write_frame
             extensions["frame.hang_up"] = self.hang_up
+
+    async def send(self, message: Any) -> None:  # Any: uvicorn's union of ASGI messages
+        """Send by the ordinary way. After a close, ours or uvicorn's own (a frame too big), the client has left."""
+        try:
+            await super().send(message)
+        except RuntimeError:
+            if self.close_sent:
+                raise ClientDisconnected from None
+            raise
 
     def write_frame(self, frame: bytes) -> bool:
         """Hand a whole frame to the transport. False: not now (full or closing), use the ordinary send."""

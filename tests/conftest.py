@@ -57,7 +57,7 @@ def maria(team: dict[str, User]) -> User:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests of the client library; each takes topics of its own."""
-    server = Server(tmp_path_factory.mktemp("served") / "data")
+    server = Server(tmp_path_factory.mktemp("served") / "data", SWITCHBOARD_TEAMS="")  # the tests are the agents
     yield server.start()
     server.terminate()
 

@@ -58,7 +58,7 @@ class Child:
 
     def output(self) -> str:
         """What it printed."""
-        return self.log.read_text()
+        return self.log.read_text() if self.log.exists() else ""
 
 
 class Place:

@@ -21,6 +21,7 @@ from tests.doors import Caller, ask, said
 from tests.live import Server
 
 EVERYONE, ADMIN = frozenset(ROLES), frozenset({"admin"})
+OPERATING, DECIDING = frozenset({"operator", "admin"}), frozenset({"approver", "admin"})
 AGENT, SIGNED_IN, ANYBODY = "agent", "signed in", "anybody"
 PROGRAMS = frozenset({*ROLES, AGENT})
 
@@ -30,6 +31,9 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/": {"GET": EVERYONE},
     "/conversations/{cid}/entries/": {"GET": EVERYONE},
     "/conversations/{cid}/panel/": {"GET": EVERYONE},
+    "/agents/": {"GET": EVERYONE},
+    "/approvals/decisions/": {"POST": DECIDING},
+    "/runs/again/": {"POST": OPERATING},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
     "/ops/": {"GET": ADMIN},
     "/ops/quarantine/": {"GET": ADMIN},
@@ -50,6 +54,10 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
+    "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
+    "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
+    "/api/v1/runs/{id}/again": {"POST": OPERATING},
+    "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
     # doors: bearers only
@@ -62,7 +70,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/metrics": {"GET": ADMIN},
     "/ws/": {"GET": PROGRAMS},
 }
-FILLED = {"cid": "mine", "name": "otto", "number": "1", "topic": "stream:mine"}
+FILLED = {"cid": "mine", "id": "none", "name": "otto", "number": "1", "topic": "stream:mine"}
 DOORS = frozenset(doors())
 METHODS = ("GET", "POST")
 CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]

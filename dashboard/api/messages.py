@@ -11,11 +11,13 @@ from conversations.models import Conversation
 from dashboard.api import bodies
 from dashboard.api.shapes import ToSay
 from dashboard.pages import errors
+from dashboard.pages.allowed import takes
 
 TITLE = 80  # characters of the first words that name a new conversation
 
 
 @require_POST
+@takes("send")
 def messages(request: HttpRequest, cid: str) -> HttpResponse:
     """Say something as oneself: JSON answers 201 `{envelope_id, seq, url}`, the form of a page leads back to it.
 

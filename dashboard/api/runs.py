@@ -11,9 +11,11 @@ from conversations.errors import Conflict
 from conversations.models import Approval
 from dashboard.api import bodies
 from dashboard.api.shapes import ToDecide
+from dashboard.pages.allowed import takes
 
 
 @require_POST
+@takes("decide")
 def decision(request: HttpRequest, id: str) -> JsonResponse:
     """Decide a question: 200 with who decided what and when, or 409 `already_decided` with the same facts."""
     asked = bodies.read(request, ToDecide)
@@ -28,12 +30,14 @@ def decision(request: HttpRequest, id: str) -> JsonResponse:
 
 
 @require_POST
+@takes("control")
 def again(request: HttpRequest, id: str) -> JsonResponse:
     """Queue a new run on the input of one that ended badly: 201 `{run_id}`."""
     return JsonResponse({"run_id": actions.run_again(request.user, id)}, status=201)
 
 
 @require_POST
+@takes("control")
 def cancellation(request: HttpRequest, id: str) -> JsonResponse:
     """Ask a run to stop, which its worker hears within a second: 202 `{run_id}`."""
     actions.stop(request.user, id)

@@ -7,9 +7,11 @@ from django.views.decorators.http import require_POST
 from conversations.actions import approvals, runs
 from conversations.errors import Invalid
 from conversations.models import Conversation, Run
+from dashboard.pages.allowed import takes
 
 
 @require_POST
+@takes("decide")
 def decisions(request: HttpRequest) -> HttpResponse:
     """Decide what the pressed button names (`approve:ID` or `reject:ID`), with the message beside it."""
     decision, mark, approval = request.POST.get("decide", "").partition(":")
@@ -21,6 +23,7 @@ def decisions(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@takes("control")
 def again(request: HttpRequest) -> HttpResponse:
     """Run again what the pressed button names."""
     new = Run.objects.get(id=runs.run_again(request.user, request.POST.get("run", "")))

@@ -82,7 +82,7 @@ def test_a_link_from_another_site_waits_for_a_click(page: Page, stranger: Browse
     expect(reader.get_by_text("This link signs you in once")).to_be_visible()
     reader.get_by_role("button", name="Sign in").click()
 
-    expect(reader.get_by_role("heading", name="Account")).to_be_visible()
+    expect(reader.get_by_role("link", name="Set a password")).to_be_visible()
 
 
 def test_signing_out_elsewhere_is_seen_on_an_open_page(page: Page, stranger: BrowserContext) -> None:
