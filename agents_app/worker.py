@@ -70,6 +70,7 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._stopped = asyncio.Event()
+        self._is_stopping = False
         self._claiming = asyncio.Lock()
         self.done = 0
         self.is_serving = False
@@ -77,6 +78,8 @@ class Worker:
     async def run(self) -> None:
         """Serve until stopped; running runs end, or are put back or ended honestly at the deadline."""
         self._loop = asyncio.get_running_loop()
+        if self._is_stopping:  # asked between the making of the worker and this
+            return
         self._loop.set_default_executor(DatabaseThreads(THREADS, "tools"))  # sync tools, which may post
         await self._do(register.enter, self.rosters)
         switchboard.set_bus(self._bus)
@@ -99,7 +102,8 @@ class Worker:
             await self._end()
 
     def stop(self) -> None:
-        """End `run`; from any thread."""
+        """End `run`, also one that has not begun; from any thread."""
+        self._is_stopping = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stopped.set)
 

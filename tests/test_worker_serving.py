@@ -2,6 +2,8 @@
 the start with its reason."""
 
 import shutil
+import signal
+import time
 
 import pytest
 
@@ -57,3 +59,15 @@ def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
 
     assert process.wait(20) == 0
     assert server.output().strip() == "Running agents of Town Hall; stop with SIGTERM."
+
+
+@pytest.mark.parametrize("after_s", [0.0, 1.5])
+def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_s):
+    server.start()
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began >= after_s, what="the SDK's import to be under way")
+
+    server.process.send_signal(signal.SIGINT)
+
+    assert server.process.wait(20) == 0
+    assert "Traceback" not in server.output()

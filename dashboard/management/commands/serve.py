@@ -2,7 +2,7 @@
 
 import hashlib
 from argparse import ArgumentParser
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,8 @@ class Command(BaseCommand):
     def _run(self, host: str, port: int) -> None:
         from dashboard.asgi import application, with_static
 
-        Server(config(with_static(application), host, port), application.drain).run()
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
+            Server(config(with_static(application), host, port), application.drain).run()
 
     def _greet(self, url: str) -> None:
         from conversations.actions.people import first_owner
