@@ -4,18 +4,17 @@ Target: at least 0.5 of raw alone, and beside a busy Python thread at least 0.5 
 """
 
 import json
-import sqlite3
 import time
 from concurrent.futures import Future
+from pathlib import Path
 
-from tests.benchmarks import common
+from tests.benchmarks import common, raw
 
 common.set_up()
 
 from django.db import connection
 
 from conversations import envelopes, log, principals
-from conversations.log import rows
 
 ROWS = 20_000
 JOB = 100  # events of one submit
@@ -60,43 +59,14 @@ def ours(events) -> float:
     return rate
 
 
-def raw(path: str, source: str) -> float:
-    """Copy the very rows of our table into an empty table of the same shape by executemany, 1,000 a transaction."""
-    with sqlite3.connect(source) as ours_:
-        stored = ours_.execute(
-            f"SELECT {rows.EVENT} FROM conversations_event ORDER BY id DESC LIMIT {ROWS}"
-        ).fetchall()[::-1]
-        schema = [
-            sql
-            for (sql,) in ours_.execute(
-                "SELECT sql FROM sqlite_master WHERE tbl_name='conversations_event' AND sql IS NOT NULL"
-            )
-        ]
-    target = sqlite3.connect(path, isolation_level=None)
-    target.executescript(
-        "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA wal_autocheckpoint=16000;PRAGMA cache_size=-65536;"
-    )
-    for sql in schema:
-        target.execute(sql)
-    insert = f"INSERT INTO conversations_event({rows.EVENT}) VALUES ({','.join('?' * 12)})"
-    start = time.perf_counter()
-    for at in range(0, len(stored), 1000):
-        target.execute("BEGIN IMMEDIATE")
-        target.executemany(insert, stored[at : at + 1000])
-        target.execute("COMMIT")
-    rate = len(stored) / (time.perf_counter() - start)
-    target.close()
-    return rate
-
-
 def main() -> None:
     """Interleave ours, raw and ours beside a busy thread."""
-    source = str(connection.settings_dict["NAME"])
+    source = Path(connection.settings_dict["NAME"])
     alone, beside, floor = [], [], []
     for round_ in range(ROUNDS):
         clear()
         alone.append(ours(batch(round_)))
-        floor.append(raw(str(common.HOME / f"raw{round_}.sqlite3"), source))
+        floor.append(raw.executemany(source, common.HOME / f"raw{round_}.sqlite3", ROWS))
         clear()
         events = batch(1000 + round_)
         with common.busy_thread():

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -23,15 +22,14 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from tests.benchmarks import common
+from tests.benchmarks import common, raw
 from tests.benchmarks.publisher import envelope
+from tests.benchmarks.raw import COLUMNS, TABLE
 from tests.live import Server, on_postgresql, until
 from tests.services import PostgresServer, RedisServer, running
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
-COLUMNS = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,digest,hash"
-TABLE = "conversations_event"
-STREAMS = 50
+EVERY = 1 << 40  # rows: all there are
 
 
 class Case(NamedTuple):
@@ -77,7 +75,8 @@ class Place:
     def raw(self, server: Server) -> dict[str, float]:
         """Store what the server stored once more, by plain SQL; answer rows/s of each way."""
         if self.cluster is None:
-            return {"executemany": raw_sqlite(server)}
+            source, target = (server.data_dir / f"{name}.sqlite3" for name in ("switchboard", "raw"))
+            return {"executemany": raw.executemany(source, target, EVERY)}
         self._made += 1
         url = self.cluster.create(f"raw{self._made}")
         source = server.environment["SWITCHBOARD_DATABASE_URL"]
@@ -102,28 +101,6 @@ def publish(port: int, token: str, case: Case, path: str = "/api/v1/publish") ->
     told: dict[str, float] = json.loads(done.stdout)
     assert not told["failed"], told
     return told
-
-
-def raw_sqlite(server: Server) -> float:
-    """Insert the server's rows by executemany into a fresh file with the same pragmas; answer rows/s."""
-    with sqlite3.connect(server.data_dir / "switchboard.sqlite3") as ours:
-        rows = ours.execute(f"SELECT {COLUMNS} FROM {TABLE} ORDER BY id").fetchall()
-        schema = [s for (s,) in ours.execute(f"SELECT sql FROM sqlite_master WHERE tbl_name='{TABLE}' AND sql<>''")]
-    target = sqlite3.connect(server.data_dir / "raw.sqlite3", isolation_level=None)
-    target.executescript(
-        "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA wal_autocheckpoint=16000;PRAGMA cache_size=-65536;"
-    )
-    for statement in schema:
-        target.execute(statement)
-    insert = f"INSERT INTO {TABLE}({COLUMNS}) VALUES ({','.join('?' * 12)})"
-    start = time.perf_counter()
-    for at in range(0, len(rows), 1000):
-        target.execute("BEGIN IMMEDIATE")
-        target.executemany(insert, rows[at : at + 1000])
-        target.execute("COMMIT")
-    rate = len(rows) / (time.perf_counter() - start)
-    target.close()
-    return rate
 
 
 def raw_postgresql(source: str, url: str, way: str) -> float:
