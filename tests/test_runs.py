@@ -101,7 +101,8 @@ def test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order():
     second = runs.claim("host:1", ["Dialogue"], at_most=5)
 
     assert [(c.conversation, c.input_seq) for c in first] == [("c", 1), ("d", 1)]
-    assert [runs.input_of(c) for c in second] == ["two"]
+    inputs = [Event.objects.get(conversation__key=c.conversation, seq=c.input_seq) for c in second]
+    assert [log.words(event.body) for event in inputs] == ["two"]
 
 
 def test_a_paused_or_owned_conversation_queues():

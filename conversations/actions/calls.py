@@ -6,7 +6,7 @@ from conversations import log
 from conversations.actions.runs import Body, Claim
 from conversations.errors import Fenced
 from conversations.log.writing import writing
-from conversations.models import Conversation, Run, ToolCall
+from conversations.models import Conversation, ToolCall
 
 ENTERABLE = ("called", "approved")
 
@@ -21,13 +21,11 @@ def begin(claimed: Claim, payload: Body) -> None:
     """Commit that the call is executing. Raises `Fenced`: do not call, end the attempt.
 
     `payload` is the tool step with `status: start` and `tool_call`. A call that was entered before, in whatever
-    attempt, is never entered again.
+    attempt, is never entered again; the run's own fence is the log's.
     """
     call = str(payload["tool_call"])
     with writing():
         Conversation.objects.locked(key=claimed.conversation)
-        if not Run.objects.mine(claimed.run, claimed.attempt).exists():
-            raise Fenced(f"run {claimed.run} is not running in attempt {claimed.attempt} any more")
         status = ToolCall.objects.filter(id=call).values_list("status", flat=True).first()
         if status is not None and not ToolCall.objects.filter(id=call, status__in=ENTERABLE).update(status="executing"):
             raise Fenced(f"call {call} is {status}: it is not entered again")

@@ -18,7 +18,7 @@ from conversations.failpoints import failpoint
 from conversations.ids import new_id
 from conversations.log.events import NewEvent
 from conversations.log.writing import writing
-from conversations.models import Conversation, Event, Run, ToolCall
+from conversations.models import Conversation, Run, ToolCall
 from conversations.nodes import database_time
 from conversations.principals import SYSTEM, Principal
 from conversations.rights import Who
@@ -195,14 +195,6 @@ def stop(by: Who, run: str) -> None:
             told: Body = {"id": new_id(), "run_id": run, "agent": found.agent, "reason": f"by {principal}"}
             log.append([log.of_ours(conversation.key, {"event": "run.cancelled", **told}, principal)])
         audit.enter(principal, "cancel_run", f"run:{run}", correlation={"conversation": conversation.key})
-
-
-def input_of(claimed: Claim) -> str:
-    """Answer the words a run has to answer."""
-    body = Event.objects.values_list("body", flat=True).get(
-        conversation__key=claimed.conversation, seq=claimed.input_seq
-    )
-    return log.words(body)
 
 
 def _hold(claimed: Claim, **fields: Any) -> None:
