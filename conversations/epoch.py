@@ -39,21 +39,30 @@ class HighWater:
 
         At start and every second: PostgreSQL may be restored under a running server.
         """
-        try:
-            epoch, _, newest = self._path.read_text().partition(" ")
-            is_behind = epoch == current() and int(newest) > _newest()
-        except (FileNotFoundError, ValueError):
-            is_behind = False
+        epoch = current()
+        is_behind = self._remembered(epoch) > _newest()
         if is_behind:
-            change(current())
+            change(epoch)
         self.write()
         return is_behind
 
     def write(self) -> None:
-        """Remember how far it is now; whole or not at all."""
+        """Remember how far it is now; whole or not at all, and in one epoch never less than before.
+
+        What was put back since the last look has less: that is for the next `check` to find out.
+        """
+        epoch = current()
+        newest = max(_newest_committed(), self._remembered(epoch))
         draft = self._path.with_suffix(".new")
-        draft.write_text(f"{current()} {_newest_committed()}")
+        draft.write_text(f"{epoch} {newest}")
         draft.replace(self._path)
+
+    def _remembered(self, of_epoch: str) -> int:
+        try:
+            epoch, _, newest = self._path.read_text().partition(" ")
+            return int(newest) if epoch == of_epoch else 0
+        except (FileNotFoundError, ValueError):
+            return 0
 
 
 def _newest() -> int:
