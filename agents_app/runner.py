@@ -151,7 +151,7 @@ class Attempt:
             our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
             answers=opening.metadata,
         )
-        self._house.bus.enter(self.claim)
+        self._house.bus.enter(self.claim, self._roster.team)
         with entered(scope):
             result = self._result = Runner.run_streamed(
                 agent, given, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
@@ -245,7 +245,7 @@ class Attempt:
         if self._pen.is_lost:
             raise Fenced("lost") from error
         if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error)})
+            await self._finish({"event": "run.incompatible", "reason": str(error), **self._doubts()})
             return
         reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
         text = reason_of(error)
