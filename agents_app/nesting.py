@@ -14,6 +14,8 @@ from agents import Agent, FunctionTool, RunConfig, RunContextWrapper, RunHooks, 
 from agents.result import RunResult, RunResultStreaming
 from agents.tool_context import ToolContext
 
+from agents_app.restriction import UNRESTRICTED, Restriction
+
 MAX_TURNS = 10
 
 Inner = RunResult | RunResultStreaming
@@ -43,6 +45,8 @@ class RunScope:
     """our id of the tool call that this run is inside; None in the run itself"""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """metadata of the message that the run answers: `chat_send` counts its hop on"""
+    restriction: Restriction = UNRESTRICTED
+    """what this run may call at all; runs inside it have the same"""
 
 
 _scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
