@@ -90,6 +90,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which database it was."""
+    """Say which database it was, and how much the long proofs did."""
     for line in databases.report():
         terminalreporter.write_line(line)
+    for report in (one for some in terminalreporter.stats.values() for one in some):
+        if getattr(report, "when", "") == "teardown":
+            for name, value in report.user_properties:
+                terminalreporter.write_line(f"{report.nodeid}: {name}: {value}")

@@ -208,6 +208,7 @@ def come_back(deployment, sockets):
     assert all(numbers == list(range(said)) for numbers in crowd.numbers)
     assert crowd.codes == {1012}
     assert took <= 10
+    return f"{sockets} sockets back in {took:.1f} s, {said} words each, no hole"
 
 
 def test_a_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment):
@@ -215,8 +216,8 @@ def test_a_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment):
 
 
 @pytest.mark.faults
-def test_five_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment):
-    come_back(deployment, 500)
+def test_five_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment, record_property):
+    record_property("amount", come_back(deployment, 500))
 
 
 def test_a_second_server_in_a_held_directory_is_a_web_node_on_postgresql(deployment):
