@@ -156,7 +156,7 @@ class Attempt:
             answers=opening.metadata,
             keeper=self._keeper,
         )
-        self._house.bus.enter(self.claim)
+        self._house.bus.enter(self.claim, self._roster.team)
         with entered(scope):
             result = self._result = Runner.run_streamed(
                 agent, given, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
@@ -251,7 +251,7 @@ class Attempt:
         if self._pen.is_lost:
             raise Fenced("lost") from error
         if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error)})
+            await self._finish({"event": "run.incompatible", "reason": str(error), **self._doubts()})
             return
         reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
         text = reason_of(error)

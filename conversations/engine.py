@@ -6,9 +6,10 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from django.conf import settings
 from django.db import DatabaseError
 
-from conversations import epoch, log
+from conversations import epoch, log, relayed
 from conversations.errors import Unavailable
 from conversations.hearing import Ear
 from conversations.hub import Hub
@@ -32,9 +33,9 @@ class Engine:
     """Made before the loop runs; `start` and `stop` run in it."""
 
     def __init__(self) -> None:
-        self.hub = Hub(epoch="")
-        self.writer = log.Writer()
         self.watch = Watch()
+        self.hub = Hub(epoch="", hold=self.watch.hold)
+        self.writer = log.Writer()
         self.fleet = Fleet()
         self.ear = Ear()
         self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
@@ -56,6 +57,8 @@ class Engine:
         if waits:
             await self._until_migrated()
         self.hub.epoch = await asyncio.to_thread(epoch.current)
+        if settings.CONFIG.redis_url:
+            await asyncio.to_thread(relayed.begin)
         self.hub.start()
         self.fleet.start()
         self.watch.start()

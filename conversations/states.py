@@ -47,7 +47,7 @@ class Fleet:
 
         def heard(heads: Mapping[str, int]) -> None:
             if self.subscribers and not should_drop("doorbell"):
-                self._note(heads)
+                loop.call_soon_threadsafe(self._note, set(heads))
 
         self._stop_listening = [doorbell.on_ring(rung), doorbell.on_heard(heard)]
         self._tasks = [

@@ -4,7 +4,7 @@ import pytest
 from django.http.request import validate_host
 from pydantic import ValidationError
 
-from dashboard.config import Config
+from dashboard.config import Config, load
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,14 @@ def test_the_host_of_an_origin_is_served(origin, host):
 def test_what_is_no_origin_is_refused(origin):
     with pytest.raises(ValidationError, match="expected scheme"):
         Config(origins=origin)
+
+
+def test_a_secret_that_can_be_tried_out_is_refused(monkeypatch):
+    monkeypatch.setenv("SWITCHBOARD_SECRET_KEY", "x" * 31)
+
+    with pytest.raises(SystemExit) as ended:
+        load()
+
+    assert "SWITCHBOARD_SECRET_KEY: expected at least 32 characters, got 31" in str(ended.value)
+    assert "xxx" not in str(ended.value)
+    assert Config(secret_key="x" * 32).secret_key == "x" * 32
