@@ -51,10 +51,11 @@ class Roster:
         return [schema.hash for schema in self.schemas(agent)]
 
     def effect(self, tool: FunctionTool, agent: str = "") -> str:
-        """Tell what a call of a tool does to the world, as the team and the policy that was read last say."""
+        """Tell what a call of a tool does to the world: as the team says and, by an agent, the policy as read last."""
         name = tool.qualified_name
         declared = Declared(effect=self.team.effect(name))
-        return policy.effective(declared, policy.matching(policy.latest(), agent, name)).effect
+        rows = policy.matching(policy.latest(), agent, name) if agent else []
+        return policy.effective(declared, rows).effect
 
 
 def watch(tool: Any) -> None:

@@ -47,6 +47,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/people/{name}/sign-outs/": {"POST": ADMIN},
     "/tokens/": {"GET": ADMIN, "POST": ADMIN},
     "/tokens/revocations/": {"POST": ADMIN},
+    "/policies/": {"GET": ADMIN, "POST": ADMIN},
+    "/policies/removals/": {"POST": ADMIN},
     "/sign-in/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-in/link/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-out/": {"POST": EVERYONE | {SIGNED_IN}},
