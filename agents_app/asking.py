@@ -36,7 +36,7 @@ def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, tu
         facts |= {"agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id, "name": item.name}
         facts |= arguments(mask(sent)) | {"digest": digest(sent)}
         if tool is not None:
-            facts |= identity.layers(tool) | {"effect": roster.effect(tool)}
+            facts |= identity.layers(tool, item.tool_namespace) | {"effect": roster.effect(tool)}
         told.append(facts | {"why": f"{item.qualified_name or item.name} needs a person's approval"})
     return told
 

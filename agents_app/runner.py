@@ -21,6 +21,7 @@ from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
 from agents_app.pen import Pen, cut, reason_of
+from agents_app.places import place_of
 from agents_app.posting import RunBus
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, Kept
@@ -257,6 +258,8 @@ class Attempt:
             logger.warning("a run failed: %s", text)
         ended = self._steps.ended_by(error)
         failed: Body = {"event": "run.failed", "reason": reason, "error": text, **self._spent(), **self._doubts()}
+        if place := place_of(error, self._steps.turns.current):
+            failed["place"] = place
         await self._finish(failed, *ended)
 
     def _doubts(self) -> dict[str, Any]:
