@@ -28,15 +28,6 @@ def collisions(tools: Sequence[Tool], handoffs: Handoffs = ()) -> Iterator[str]:
         yield f"cannot be offered its tools: {found}"
 
 
-def same_name(tools: Sequence[Tool]) -> dict[str, list[str]]:
-    """Answer public names that several qualified names share: allowed, and shown."""
-    found: dict[str, set[str]] = {}
-    for tool in tools:
-        one = identity.identity_of(tool)
-        found.setdefault(one.name, set()).add(one.qualified_name)
-    return {name: sorted(names) for name, names in found.items() if len(names) > 1}
-
-
 def _of_namespaces(tools: Sequence[Tool]) -> Iterator[str]:
     described: dict[str, str] = {}
     for tool in tools:
