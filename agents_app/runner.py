@@ -209,7 +209,8 @@ class Attempt:
         context = contexts.write(result.context_wrapper.context)
         told: list[Body] = []
         final = result.final_output if isinstance(result.final_output, str) else None
-        if final and final != self._steps.said:  # a tool's result is the answer
+        is_said = result.last_agent.output_type not in (None, str) and bool(self._steps.said)  # unwrapped by the SDK
+        if final and final != self._steps.said and not is_said:  # a tool's result is the answer
             told.append(
                 {
                     "event": "output",
@@ -258,7 +259,8 @@ class Attempt:
             logger.warning("a run failed: %s", text)
         ended = self._steps.ended_by(error)
         failed: Body = {"event": "run.failed", "reason": reason, "error": text, **self._spent(), **self._doubts()}
-        if place := place_of(error, self._steps.turns.current):
+        at_work = self._result.current_agent if self._result is not None else None
+        if place := place_of(error, at_work, self._steps.turns.current, self._steps.said):
             failed["place"] = place
         await self._finish(failed, *ended)
 

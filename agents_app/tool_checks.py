@@ -61,6 +61,8 @@ def _of_tool(tool: FunctionTool) -> Iterator[str]:
         yield f"has a name of {len(tool.qualified_name)} characters; expected {MAX_NAME} at most"
     if why := _unfit(tool_facts.function_of(tool)):
         yield f"is made of {why}: wrap it in a plain function"
+    if tool_facts.in_arguments(tool):
+        yield "takes its context inside an argument: it is the first parameter, or none"
     kind = tool.params_json_schema.get("type", "object")
     if kind not in ("object", ["object"]):
         yield f"takes {kind!r} instead of an object"

@@ -3,7 +3,7 @@ injected into it, which no model sees. Called by the register; pages read what i
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from agents import Agent, FunctionTool, RunContextWrapper, Tool
 from agents.tool_context import ToolContext
@@ -36,13 +36,14 @@ def facts_of(tool: Tool, siblings: Sequence[Tool], effect: str) -> Facts:
 def injected(tool: FunctionTool) -> str | None:
     """Name the type of the context that a tool is handed beside its arguments; None when it takes none, or when what
     it calls cannot be seen."""
-    function = function_of(tool)
-    if function is None:
-        return None
-    first = next(iter(inspect.signature(function).parameters), None)
-    hints = _hints(function)
-    kind = hints.get(first) if first else None
-    return tool_outputs.type_name(kind) if (get_origin(kind) or kind) in (RunContextWrapper, ToolContext) else None
+    first = next(iter(_parameters(tool)), None)
+    return tool_outputs.type_name(first) if _is_context(first) else None
+
+
+def in_arguments(tool: FunctionTool) -> bool:
+    """Tell whether a context is hidden inside an argument's type: its schema, and a model's answer, would have it."""
+    given = _parameters(tool)
+    return any(map(_mentions_context, given[1:] if given and _is_context(given[0]) else given))
 
 
 def function_of(tool: FunctionTool) -> Any:
@@ -102,6 +103,23 @@ def _returns(tool: FunctionTool) -> str | None:
     function = function_of(tool)
     hints = _hints(function) if function is not None else {}
     return tool_outputs.type_name(hints["return"]) if "return" in hints else None
+
+
+def _parameters(tool: FunctionTool) -> list[Any]:
+    """Answer the types of what a tool's function takes, in order; None where there is no annotation."""
+    function = function_of(tool)
+    if function is None:
+        return []
+    hints = _hints(function)
+    return [hints.get(name) for name in inspect.signature(function).parameters]
+
+
+def _is_context(kind: Any) -> bool:
+    return (get_origin(kind) or kind) in (RunContextWrapper, ToolContext)
+
+
+def _mentions_context(kind: Any) -> bool:
+    return _is_context(kind) or any(map(_mentions_context, get_args(kind)))
 
 
 def _hints(function: Any) -> dict[str, Any]:

@@ -179,8 +179,8 @@ class RunDone(_Ours):
 
 
 class RunFailed(_Ours):
-    """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and the path
-    of an answer's field that did not fit."""
+    """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and of an
+    answer that did not fit the path of its field, and why."""
 
     event: Literal["run.failed"]
     run_id: str

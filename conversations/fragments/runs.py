@@ -144,10 +144,12 @@ def _place(place: object) -> str:
     """Say where in the run it was."""
     if not isinstance(place, dict):
         return ""
-    turn, agent, path = place.get("turn"), faces.line(place.get("agent")), faces.line(place.get("path"))
+    turn = place.get("turn")
+    agent, path, why = (hidden.spell(faces.line(place.get(word)))[:200] for word in ("agent", "path", "why"))
     told = f"in turn {turn}" if type(turn) is int else ""
-    told += f" of {hidden.spell(agent)[:200]}" if told and agent else ""
-    return f"{told}, at {hidden.spell(path)[:200]}" if told and path else told
+    told += f" of {agent}" if told and agent else ""
+    told += f", at {path}" if told and path else ""
+    return f"{told}: {why}" if told and why else told
 
 
 def _bad_end(read: Read, state: str, line: Line) -> Markup:
