@@ -91,6 +91,7 @@ def _enter(roster: Roster, agent: SdkAgent[Any], now: int) -> None:
         "transfers": _json([_transfer(one) for one in handoffs_of(agent)]),
         "output": _json(tool_outputs.output_of(agent)._asdict()),
         "problems": "[]",
+        "max_turns": team.max_turns,
         "served_until": now + SERVED_FOR,
     }
     if not Agent.objects.filter(team=team.name, name=agent.name).update(**row):

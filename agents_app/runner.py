@@ -34,10 +34,12 @@ from conversations.actions import runs
 from conversations.actions.runs import Body, Claim
 from conversations.errors import Fenced, SwitchboardError
 from conversations.models import Conversation, Run
+from conversations.models.run import ENDING
 
 logger = logging.getLogger(__name__)
 
 GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
+ASKED = ("", "park", "pause", "stop", "cancel", "abort")  # each goes before those on its left
 UNWIND = 5.0  # seconds for the SDK's own tasks to end
 
 
@@ -56,7 +58,7 @@ class Attempt:
         self.claim = claim
         self._roster, self._house, self._limit_s = roster, house, limit_s
         self._pen = Pen(claim, house.writer)
-        self._asked = ""  # cancel, pause or park (the worker stops)
+        self._asked = ""  # one of ASKED; park: the worker stops
         self._result: RunResultStreaming | None = None
         self._task: asyncio.Task[Any] | None = None
         self._began = time.monotonic()
@@ -80,11 +82,13 @@ class Attempt:
                 self._house.bus.leave(self.claim)
 
     def ask(self, what: str) -> None:
-        """Pass on what a person (cancel, pause) or the worker (park) wants. The first cancel is the last word."""
-        if self._asked in (what, "cancel") or self.has_ended or self._task is None:
+        """Pass on what a person (pause, stop, cancel, abort) or the worker (park) wants; the strongest word counts."""
+        if ASKED.index(what) <= ASKED.index(self._asked) or self.has_ended or self._task is None:
             return
         self._asked = what
-        if self._result is not None and (what != "cancel" or self._steps.calls.unfinished):
+        if what == "abort":
+            self.abort()
+        elif self._result is not None and (what != "cancel" or self._steps.calls.unfinished):
             self._result.cancel(mode="after_turn")
             if what == "cancel":
                 asyncio.get_running_loop().call_later(GRACE, self.abort)
@@ -201,7 +205,7 @@ class Attempt:
         if self._pen.is_lost:
             raise Fenced("lost")
         try:
-            if result.interruptions:
+            if result.interruptions and self._asked not in ENDING:
                 await self._wait(result)
             elif self._asked and result.final_output is None:
                 await self._stopped(result)
@@ -238,7 +242,7 @@ class Attempt:
 
     async def _stopped(self, result: RunResultStreaming) -> None:
         """It ended a turn because it was asked to: by a person, or because the worker stops."""
-        if self._asked == "cancel":
+        if self._asked in ENDING:
             await self._cancelled()
         elif self._asked == "pause":
             await self._house.do(self._put_aside, "pause", [], self._sealed(result))
@@ -246,7 +250,7 @@ class Attempt:
             await self._house.do(self._put_back, "the worker stopped", self._sealed(result))
 
     async def _cancelled(self) -> None:
-        why = "asked to stop" if self._asked == "cancel" else "the worker stopped before it had ended"
+        why = "asked to stop" if self._asked in ENDING else "the worker stopped before it had ended"
         await self._finish({"event": "run.cancelled", "reason": why, **self._doubts()})
 
     async def _failed(self, error: BaseException) -> None:

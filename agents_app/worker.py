@@ -42,7 +42,10 @@ RENEW_EVERY = 5.0  # seconds; a lease is 15
 LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
 LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
 AT_A_TIME = 50  # runs claimed in one go
-WAKING = ("run.queued", "run.resumed", "run.done", "run.failed", "run.cancelled", "run.interrupted")
+WAKING = (
+    "run.queued", "run.resumed", "run.done", "run.failed", "run.cancelled", "run.interrupted",
+    "conversation.resumed", "conversation.handed_back",
+)  # fmt: skip
 
 
 class Worker:

@@ -13,6 +13,7 @@ SwitchboardError            code, message, field?
 ├── MethodNotAllowed        the address has other methods (405)
 ├── Conflict                somebody or something was first (409)
 │   ├── IdReused            the same id with another payload
+│   ├── TooLate             it is so already: who did it, what and when
 │   └── Fenced              a worker writes for a run that it does not hold any more
 ├── Busy                    the queue is full: slow down and send again (429)
 └── Unavailable             cannot be done now (503)
@@ -92,6 +93,18 @@ class IdReused(Conflict, switchboard.IdReused):
     """An id came again with another payload (design 3.6)."""
 
     code = "id_reused"
+
+
+class TooLate(Conflict):
+    """Somebody did it before, or the opposite: `did` is what, `by` a principal, `at` ISO 8601; empty where unknown."""
+
+    def __init__(self, message: str, *, code: str, did: str = "", by: str = "", at: str = "") -> None:
+        super().__init__(message, code=code)
+        self.first = {"did": did, "by": by, "at": at}
+
+    def as_dict(self) -> dict[str, str]:
+        """Answer the error with who was first."""
+        return super().as_dict() | self.first
 
 
 class Fenced(Conflict):

@@ -132,6 +132,39 @@ class HandlerChanged(_Ours):
     handler: str
 
 
+class Paused(_Event):
+    """No run starts here until it is resumed; what runs ends its turn and waits. `by` did it."""
+
+    event: Literal["conversation.paused"]
+    by: str = ""
+    reason: str | None = None
+
+
+class Resumed(_Event):
+    """Runs start again, and those that were put aside go on."""
+
+    event: Literal["conversation.resumed"]
+    by: str = ""
+    reason: str | None = None
+
+
+class TakenOver(_Event):
+    """A person answers here instead of the agents: `by` is the owner."""
+
+    event: Literal["conversation.taken_over"]
+    by: str = ""
+    reason: str | None = None
+
+
+class HandedBack(_Event):
+    """The agents answer again, first what came meanwhile. `owner` had held it."""
+
+    event: Literal["conversation.handed_back"]
+    by: str = ""
+    owner: str = ""
+    reason: str | None = None
+
+
 class RunQueued(_Ours):
     """A run waits for a worker. `input_seq` is the event it answers."""
 
@@ -188,6 +221,17 @@ class RunFailed(_Ours):
     error: str | None = None
     place: dict[str, Any] | None = None
     calls: list[str] = []
+
+
+class RunStopping(_Ours):
+    """Somebody asked a run to end: after its turn (stop), or at once (cancel, which lets a call that has begun end for
+    a few seconds, and abort, which does not). The run's end follows."""
+
+    event: Literal["run.stopping"]
+    run_id: str
+    how: Literal["stop", "cancel", "abort"]
+    by: str = ""
+    reason: str | None = None
 
 
 class RunCancelled(_Ours):
@@ -326,12 +370,17 @@ Known = Annotated[
     | Opened
     | Handoff
     | HandlerChanged
+    | Paused
+    | Resumed
+    | TakenOver
+    | HandedBack
     | RunQueued
     | RunStarted
     | RunWaiting
     | RunResumed
     | RunDone
     | RunFailed
+    | RunStopping
     | RunCancelled
     | RunInterrupted
     | RunIncompatible

@@ -8,7 +8,7 @@ from django.db import transaction
 from conversations import audit, doorbell, rights
 from conversations.errors import Conflict, NotAllowed
 from conversations.log.writing import take_turn, writing
-from conversations.principals import Principal
+from conversations.principals import SYSTEM, Principal
 from conversations.rights import Who
 
 
@@ -28,6 +28,15 @@ def acting(by: Who, verb: str, target: str, *, right: str = "") -> Iterator[Prin
         audit.refuse(rights.principal_of(by), verb, target, reason=error.message)
         error.is_recorded = True
         raise
+
+
+def writing_as(principal: Principal) -> tuple[Principal, dict[str, object]]:
+    """Answer who writes an event that changes state, and what its body says of who did it.
+
+    A token acts here by its right, but what comes from a token is a claim (law I), since anybody who may publish could
+    say it: so the system writes it down, and `by` names the token.
+    """
+    return principal if principal.is_ours else SYSTEM, {"by": str(principal)}
 
 
 def revoked() -> None:

@@ -12,13 +12,14 @@ from django.db import IntegrityError
 from django.db.models import F
 
 from conversations import audit, log, principals
-from conversations.actions.acting import acting
+from conversations.actions.acting import acting, writing_as
 from conversations.errors import Conflict, Fenced, NotFound
 from conversations.failpoints import failpoint
 from conversations.ids import new_id
 from conversations.log.events import NewEvent
 from conversations.log.writing import writing
 from conversations.models import Conversation, Run, ToolCall
+from conversations.models.run import ENDING
 from conversations.nodes import database_time
 from conversations.principals import SYSTEM, Principal
 from conversations.rights import Who
@@ -93,7 +94,7 @@ def _take_all(found: Sequence[Run], worker: str) -> list[Claim]:
 def _take(ids: Sequence[str], worker: str) -> list[Claim]:
     with writing():
         owners = Run.objects.filter(id__in=ids).values("conversation")
-        locked = Conversation.objects.select_for_update().filter(id__in=owners, state="open", owner="").order_by("id")
+        locked = Conversation.objects.free().select_for_update().filter(id__in=owners).order_by("id")
         keys = dict(locked.values_list("id", "key"))
         runs = list(Run.objects.filter(id__in=ids, status="queued", conversation__in=keys).order_by("queued_seq", "id"))
         until = database_time() + int(LEASE * 1e6)
@@ -111,7 +112,7 @@ def _claimed(run: Run, key: str) -> Claim:
 
 
 def renew(claims: Collection[Claim]) -> dict[str, str]:
-    """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause or cancel."""
+    """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause, stop…"""
     until = database_time() + int(LEASE * 1e6)
     asked: dict[str, str] = {}
     with writing():
@@ -132,11 +133,18 @@ def finish(claimed: Claim, payload: Body, *more: Body) -> None:
 
 
 def wait(claimed: Claim, reason: str, *asked: Body, state: str, state_mac: str, sdk: str) -> None:
-    """Put a run aside for a person, with its state sealed; the worker is free. `asked` are its approval.requested."""
+    """Put a run aside for a person, with its state sealed; the worker is free. `asked` are its approval.requested.
+
+    One that was asked to end meanwhile ends; one that was paused goes on when the pause is over already.
+    """
     with writing():
-        _hold(claimed, lease_until=None, state=state, state_mac=state_mac, sdk=sdk)
-        waiting: Body = {"event": "run.waiting", "reason": reason}
-        log.append([claimed.event(one) for one in (*asked, waiting)])
+        conversation = _hold(claimed, lease_until=None, state=state, state_mac=state_mac, sdk=sdk)
+        if _ended_as_asked(claimed):
+            return
+        told: list[Body] = [*asked, {"event": "run.waiting", "reason": reason}]
+        if reason == "pause" and not conversation.is_held:
+            told.append({"event": "run.resumed", "reason": "the pause was over"})
+        log.append([claimed.event(one) for one in told])
 
 
 def put_back(claimed: Claim, reason: str, *, sealed: tuple[str, str, str] | None = None) -> None:
@@ -147,7 +155,8 @@ def put_back(claimed: Claim, reason: str, *, sealed: tuple[str, str, str] | None
     with writing():
         kept = dict(zip(("state", "state_mac", "sdk"), sealed, strict=True)) if sealed else {}
         _hold(claimed, lease_until=None, **kept)
-        log.append([claimed.event({"event": "run.resumed", "reason": reason})])
+        if not _ended_as_asked(claimed):
+            log.append([claimed.event({"event": "run.resumed", "reason": reason})])
 
 
 def interrupt_dead() -> list[str]:
@@ -177,8 +186,9 @@ def run_again(by: Who, run: str) -> str:
             raise Conflict(f"run {run} is {old.status}: only one that ended badly is run again")
         new = new_id()
         told: Body = {"run_kind": old.kind, "agent": old.agent, "input_seq": old.input_seq, "reason": f"again: {run}"}
-        queued: Body = {"event": "run.queued", "id": new_id(), "run_id": new, **told}
-        log.append([log.of_ours(conversation.key, queued, principal)])
+        writer, by_whom = writing_as(principal)
+        queued: Body = {"event": "run.queued", "id": new_id(), "run_id": new, **told, **by_whom}
+        log.append([log.of_ours(conversation.key, queued, writer)])
         audit.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
     return new
 
@@ -191,20 +201,47 @@ def stop(by: Who, run: str) -> None:
     with acting(by, "cancel_run", f"run:{run}", right="control") as principal:
         found = _run(run)
         conversation = Conversation.objects.locked(found.conversation_id)
-        if not Run.objects.filter(id=run, status="running").update(stop="cancel"):
-            if not Run.objects.filter(id=run, status__in=("queued", "waiting")).update(state=None, state_mac=None):
-                raise Conflict(f"run {run} is {_run(run).status} already")
-            told: Body = {"id": new_id(), "run_id": run, "agent": found.agent, "reason": f"by {principal}"}
-            told |= {"calls": entered} if (entered := _entered(run)) else {}
-            log.append([log.of_ours(conversation.key, {"event": "run.cancelled", **told}, principal)])
+        if not end(principal, conversation, run, "cancel") and _run(run).status != "running":
+            raise Conflict(f"run {run} is {_run(run).status} already")
         audit.enter(principal, "cancel_run", f"run:{run}", correlation={"conversation": conversation.key})
 
 
-def _hold(claimed: Claim, **fields: Any) -> None:
-    """Write the run's row if it is still the worker's; the conversation is locked first."""
-    Conversation.objects.locked(Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run))
+def end(principal: Principal, conversation: Conversation, run: str, how: str, reason: str = "") -> bool:
+    """Have a run end, inside an action with the conversation locked; `how` is one of `ENDING`.
+
+    The worker hears it within a second; a run nobody holds is cancelled here. False: it is over, or is ending so
+    already.
+    """
+    writer, by_whom = writing_as(principal)
+    told: Body = {"id": new_id(), "run_id": run, "agent": _run(run).agent, **by_whom}
+    is_asked = ENDING[ENDING.index(how) :]
+    if Run.objects.filter(id=run, status="running").exclude(stop__in=is_asked).update(stop=how):
+        told |= {"event": "run.stopping", "how": how} | ({"reason": reason} if reason else {})
+    elif Run.objects.filter(id=run, status__in=("queued", "waiting")).update(state=None, state_mac=None):
+        told |= {"event": "run.cancelled", "reason": reason or f"by {principal}"}
+        told |= {"calls": entered} if (entered := _entered(run)) else {}
+    else:
+        return False
+    log.append([log.of_ours(conversation.key, told, writer)])
+    return True
+
+
+def _ended_as_asked(claimed: Claim) -> bool:
+    """End a run that its worker lets go of before it heard that it should end."""
+    if not Run.objects.filter(id=claimed.run, stop__in=ENDING).update(state=None, state_mac=None):
+        return False
+    told: Body = {"event": "run.cancelled", "reason": "asked to stop"}
+    log.append([claimed.event(told | ({"calls": entered} if (entered := _entered(claimed.run)) else {}))])
+    return True
+
+
+def _hold(claimed: Claim, **fields: Any) -> Conversation:
+    """Write the run's row if it is still the worker's; the conversation is locked first, and answered."""
+    owner = Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run)
+    conversation = Conversation.objects.locked(owner)
     if not Run.objects.mine(claimed.run, claimed.attempt).update(**fields):
         raise Fenced(f"run {claimed.run} is not running in attempt {claimed.attempt} any more")
+    return conversation
 
 
 def _entered(run: str) -> list[str]:

@@ -50,6 +50,8 @@ class Queue:
             return name if name in self._entries and said.speaker != f"agent:{name}" else None
         handler = head.handler.removeprefix("agent:")
         is_to_handler = kind == "chat" and name == head.key and not said.speaker.startswith("agent:")
+        if is_to_handler and head.owner == event.principal:  # who holds it answers here, and asks nobody
+            return None
         return handler if is_to_handler and handler in self._known else None
 
 

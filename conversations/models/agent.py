@@ -24,6 +24,7 @@ class Agent(models.Model):
     )
     output = models.TextField(default="{}", help_text="JSON: {type, is_wrapped, is_strict, schema}; schema null: text")
     problems = models.TextField(default="[]", help_text="JSON: [sentence], of names of MCP servers that collide")
+    max_turns = models.IntegerField(default=0, help_text="model turns that a run of its team may take; 0: not told")
     hue = models.IntegerField(default=0, help_text="1 to 10 of the palette, its colour everywhere; 0: by its name")
     served_until = models.BigIntegerField(default=0, help_text="µs UTC, by the database's clock")
 

@@ -13,6 +13,10 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         """Leave out what an import is still staging."""
         return self.filter(is_staged=False)
 
+    def free(self) -> "ConversationQuerySet":
+        """Keep those where agents may work: neither paused nor held by a person."""
+        return self.filter(state="open", owner="")
+
     def newest_first(self) -> "ConversationQuerySet":
         """Order as the list shows them: by the partial index, ties by id."""
         return self.order_by("-last_at", "-id")
@@ -28,8 +32,10 @@ class Conversation(models.Model):
 
     key = models.CharField(max_length=200, unique=True)
     title = models.CharField(max_length=200, default="")
-    state = models.CharField(max_length=10, default="open")
-    owner = models.CharField(max_length=160, default="")
+    state = models.CharField(max_length=10, default="open", help_text="open or paused, whoever holds it")
+    owner = models.CharField(max_length=160, default="", help_text="the principal who took it over; empty: agents")
+    paused_seq = models.BigIntegerField(default=0, help_text="the event that paused it; 0: it is not paused")
+    owned_seq = models.BigIntegerField(default=0, help_text="the event by which a person took it over; 0: nobody")
     handler = models.CharField(max_length=200, default="")
     is_demo = models.BooleanField(default=False)
     is_staged = models.BooleanField(default=False)
@@ -56,11 +62,18 @@ class Conversation(models.Model):
     class Meta:
         indexes = [
             models.Index(F("last_at").desc(), F("id").desc(), name="conversation_newest", condition=Q(is_staged=False)),
+            models.Index(F("last_at").desc(), F("id").desc(), name="conversation_paused", condition=Q(state="paused")),
+            models.Index("owner", F("last_at").desc(), name="conversation_owned", condition=~Q(owner="")),
             models.Index(fields=["id"], name="conversation_unindexed", condition=Q(indexed_seq__lt=F("head_seq"))),
         ]
 
     def __str__(self) -> str:
         return self.title or self.key
+
+    @property
+    def is_held(self) -> bool:
+        """Tell whether agents have to wait: it is paused, or a person holds it."""
+        return self.state == "paused" or bool(self.owner)
 
 
 class Participant(models.Model):

@@ -6,6 +6,8 @@ from django.db.models import Q
 from conversations.models.conversation import Conversation
 
 LIVE = ("running", "waiting")
+UNFINISHED = ("queued", *LIVE)
+ENDING = ("stop", "cancel", "abort")  # what may be asked of a run that is to end, the gentlest first
 OVER = ("done", "failed", "cancelled", "interrupted", "incompatible")
 
 
@@ -15,6 +17,11 @@ class RunQuerySet(models.QuerySet["Run"]):
     def mine(self, run: str, attempt: int) -> "RunQuerySet":
         """A worker's own run while it still holds it: every write of a worker goes through here."""
         return self.filter(id=run, attempt=attempt, status="running")
+
+    def of(self, conversation: Conversation) -> "RunQuerySet":
+        """Those that answer in a conversation and are not over, in the order in which they began or will."""
+        unfinished = self.filter(conversation=conversation, kind="agent", parent_call=None, status__in=UNFINISHED)
+        return unfinished.order_by("queued_seq")
 
 
 class Run(models.Model):
@@ -33,7 +40,9 @@ class Run(models.Model):
     attempt = models.IntegerField(default=0)
     lease_until = models.BigIntegerField(null=True, help_text="µs UTC, by the database's clock")
     worker = models.CharField(max_length=100, default="")
-    stop = models.CharField(max_length=10, default="", help_text="what a person asked of the worker: pause, cancel")
+    stop = models.CharField(
+        max_length=10, default="", help_text="what a person asked of the worker: pause, stop, cancel or abort"
+    )
     state = models.TextField(null=True, help_text="the SDK's RunState while it waits, opaque")
     state_mac = models.CharField(max_length=64, null=True, help_text="HMAC over id, sdk and state")
     sdk = models.CharField(max_length=100, null=True, help_text="SDK version, schema version, hash of the tools")

@@ -7,6 +7,7 @@
 | tool_step that starts a call, or ends one that never started | | +1 | | a tool call row |
 | tool_step with an error | | | +1 | the call's end |
 | conversation.opened, ours or an import's | | | | title; ours: handler, demo |
+| conversation.paused, resumed, taken_over, handed_back, ours | | | | state, owner (`control`) |
 | anything else | | | | last_at only |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
@@ -19,7 +20,7 @@ import hashlib
 
 from conversations import principals
 from conversations.envelopes import Said
-from conversations.projections import calls, runs
+from conversations.projections import calls, control, runs
 from conversations.projections.participants import kind_of, take_part
 from conversations.projections.state import ApprovalRow, CallRow, Decision, Facts, Fold, Head, Rule, RunRow, RunStep
 
@@ -106,5 +107,6 @@ RULES: dict[str, Rule] = {
     "control": _control,
     "tool_step": calls.tool_step,
     "conversation.opened": _opened,
+    **control.RULES,
     **runs.RULES,
 }

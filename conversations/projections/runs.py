@@ -46,6 +46,7 @@ class Told(msgspec.Struct, kw_only=True):
     decision: str = ""
     handler: str = ""
     calls: list[str] = []
+    by: str = ""
 
 
 NEVER_ENTERED = ("called", "waiting", "approved")

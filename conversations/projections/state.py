@@ -28,6 +28,10 @@ class Head:
     title: str = ""
     handler: str = ""
     is_demo: bool = False
+    state: str = "open"
+    owner: str = ""
+    paused_seq: int = 0
+    owned_seq: int = 0
     says: Said | None = None  # what was said last, until `settle`
 
     def settle(self) -> None:
