@@ -5,6 +5,7 @@ Three queries at most: conversations by their partial index, participants of tho
 
 import logging
 import time
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.template.loader import get_template
 from markupsafe import Markup
 
-from conversations import hues, rights
+from conversations import hues, rights, stuck
 from conversations.envelopes import fit
 from conversations.errors import Invalid, NotFound
 from conversations.fragments import ansi, hidden, richtext
@@ -30,6 +31,13 @@ MOST_DRAWN = 300  # rows of one frame
 MOST_WORDS = 8  # of a filter; more are ignored
 MOST_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
 STATES = {"person": "Held by a person", "paused": "Paused", "open": "Open"}
+FILTERS = {
+    "open": "Open",
+    "paused": "Paused",
+    "person": "Held by a person",
+    "mine": "Held by me",
+    "waiting": "Waiting for approval",
+}
 
 RUNS = {
     "waiting": ("waiting", "waiting for approval"),
@@ -66,6 +74,7 @@ class Row:
     participants: tuple[tuple[str, str], ...] = ()  # name, kind
     seen: int | None = None
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
+    alarm: str = ""  # why its run looks stuck
 
     @property
     def run_state(self) -> tuple[str, str] | None:
@@ -76,6 +85,16 @@ class Row:
     def shown_state(self) -> str:
         """Owned goes before paused goes before open (design 3.6)."""
         return "person" if self.owner else "paused" if self.state == "paused" else "open"
+
+    @property
+    def filed(self) -> str:
+        """A mark of what the filter by state goes by: when it changes, a filtered list may be another."""
+        return f"{zlib.crc32(f'{self.shown_state} {self.owner} {self.run}'.encode()):x}"
+
+    @property
+    def alarmed(self) -> Markup:
+        """Why it looks stuck, every character visible; fit for text and attributes."""
+        return _visible(self.alarm)
 
     @property
     def unread(self) -> int:
@@ -161,6 +180,7 @@ def newest(
     *,
     q: str = "",
     participant: str = "",
+    state: str = "",
     before: str = "",
     limit: int = 60,
     reader: User | None = None,
@@ -168,10 +188,11 @@ def newest(
 ) -> Page:
     """List conversations: every word of `q` in title, id or last line, and `participant` (a name) among those in it.
 
-    With `agent` only those in which somebody else named it. Raises `Invalid` for a cursor that is none of ours.
+    `state` is one of `FILTERS`; `mine` are those that the reader holds. With `agent` only those in which somebody else
+    named it. Raises `Invalid` for a cursor or a state that is none of ours.
     """
     read_at = time.time_ns() // 1000
-    found = matching(q, participant)
+    found = _in_state(matching(q, participant), state, reader)
     if agent:
         found = found.filter(rights.named(agent))
     if before:
@@ -193,6 +214,21 @@ def matching(q: str = "", participant: str = "") -> ConversationQuerySet:
     if participant:
         names = {fit(participant), fit(f"agent:{participant}")}
         found = found.filter(Exists(Participant.objects.filter(conversation=OuterRef("pk"), name__in=names)))
+    return found
+
+
+def _in_state(found: ConversationQuerySet, state: str, reader: User | None) -> ConversationQuerySet:
+    """Keep those in a state, as it is shown: owned goes before paused goes before open (design 3.6)."""
+    if state == "waiting":
+        return found.filter(id__in=Approval.objects.open().values("conversation"))
+    if state == "mine":
+        return found.filter(owner=str(rights.principal_of(reader))) if reader else found.none()
+    if state == "person":
+        return found.exclude(owner="")
+    if state in ("paused", "open"):
+        return found.filter(state=state, owner="")
+    if state:
+        raise Invalid(f"expected one of {', '.join(FILTERS)}", field="state")
     return found
 
 
@@ -284,6 +320,7 @@ def _older_than(found: ConversationQuerySet, cursor: str) -> ConversationQuerySe
 def _with_more(found: list[Row]) -> list[Row]:
     """Add participants, people first, then agents, each by name; and what becomes of the runs."""
     runs = _runs(found)
+    alarms = stuck.alarms([row.id for row in found if runs.get(row.id) == "running"])
     query = Participant.objects.filter(conversation__in=[row.id for row in found])
     named: dict[int, list[tuple[str, str]]] = {}
     for conversation, name, kind in query.values_list("conversation_id", "name", "kind"):
@@ -293,9 +330,14 @@ def _with_more(found: list[Row]) -> list[Row]:
             row,
             participants=tuple(sorted(named.get(row.id, ()), key=lambda one: (one[1] == "agent", one[0]))),
             run=runs.get(row.id, ""),
+            alarm=_alarm(alarms.get(row.id)),
         )
         for row in found
     ]
+
+
+def _alarm(alarm: stuck.Alarm | None) -> str:
+    return f"{alarm.agent} {alarm.words}" if alarm else ""
 
 
 def _runs(found: list[Row]) -> dict[int, str]:

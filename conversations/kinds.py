@@ -132,37 +132,34 @@ class HandlerChanged(_Ours):
     handler: str
 
 
-class Paused(_Event):
+class _Steered(_Event):
+    by: str = ""
+    reason: str | None = None
+
+
+class Paused(_Steered):
     """No run starts here until it is resumed; what runs ends its turn and waits. `by` did it."""
 
     event: Literal["conversation.paused"]
-    by: str = ""
-    reason: str | None = None
 
 
-class Resumed(_Event):
+class Resumed(_Steered):
     """Runs start again, and those that were put aside go on."""
 
     event: Literal["conversation.resumed"]
-    by: str = ""
-    reason: str | None = None
 
 
-class TakenOver(_Event):
+class TakenOver(_Steered):
     """A person answers here instead of the agents: `by` is the owner."""
 
     event: Literal["conversation.taken_over"]
-    by: str = ""
-    reason: str | None = None
 
 
-class HandedBack(_Event):
+class HandedBack(_Steered):
     """The agents answer again, first what came meanwhile. `owner` had held it."""
 
     event: Literal["conversation.handed_back"]
-    by: str = ""
     owner: str = ""
-    reason: str | None = None
 
 
 class RunQueued(_Ours):

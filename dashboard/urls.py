@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
+from dashboard.api import control
 from dashboard.api import conversations as api
 from dashboard.api import runs as api_runs
 from dashboard.api.events import events
@@ -31,6 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
+    path("conversations/<cid:cid>/standing/", conversation.standing, name="conversation-standing"),
     path("agents/", agents.agents, name="agents"),
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
@@ -60,6 +62,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>", api.conversation, name="api-conversation"),
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
+    path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
+    path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),

@@ -73,7 +73,7 @@ def test_a_verb_changes_the_state_tells_an_event_and_is_audited(otto, verb):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("role", ["viewer", "approver", "auditor", ""])
 def test_a_verb_is_refused_to_who_may_not_control(people, otto, verb, role):
-    before, kind, _ = VERBS[verb]
+    before = VERBS[verb][0]
     teamwork.say(otto)
     steer(otto, *before)
     head = Conversation.objects.get().head_seq
@@ -236,7 +236,11 @@ def test_a_question_is_withdrawn_by_a_stop(otto):
     steer(otto, "stop")
 
     approval.refresh_from_db()
-    assert (approval.status, approval.decided_by, ToolCall.objects.get().status) == ("cancelled", "user:otto", "blocked")
+    assert (approval.status, approval.decided_by, ToolCall.objects.get().status) == (
+        "cancelled",
+        "user:otto",
+        "blocked",
+    )
 
 
 @pytest.mark.parametrize("let_go", ["wait", "put_back"])

@@ -194,7 +194,9 @@ def _foreigners(found: Conversation) -> QuerySet[Participant]:
 def _late(found: Conversation, kind: str, code: str, seq: int = 0) -> TooLate:
     """Say who was first: the event at `seq`, else the newest of its kind."""
     near = Event.objects.filter(conversation=found, seq__gt=found.head_seq - LOOK_BACK)
-    event = (Event.objects.filter(conversation=found, seq=seq) if seq else near.filter(kind=kind)).order_by("-seq").first()
+    event = (
+        (Event.objects.filter(conversation=found, seq=seq) if seq else near.filter(kind=kind)).order_by("-seq").first()
+    )
     if event is None:
         return TooLate(NOTHING[code], code=code)
     by = json.loads(event.body).get("by") or event.principal

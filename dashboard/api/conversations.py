@@ -12,7 +12,7 @@ MOST = 200  # items of one answer
 
 @require_safe
 def conversations(request: HttpRequest) -> JsonResponse:
-    """Answer conversations newest first: `?q=`, `?participant=`, `?before=` (a cursor), `?limit=` (1 to 200).
+    """Answer conversations newest first: `?q=`, `?participant=`, `?state=`, `?before=` (a cursor), `?limit=` (1-200).
 
     An agent's token gets those in which somebody else named it.
     """
@@ -22,6 +22,7 @@ def conversations(request: HttpRequest) -> JsonResponse:
     page = fleet.newest(
         q=request.GET.get("q", ""),
         participant=request.GET.get("participant", ""),
+        state=request.GET.get("state", ""),
         before=request.GET.get("before", ""),
         limit=whole_number(request, "limit", most=MOST, default=50),
         agent=agent,

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from conversations import fleet
 from dashboard.api import shapes
 from dashboard.api.read_markers import Mark
 
@@ -47,7 +48,15 @@ def document() -> Json:
         "openapi": "3.1.0",
         "info": {"title": "Switchboard", "version": "1"},
         "servers": [{"url": "/"}],
-        "paths": {**_coming_in(), **_topics(), **_conversations(), **_deeds(), **_read_markers(), **_itself()},
+        "paths": {
+            **_coming_in(),
+            **_topics(),
+            **_conversations(),
+            **_deeds(),
+            **_steering(),
+            **_read_markers(),
+            **_itself(),
+        },
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {
@@ -112,7 +121,7 @@ def _conversations() -> Json:
             "get": _does(
                 "List conversations, newest first.",
                 {200: shapes.Conversations},
-                query={"q": TEXT, "participant": TEXT, "before": TEXT, "limit": _up_to(200, 50)},
+                query={"q": TEXT, "participant": TEXT, "state": _STATE, "before": TEXT, "limit": _up_to(200, 50)},
                 security=[BEARER, SESSION],
             )
         },
@@ -165,6 +174,30 @@ def _deeds() -> Json:
     }
 
 
+def _steering() -> Json:
+    return {
+        "/api/v1/conversations/{id}/control": {
+            "post": _does(
+                "Pause, resume, take over, hand back, stop after this turn, or abort now.",
+                {200: shapes.Steered, 409: shapes.AlreadySteered},
+                path={"id": _ID},
+                body={JSON: _ref(shapes.ToSteer)},
+                errors=(400, 403, 404, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/control": {
+            "post": _does(
+                "Do one action to several conversations, each with its own outcome.",
+                {200: shapes.SteeredMany},
+                body={JSON: _ref(shapes.ToSteerMany)},
+                errors=(400, 403, 413),
+                security=[BEARER, FORM],
+            )
+        },
+    }
+
+
 def _of_run(words: str, status: int) -> Json:
     security, path = [BEARER, FORM], {"id": TEXT}
     return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
@@ -198,6 +231,7 @@ def _itself() -> Json:
     }
 
 
+_STATE: Json = {"type": "string", "enum": list(fleet.FILTERS)}
 _ID = {
     "type": "string",
     "pattern": "^~?[A-Za-z0-9_.-]+$",
@@ -249,7 +283,15 @@ def _one_of(*models: type[BaseModel]) -> Json:
     return {"anyOf": [_ref(model) for model in models]}
 
 
-_TAKEN = (shapes.ToPublish, shapes.Batch, shapes.Knock, shapes.ToSay, shapes.ToDecide)
+_TAKEN = (
+    shapes.ToPublish,
+    shapes.Batch,
+    shapes.Knock,
+    shapes.ToSay,
+    shapes.ToDecide,
+    shapes.ToSteer,
+    shapes.ToSteerMany,
+)
 
 
 def _schemas() -> Json:
@@ -258,6 +300,7 @@ def _schemas() -> Json:
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

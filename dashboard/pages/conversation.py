@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from conversations import epoch, hues, log
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from dashboard.pages import composer, facts
+from dashboard.pages import composer, facts, standings
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
 
@@ -21,6 +21,7 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     event = min(_number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
     drawn: dict[str, Any] = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
+    drawn["standing"] = standings.of(request, found)
     drawn["composer"] = composer.for_conversation(request, found)
     return draw(request, "conversation.html", **drawn, **facts.of_conversation(found))
 
@@ -47,6 +48,12 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
     if seq is None:
         return draw(request, "partials/panel.html", **facts.of_conversation(found))
     return draw(request, "partials/picked.html", **facts.of_one(found, seq))
+
+
+@require_safe
+def standing(request: HttpRequest, cid: str) -> HttpResponse:
+    """Answer the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page."""
+    return draw(request, "partials/standing.html", standing=standings.of(request, _find(cid)))
 
 
 def _find(key: str) -> Conversation:

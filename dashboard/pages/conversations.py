@@ -19,22 +19,24 @@ MOST_NAMES = 50  # offered by the participant field
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """List the newest conversations, filtered by `?q=` and `?participant=`; `?part=list` answers the rows alone."""
+    """List the newest conversations, by `?q=`, `?participant=` and `?state=`; `?part=list` answers the rows alone."""
     q, participant = request.GET.get("q", "").strip(), request.GET.get("participant", "").strip()
-    before = request.GET.get("before", "")
+    before, state = request.GET.get("before", ""), request.GET.get("state", "")
     reader = request.user if isinstance(request.user, User) else None
-    found = fleet.newest(q=q, participant=participant, before=before, limit=PAGE, reader=reader)
+    found = fleet.newest(q=q, participant=participant, state=state, before=before, limit=PAGE, reader=reader)
     context: dict[str, Any] = {
         "page": found,
         "drawn": fleet.drawn,
         "q": q,
         "participant": participant,
         "before": before,
-        "is_filtered": bool(q or participant),
+        "state": state,
+        "states": fleet.FILTERS,
+        "is_filtered": bool(q or participant or state),
         "names": _names(found),
-        "newest_href": _href(q, participant),
+        "newest_href": _href(q, participant, state),
         "composer": composer.for_new(request),
-        "older_href": _href(q, participant, found.cursor or ""),
+        "older_href": _href(q, participant, state, found.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"
     return draw(request, "partials/fleet.html" if is_part else "conversations.html", epoch=epoch.current(), **context)
@@ -46,7 +48,7 @@ def _names(found: fleet.Page) -> list[str]:
     return sorted(name for name in names if hidden.is_clean(name))[:MOST_NAMES]
 
 
-def _href(q: str, participant: str, before: str = "") -> str:
-    said = {"q": q, "participant": participant, "before": before}
+def _href(q: str, participant: str, state: str, before: str = "") -> str:
+    said = {"q": q, "participant": participant, "state": state, "before": before}
     query = urlencode({name: value for name, value in said.items() if value})
     return reverse("conversations") + (f"?{query}" if query else "")

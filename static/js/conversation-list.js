@@ -57,7 +57,7 @@ class ConversationList extends HTMLElement {
   get #list() { return this.querySelector("[data-list]"); }
   get #pill() { return this.querySelector("[data-changed]"); }
   get #takesNew() { return !this.#hasFilter && !this.#has("before"); }
-  get #hasFilter() { return this.#has("q") || this.#has("participant"); }
+  get #hasFilter() { return this.#has("q") || this.#has("participant") || this.#has("state"); }
   get #isHeld() {
     return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED;
   }

@@ -9,4 +9,5 @@ import "./detail-level.js";
 import "./event-picker.js";
 import "./json-copy.js";
 import "./page-verbs.js";
+import "./conversation-control.js";
 import "./message-composer.js";

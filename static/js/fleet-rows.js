@@ -35,7 +35,7 @@ export class FleetRows {
    * Draw changed rows: known ones where they stand, unknown ones at the next `settle` if the list `takesNew`.
    * @param {{key: string, cursor: string, html: string}[]} changes
    * @param {{takesNew: boolean, isLive: boolean}} how  `isLive`: it happens now
-   * @returns {boolean} whether some that changed after the list was read were unknown and not taken
+   * @returns {boolean} whether a filtered list may be another: some unknown ones were not taken, or a known one is in another state
    */
   take(changes, { takesNew, isLive }) {
     const known = new Map(this.#rows.map((row) => [row.dataset.key, row]));
@@ -49,6 +49,7 @@ export class FleetRows {
         continue;
       }
       const row = this.#draw(render(html).querySelector("[data-key]"));
+      isMissing ||= old && old.dataset.filed !== row.dataset.filed;
       if (old) morph(old, row);
       else this.#new.set(key, row);
     }

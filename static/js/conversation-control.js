@@ -1,0 +1,82 @@
+/**
+ * `<conversation-control data-address>`: the bar over a transcript. It sends a verb and asks how the conversation stands
+ * whenever events came; while an agent works also now and then, since what is stuck tells nothing.
+ */
+import { drawTimes } from "./clock.js";
+import { RequestError, json, markup } from "./fetch.js";
+import { render } from "./html.js";
+import { onKey } from "./keys.js";
+import { morph } from "./morph.js";
+import { askReason } from "./reason-dialog.js";
+
+const PAUSE_MS = 300; // between an event and asking
+const WATCH_MS = 15_000; // while an agent works
+const KEYS = ["p", "t", "s", "a"];
+
+class ConversationControl extends HTMLElement {
+  #stop;
+  #timer = 0;
+  #seq = 0;
+  #isSending = false;
+
+  connectedCallback() {
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    this.addEventListener("submit", (event) => this.#submit(event), { signal });
+    document.addEventListener("transcript:drawn", ({ detail }) => detail.seq !== this.#seq && ((this.#seq = detail.seq), this.#plan()), { signal });
+    document.addEventListener("visibilitychange", () => this.#plan(), { signal });
+    for (const key of KEYS) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[data-key="${key}"]`)?.click()));
+    const watch = setInterval(() => this.#part.hasAttribute("data-working") && this.#plan(), WATCH_MS);
+    signal.addEventListener("abort", () => clearInterval(watch));
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.#timer);
+    this.#stop.abort();
+  }
+
+  get #part() { return this.querySelector("[data-standing]"); }
+
+  #plan() {
+    if (!document.hidden) this.#timer ||= setTimeout(() => this.#look(), PAUSE_MS);
+  }
+
+  async #look() {
+    this.#timer = 0;
+    try {
+      const fresh = render(await markup(this.dataset.address, { signal: this.#stop.signal })).querySelector("[data-standing]");
+      drawTimes(fresh);
+      morph(this.#part, fresh);
+    } catch (error) {
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+    }
+  }
+
+  #submit(event) {
+    if (event.target.method !== "post" || !event.submitter) return;
+    event.preventDefault();
+    this.#send(event.target.getAttribute("action"), event.submitter);
+  }
+
+  async #send(address, button) {
+    if (this.#isSending) return;
+    const reason = button.dataset.asks ? await askReason(this.querySelector("dialog"), button) : "";
+    if (reason === null) return;
+    this.#isSending = true;
+    try {
+      await json(address, { body: { action: button.value, reason } });
+      this.#say("");
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      this.#say(`Not done. ${error.message}`);
+    } finally {
+      this.#isSending = false;
+      this.#plan();
+    }
+  }
+
+  #say(words) {
+    this.querySelector("[data-said]").textContent = words;
+  }
+}
+customElements.define("conversation-control", ConversationControl);
