@@ -34,6 +34,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/agents/": {"GET": EVERYONE},
     "/approvals/decisions/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
+    "/runs/stop/": {"POST": OPERATING},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
     "/ops/": {"GET": ADMIN},
     "/ops/quarantine/": {"GET": ADMIN},

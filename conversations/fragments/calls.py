@@ -79,7 +79,7 @@ def draw(call: Call, group: str | None) -> Markup:
         steps=_steps(call),
         extra=_extra(called, result),
         question=question,
-        note=_note(finished, call.status),
+        note=_note(finished, call.status) if question is None or question.state in ("waiting", "approved") else None,
     )
     return faces.render("tool_step", row, block)
 
