@@ -262,7 +262,8 @@ r = Run.objects.get(conversation__title="Nested")
 c = Claim(r.id, r.attempt, r.conversation.key, r.agent, r.kind, r.input_seq, None, None, None)
 at = {"agent": "Formatter", "turn": 3, "parent_call": "outer-" + c.run}
 end = {"event": "tool_step", "name": "ask_desk", "tool_call": "outer-" + c.run, "tool_call_id": "s"}
-for one in ({"event": "output", "text": "And more.", **at}, {**end, "status": "success", "output": "done"}): log.append([c.event(one)])
+for one in ({"event": "output", "text": "And more.", **at}, {**end, "status": "success", "output": "done"}):
+    log.append([c.event(one)])
 """
 TREE = """() => { const seqs = (root) => [...root.querySelectorAll(":scope > [data-seq]")].map((row) =>
   [row.dataset.seq, row.querySelector(":scope > .inner") ? seqs(row.querySelector(":scope > .inner")) : []]);
