@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser import sign_in, violations
 from tests.browser.test_people import in_every_look
-from tests.live import Server
+from tests.live import Server, until
 
 MESSAGES = "**/api/v1/conversations/*/messages"
 LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء في الشارع " * 10 + "x" * 300
@@ -305,3 +305,47 @@ def test_a_question_is_withdrawn_before_the_eyes_of_who_would_decide_it(served: 
     expect(question.get_by_role("button", name="Approve")).to_have_count(0)
     expect(window.get_by_role("button", name="Run again")).to_be_visible()
     expect(window.locator(".run > summary")).to_contain_text("stopped")
+
+
+FAR = """
+from conversations import log
+t.say(o, 'far'); c = t.claim('far')
+step = {"event": "tool_step", "name": "ask_desk", "tool_call": "far-call", "tool_call_id": "s", "args": {}}
+line = lambda text, **more: c.event({"event": "log", "text": text, **more})
+log.append([c.event({**step, "status": "start"})])
+"""
+FILL = """
+from conversations import log
+from conversations.actions.runs import Claim
+r = Run.objects.get(conversation__key="far")
+c = Claim(r.id, r.attempt, "far", r.agent, r.kind, r.input_seq, None, None, None)
+line = lambda text, **more: c.event({"event": "log", "text": text, **more})
+log.append([line(f"before {n}") for n in range(300)])
+log.append([line("inside", parent_call="far-call")])
+log.append([line(f"after {n}") for n in range(600)])
+"""
+
+
+def to_the_top(window: Page) -> bool:
+    """Scroll up as far as it goes now; older pages come by themselves."""
+    window.locator(".transcript").evaluate("(transcript) => { transcript.scrollTop = 0; }")
+    return True
+
+
+def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_again(
+    served: Server, window: Page
+) -> None:
+    work(served, FAR)
+    window.goto("/conversations/far/")
+    expect(window.locator("#e5 > .inner")).to_have_count(1)
+
+    work(served, FILL)
+    expect(window.locator("live-transcript")).to_have_attribute("data-head", "906", timeout=20000)
+
+    expect(window.locator("#e5")).to_have_count(0)
+    inside = window.locator(".rows > #e306[data-within]")
+    expect(inside).to_have_count(1)
+    assert window.evaluate("() => document.querySelector('#e306').previousElementSibling.dataset.seq") == "305"
+    until(lambda: to_the_top(window) and window.locator("#e5").count(), what="the page with the call")
+    expect(window.locator("#e5 > .inner > #e306")).to_have_count(1)
+    assert window.evaluate("() => document.querySelector('#e305').nextElementSibling.dataset.seq") == "307"
