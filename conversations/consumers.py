@@ -60,7 +60,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
             await self.close()  # before accept: HTTP 403
             return
         self.extensions = self.scope.get("extensions") or {}
-        self.wire = Wire(self.base_send, self.extensions.get("frame.write"), self.engine.watch.gate)
+        self.wire = Wire(self.base_send, self.extensions.get("frame.write"), self.engine.watch.hold)
         cookies = parse_cookie(http.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)

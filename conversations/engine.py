@@ -33,7 +33,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.watch = Watch()
-        self.hub = Hub(epoch="", gate=self.watch.gate)
+        self.hub = Hub(epoch="", hold=self.watch.hold)
         self.writer = log.Writer()
         self.fleet = Fleet()
         self.ear = Ear()

@@ -19,7 +19,7 @@ from conversations.drawn import Artist
 from conversations.failpoints import should_drop
 from conversations.fetcher import Fetcher
 from conversations.frames import Frame
-from conversations.gate import Gate
+from conversations.holding import Hold
 from conversations.lasting import repeat
 from conversations.log.events import Stored
 from conversations.threads import DatabaseThreads
@@ -48,8 +48,8 @@ class Subscriber(Protocol):
 class Feed:
     """One conversation in one mode, while somebody follows it."""
 
-    def __init__(self, key: str, mode: Mode, gate: Gate) -> None:
-        self.key, self.mode, self.gate = key, mode, gate
+    def __init__(self, key: str, mode: Mode, hold: Hold) -> None:
+        self.key, self.mode, self.hold = key, mode, hold
         self.topic = f"stream:{key}"
         self.head = 0  # the newest seq anybody told us of
         self.taken: int | None = None  # the newest seq handed to the ring or the artist; None: nobody was level yet
@@ -63,11 +63,11 @@ class Feed:
 
     def push(self, ready: Sequence[Frame]) -> None:
         """Add frames at the end; a hole before them empties the ring, and readers go to the database."""
-        is_held = self.gate.is_held
+        is_held = self.hold.is_held
         for frame in ready:
             self._keep(frame)
             if is_held:
-                self.wake()  # who is woken waits for the gate
+                self.wake()  # who is woken waits until frames may go out
             else:
                 self._hand_over(frame)
 
@@ -129,8 +129,8 @@ class Feed:
 class Hub:
     """All feeds of this process. `start` in the loop it shall live in."""
 
-    def __init__(self, epoch: str, gate: Gate | None = None) -> None:
-        self.epoch, self.gate = epoch, gate or Gate()
+    def __init__(self, epoch: str, hold: Hold | None = None) -> None:
+        self.epoch, self.hold = epoch, hold or Hold()
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads("reader")
         self._drawer = DatabaseThreads("drawer")
@@ -160,7 +160,7 @@ class Hub:
 
     def follow(self, key: str, mode: Mode, subscriber: Subscriber) -> Feed:
         """Add a subscriber. First follow, then read: what is committed meanwhile is in the ring."""
-        feed = self.feeds.setdefault((key, mode), Feed(key, mode, self.gate))
+        feed = self.feeds.setdefault((key, mode), Feed(key, mode, self.hold))
         feed.subscribers.add(subscriber)
         return feed
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations import frames
-from conversations.gate import Gate
+from conversations.holding import Hold
 
 if TYPE_CHECKING:
     from conversations.hub import Hub, Mode
@@ -28,14 +28,14 @@ class Wire:
         self,
         send: Callable[[Mapping[str, object]], Awaitable[None]],
         write: Callable[[bytes], bool] | None,
-        gate: Gate | None = None,
+        hold: Hold | None = None,
     ) -> None:
-        self._send, self.write, self._gate = send, write, gate or Gate()
+        self._send, self.write, self._hold = send, write, hold or Hold()
 
     async def frame(self, frame: frames.Frame) -> None:
-        """Send one frame, once the gate is open. Raises TooSlow when the reader does not read."""
-        if self._gate.is_held:
-            await self._gate.opened()
+        """Send one frame, once frames may go out. Raises TooSlow when the reader does not read."""
+        if self._hold.is_held:
+            await self._hold.opened()
         if self.write is None or not self.write(frame.wire):
             await self.message(frame.message)
 
@@ -45,7 +45,7 @@ class Wire:
 
     def hint(self, text: str) -> None:
         """Send a text if there is room for it now; a reader without room hears what matters later."""
-        if self._gate.is_held:
+        if self._hold.is_held:
             return
         if self.write is not None:
             self.write(frames.wire(text.encode()))
@@ -53,9 +53,9 @@ class Wire:
             self._hinting = asyncio.ensure_future(self._send({"type": "websocket.send", "text": text}))
 
     async def message(self, message: Mapping[str, object]) -> None:
-        """Send one ASGI message, once the gate is open, within the time a reader has."""
-        if self._gate.is_held:
-            await self._gate.opened()
+        """Send one ASGI message, once frames may go out, within the time a reader has."""
+        if self._hold.is_held:
+            await self._hold.opened()
         try:
             await asyncio.wait_for(self._send(message), SLOW_AFTER)
         except TimeoutError:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from conversations import doorbell, sessions
-from conversations.gate import Gate
+from conversations.holding import Hold
 from conversations.lasting import repeat
 from conversations.principals import Principal
 from conversations.sessions import Visitor
@@ -38,11 +38,11 @@ class Guarded(Protocol):
 class Watch:
     """All open sockets of this process. `start` in the loop it shall live in.
 
-    While a look is late, since the database hangs, the gate holds what the sockets would send.
+    While a look is late, since the database hangs, what the sockets would send is held.
     """
 
     def __init__(self) -> None:
-        self.gate = Gate()
+        self.hold = Hold()
         self.sockets: set[Guarded] = set()
         self.topics: Counter[Principal] = Counter()  # that one principal follows, over all its sockets
         self._open: Counter[Principal] = Counter()
@@ -101,7 +101,7 @@ class Watch:
         self._looked_at = time.monotonic()
         if self.sockets:
             await self._look()
-        self.gate.passed(self._looked_at)
+        self.hold.passed(self._looked_at)
 
     async def _look(self) -> None:
         loop = asyncio.get_running_loop()

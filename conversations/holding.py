@@ -10,7 +10,7 @@ import time
 FRESH = 0.95  # seconds from the beginning of a look: after a revocation no frame goes out later than a second
 
 
-class Gate:
+class Hold:
     """Open until the first look has begun, so that nothing waits for a watch that nobody started."""
 
     def __init__(self) -> None:
