@@ -19,9 +19,23 @@ T = TypeVar("T")
 # Every thread of a process that may ask the database, by what it is for. On PostgreSQL the pool of connections is as
 # large as all of them together (`dashboard.databases`): none waits for another's.
 ASKING = {
-    "writer": 1, "reader": 4, "drawer": 1, "fleet": 1, "watch": 1, "readiness": 1, "recorder": 1,
-    "pages": 8, "errand": 8, "topics": 4, "publish": 1, "import": 1, "bearers": 1, "bearers-notes": 1,
-    "runs": 4, "tools": 4, "posts": 1,  # a worker's
+    "writer": 1,
+    "reader": 4,
+    "drawer": 1,
+    "fleet": 1,
+    "watch": 1,
+    "readiness": 1,
+    "recorder": 1,
+    "pages": 8,
+    "errand": 8,
+    "topics": 4,
+    "publish": 1,
+    "import": 1,
+    "bearers": 1,
+    "bearers-notes": 1,
+    "runs": 4,
+    "tools": 4,
+    "posts": 1,  # a worker's
 }
 
 
