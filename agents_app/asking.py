@@ -41,7 +41,8 @@ def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, tu
         facts |= arguments(mask(sent)) | {"digest": digest(sent)}
         facts |= {"parent_call": parent} if (parent := calls.lane(call_id, sent)) else {}
         if tool is not None:
-            facts |= identity.layers(tool) | {"effect": roster.effect(tool, item.agent.name)}
+            facts |= identity.layers(tool, item.tool_namespace)
+            facts |= {"effect": roster.effect(tool, item.agent.name)}
         told.append(facts | {"why": _why(item, tool, rules)})
     return told
 
