@@ -10,11 +10,13 @@ from typing import Any
 from django.db.models import Count
 from markupsafe import Markup
 
+from conversations import nodes
 from conversations.fragments import hidden, jsontree, richtext
 from conversations.fragments.graph import Graph, graph_of
 from conversations.fragments.who import Who, of_name
 from conversations.models import Agent, Run, ToolSchema
 from conversations.nodes import database_time
+from conversations.readiness import OK
 
 RECENT_S = 24 * 3600  # seconds of runs that are counted
 LIVE = ("running", "queued", "waiting")
@@ -87,13 +89,22 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
+class Server:
+    """An MCP server of a team. `state`: what is wrong, as its worker says; empty when it is connected."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Team:
-    """A team: its agents, the graph of their handoffs, its tools."""
+    """A team: its agents, the graph of their handoffs, its tools, the MCP servers some of them come from."""
 
     name: Markup
     agents: list[Served]
     tools: list[Tool]
     graph: Graph
+    servers: list[Server]
 
     @property
     def has_demo(self) -> bool:
@@ -107,15 +118,36 @@ def teams() -> list[Team]:
     live, recent, failures = _live(), _recent(), _failures()
     now = database_time()
     told = [_served(row, live, recent, failures, now) for row in rows]
-    names = dict.fromkeys(row.team for row in rows)
-    return [_team(name, [agent for agent in told if agent.row.team == name]) for name in names]
+    names, servers = dict.fromkeys(row.team for row in rows), _servers()
+    return [_team(name, [one for one in told if one.row.team == name], servers.get(name, {})) for name in names]
 
 
-def _team(name: str, agents: list[Served]) -> Team:
+def _team(name: str, agents: list[Served], servers: dict[str, str]) -> Team:
     edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
     entries = [agent.row.name for agent in agents if agent.row.is_entry]
     graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
-    return Team(richtext.inline(name), agents, _tools(agents), graph)
+    shown = [Server(hidden.spell(server), hidden.spell(state)) for server, state in sorted(servers.items())]
+    return Team(richtext.inline(name), agents, _tools(agents), graph, shown)
+
+
+def _servers() -> dict[str, dict[str, str]]:
+    """Answer by team and MCP server what is wrong, as living workers say; empty when nothing is."""
+    found: dict[str, dict[str, str]] = {}
+    for node, is_alive in nodes.known():
+        told = _facts(node.facts).get("mcp") if node.kind == "worker" and is_alive else None
+        for team, servers in told.items() if isinstance(told, dict) else ():
+            for name, state in servers.items() if isinstance(servers, dict) else ():
+                wrong = "" if state == OK else str(state)[:300]
+                found.setdefault(team, {})[name[:100]] = wrong or found.get(team, {}).get(name[:100], "")
+    return found
+
+
+def _facts(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _served(
