@@ -23,6 +23,7 @@ from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
 from agents_app.pen import Pen, cut, reason_of
+from agents_app.places import place_of
 from agents_app.posting import RunBus
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, Kept
@@ -214,7 +215,8 @@ class Attempt:
         context = contexts.write(result.context_wrapper.context)
         told: list[Body] = []
         final = result.final_output if isinstance(result.final_output, str) else None
-        if final and final != self._steps.said:  # a tool's result is the answer
+        is_said = result.last_agent.output_type not in (None, str) and bool(self._steps.said)  # unwrapped by the SDK
+        if final and final != self._steps.said and not is_said:  # a tool's result is the answer
             told.append(
                 {
                     "event": "output",
@@ -264,6 +266,9 @@ class Attempt:
             logger.warning("a run failed: %s", text)
         ended = self._steps.ended_by(error)
         failed: Body = {"event": "run.failed", "reason": reason, "error": text, **self._spent(), **self._doubts()}
+        at_work = self._result.current_agent if self._result is not None else None
+        if place := place_of(error, at_work, self._steps.turns.current, self._steps.said):
+            failed["place"] = place
         await self._finish(failed, *ended)
 
     def _doubts(self) -> dict[str, Any]:

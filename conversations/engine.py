@@ -24,7 +24,6 @@ from conversations.watch import TRY_AGAIN, Watch
 
 logger = logging.getLogger(__name__)
 
-ERRANDS = 8  # threads
 FOLLOW_EVERY = 1.0  # seconds between two looks at the epoch
 LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
 
@@ -53,7 +52,7 @@ class Engine:
 
     async def start(self, *, waits: bool = False) -> None:
         """Begin to take and to send. `waits`: first for a database that others bring up to date."""
-        asyncio.get_running_loop().set_default_executor(DatabaseThreads(ERRANDS, "errand"))  # of every `to_thread`
+        asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))  # of every `to_thread`
         if waits:
             await self._until_migrated()
         self.hub.epoch = await asyncio.to_thread(epoch.current)

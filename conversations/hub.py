@@ -132,8 +132,8 @@ class Hub:
     def __init__(self, epoch: str, hold: Hold | None = None) -> None:
         self.epoch, self.hold = epoch, hold or Hold()
         self.feeds: dict[tuple[str, Mode], Feed] = {}
-        self.readers = DatabaseThreads(4, "reader")
-        self._drawer = DatabaseThreads(1, "drawer")
+        self.readers = DatabaseThreads("reader")
+        self._drawer = DatabaseThreads("drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []

@@ -10,13 +10,13 @@ from typing import Any
 from django.db.models import Count
 from markupsafe import Markup
 
-from conversations import nodes
+from conversations import mcp_states
 from conversations.fragments import hidden, jsontree, richtext
 from conversations.fragments.graph import Graph, graph_of
 from conversations.fragments.who import Who, of_name
+from conversations.mcp_states import Server
 from conversations.models import Agent, Run, ToolSchema
 from conversations.nodes import database_time
-from conversations.readiness import OK
 
 RECENT_S = 24 * 3600  # seconds of runs that are counted
 LIVE = ("running", "queued", "waiting")
@@ -85,26 +85,26 @@ class Tool:
     asks: bool
     schema: Markup | None
     key: str
+    full: str
+    """the qualified name, for an address"""
+    also: bool = False
+    """another tool of the team has the same public name"""
     users: list[Who] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """An MCP server of a team. `state`: what is wrong, as its worker says; empty when it is connected."""
-
-    name: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
 class Team:
-    """A team: its agents, the graph of their handoffs, its tools, the MCP servers some of them come from."""
+    """A team: its agents, the graph of their handoffs, its tools."""
 
+    key: str
     name: Markup
     agents: list[Served]
     tools: list[Tool]
     graph: Graph
+    problems: list[Markup]
+    """names that an MCP server told and that collide"""
     servers: list[Server]
+    """MCP servers that some of the tools come from"""
 
     @property
     def has_demo(self) -> bool:
@@ -118,36 +118,22 @@ def teams() -> list[Team]:
     live, recent, failures = _live(), _recent(), _failures()
     now = database_time()
     told = [_served(row, live, recent, failures, now) for row in rows]
-    names, servers = dict.fromkeys(row.team for row in rows), _servers()
-    return [_team(name, [one for one in told if one.row.team == name], servers.get(name, {})) for name in names]
+    names, servers = dict.fromkeys(row.team for row in rows), mcp_states.servers()
+    return [_team(name, [one for one in told if one.row.team == name], servers.get(name, [])) for name in names]
 
 
-def _team(name: str, agents: list[Served], servers: dict[str, str]) -> Team:
+def one(row: Agent) -> Served:
+    """Answer one agent."""
+    return _served(row, _live(), _recent(), _failures(), database_time())
+
+
+def _team(name: str, agents: list[Served], servers: list[Server]) -> Team:
     edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
     entries = [agent.row.name for agent in agents if agent.row.is_entry]
     graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
-    shown = [Server(hidden.spell(server), hidden.spell(state)) for server, state in sorted(servers.items())]
-    return Team(richtext.inline(name), agents, _tools(agents), graph, shown)
-
-
-def _servers() -> dict[str, dict[str, str]]:
-    """Answer by team and MCP server what is wrong, as living workers say; empty when nothing is."""
-    found: dict[str, dict[str, str]] = {}
-    for node, is_alive in nodes.known():
-        told = _facts(node.facts).get("mcp") if node.kind == "worker" and is_alive else None
-        for team, servers in told.items() if isinstance(told, dict) else ():
-            for name, state in servers.items() if isinstance(servers, dict) else ():
-                wrong = "" if state == OK else str(state)[:300]
-                found.setdefault(team, {})[name[:100]] = wrong or found.get(team, {}).get(name[:100], "")
-    return found
-
-
-def _facts(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    problems = [f"{agent.row.name!r} {one}" for agent in agents for one in _names(agent.row.problems)]
+    drawn = [*map(richtext.inline, problems)]
+    return Team(name, richtext.inline(name), agents, _tools(agents), graph, drawn, servers)
 
 
 def _served(
@@ -183,9 +169,21 @@ def _tools(agents: Sequence[Served]) -> list[Tool]:
             effect, origin = (hidden.spell(str(tool.get(key) or ""))[:60] for key in ("effect", "origin"))
             key = f"{hidden.spell(agent.row.team)}:{hidden.spell(name)}:{schema[:16]}"
             asks = tool.get("needs_approval") is True
-            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key)
+            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, name)
         made[name, schema].users.append(agent.face)
+    shared = _shared(tool for _, tool in told)
+    for (name, _), one in made.items():
+        one.also = name in shared
     return [made[key] for key in sorted(made)]
+
+
+def _shared(tools: Iterable[dict[str, Any]]) -> set[str]:
+    """Answer the qualified names whose public name another one has too."""
+    named: dict[str, set[str]] = {}
+    for tool in tools:
+        name = str(tool.get("name", ""))
+        named.setdefault(str(tool.get("public_name") or name), set()).add(name)
+    return {name for names in named.values() if len(names) > 1 for name in names}
 
 
 def _live() -> dict[str, Counts]:

@@ -47,7 +47,7 @@ class Watch:
         self.topics: Counter[Principal] = Counter()  # that one principal follows, over all its sockets
         self._open: Counter[Principal] = Counter()
         self.drops: Counter[int] = Counter()  # sockets we closed, by code
-        self._pool = DatabaseThreads(1, "watch")
+        self._pool = DatabaseThreads("watch")
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
         self._stop_listening: Callable[[], None] = lambda: None

@@ -9,8 +9,18 @@ from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
 from dashboard.api.read_markers import read_markers
-from dashboard.pages import account, conversation, people, policies, quarantine, sign_in, tokens, verbs
-from dashboard.pages.agents import agents
+from dashboard.pages import (
+    account,
+    agents,
+    conversation,
+    people,
+    policies,
+    quarantine,
+    sign_in,
+    tokens,
+    tools,
+    verbs,
+)
 from dashboard.pages.conversations import conversations
 from dashboard.pages.ops import ops
 
@@ -21,7 +31,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
-    path("agents/", agents, name="agents"),
+    path("agents/", agents.agents, name="agents"),
+    path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
+    path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
+    path("schemas/<str:hash>/", tools.schema, name="schema"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("account/", account.account, name="account"),

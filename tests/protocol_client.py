@@ -68,7 +68,7 @@ class Line:
         self.cut()
         self.client.must_subscribe = False
         self.room.set()
-        wire = Wire(self._send, self._write, self.hub.gate)
+        wire = Wire(self._send, self._write, self.hub.hold)
         self.subscription = Subscription(
             self.hub, wire, self.key, self.mode, last=self.client.last, failed=self._failed
         )
