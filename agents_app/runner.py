@@ -155,6 +155,7 @@ class Attempt:
             tell=self._tell,
             our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
             answers=opening.metadata,
+            is_resumed=self.claim.state is not None,
             keeper=self._keeper,
         )
         self._house.bus.enter(self.claim, self._roster.team)

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from agents import Agent, FunctionTool, RunContextWrapper, Tool
 from agents.tool_context import ToolContext
 
-from agents_app import identity, tool_outputs
+from agents_app import gate, identity, tool_outputs
 
 Facts = dict[str, Any]  # JSON
 
@@ -75,10 +75,10 @@ def called(rule: object) -> str:
 def _of_function(tool: FunctionTool) -> Facts:
     inside = agent_inside(tool)
     return {
-        "approval": _rule(tool.needs_approval, always="always", never="never"),
+        "approval": _rule(gate.code_of(tool), always="always", never="never"),
         "enabled": _rule(tool.is_enabled, always="always", never="never"),
         "guardrails": {
-            "input": [called(_guard(one)) for one in tool.tool_input_guardrails or ()],
+            "input": [called(_guard(one)) for one in gate.guardrails_of(tool)],
             "output": [called(_guard(one)) for one in tool.tool_output_guardrails or ()],
         },
         "timeout_s": tool.timeout_seconds,
