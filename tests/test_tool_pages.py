@@ -158,9 +158,9 @@ def test_versions_are_kept_and_compared(browser):
     changed = words(now)[words(now).index("Path v1 shown") :]
     assert "description Report a flood." not in changed
     assert 'description "Report a flood." "Report a flood, again."' in changed
-    assert "params_json_schema.properties.severity.default 2 not there" in changed
-    assert 'params_json_schema.required[] not there "urgent"' in changed
-    assert 'params_json_schema.required[] "urgent" not there' in back
+    assert "parameters.properties.severity.default 2 not there" in changed
+    assert 'parameters.required[] not there "urgent"' in changed
+    assert 'parameters.required[] "urgent" not there' in back
 
 
 def test_a_version_that_is_offered_again_is_the_old_one(browser):
