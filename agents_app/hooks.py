@@ -20,7 +20,7 @@ from agents import (
     Usage,
 )
 from agents.tool_context import ToolContext
-from openai.types.responses import ResponseOutputMessage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
 from agents_app import identity, register
 from agents_app.calls import Calls
@@ -54,6 +54,9 @@ class Steps(RunHooks[Any]):
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
         """A model has answered: its output, when it said something, and the turn."""
         turn = await self.turns.end(_parent())
+        for item in response.output:
+            if isinstance(item, ResponseFunctionToolCall):
+                self.calls.want(turn.parent_call, item.call_id, item.arguments)
         said = "".join(ItemHelpers.extract_text(i) or "" for i in response.output if _is_message(i))
         said = said or "".join(turn.text)
         told: list[Body] = []
@@ -138,7 +141,7 @@ class Steps(RunHooks[Any]):
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, ours: str) -> Body:
         told: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": ours}
-        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool)}
+        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool, agent.name)}
         return told | identity.layers(tool, context.tool_namespace) | _inside()
 
 

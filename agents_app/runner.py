@@ -17,6 +17,8 @@ from django.conf import settings
 
 from agents_app import asking, contexts, sealing
 from agents_app.calls import Calls, Known
+from agents_app.gate import GUARDED_CALLS
+from agents_app.gatekeeper import Gatekeeper
 from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
@@ -63,6 +65,7 @@ class Attempt:
         self._memory: DjangoSession | None = None
         self._handler = ""
         self._steps = self._hooks([], 0)
+        self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
 
     async def run(self) -> None:
         """Execute it to one of its ends."""
@@ -135,6 +138,7 @@ class Attempt:
             model_provider=self._roster.provider,
             tracing_disabled=True,
             tool_name_collision_policy="error",
+            tool_execution=GUARDED_CALLS,
             tool_error_formatter=lambda told: self._steps.format_error(told),
             workflow_name=self._roster.team.name,
         )
@@ -151,8 +155,9 @@ class Attempt:
             tell=self._tell,
             our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
             answers=opening.metadata,
+            keeper=self._keeper,
         )
-        self._house.bus.enter(self.claim)
+        self._house.bus.enter(self.claim, self._roster.team)
         with entered(scope):
             result = self._result = Runner.run_streamed(
                 agent, given, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
@@ -226,7 +231,8 @@ class Attempt:
     async def _wait(self, result: RunResultStreaming) -> None:
         """Put the run aside until a person has decided."""
         turn = self._steps.turns.current
-        asked = asking.requests(result.interruptions, self._steps.calls, self._roster, turn)
+        rules = await self._keeper.rules()
+        asked = asking.requests(result.interruptions, self._steps.calls, self._roster, turn, rules)
         sealed = self._sealed(result)
         await self._house.do(self._put_aside, "approval", asked, sealed)
 
@@ -247,7 +253,7 @@ class Attempt:
         if self._pen.is_lost:
             raise Fenced("lost") from error
         if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error)})
+            await self._finish({"event": "run.incompatible", "reason": str(error), **self._doubts()})
             return
         reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
         text = reason_of(error)

@@ -7,6 +7,7 @@ A team is a package (or module) with a `TEAM`:
 `load()` reads `SWITCHBOARD_TEAMS` (dotted packages, comma separated) and the entry points of group `switchboard.teams`.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -46,6 +47,9 @@ class Team:
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """what a call of a tool does to the world, by the tool's qualified name; `unsafe` where nothing is said"""
     max_turns: int = 20
+    may_post_to: Sequence[str] = ()
+    """conversations that its agents' `chat_send` may reach beside their own and its children: ids, or patterns in which
+    `*` stands for any text (`duty-*`); `*` alone is every conversation"""
 
     def agent(self, name: str) -> Agent[Any]:
         """Answer an agent by its name. Raises KeyError."""
@@ -58,6 +62,10 @@ class Team:
     def effect(self, tool: str) -> Effect:
         """Tell what a call of a tool (qualified name) does to the world."""
         return self.effects.get(tool, "unsafe")
+
+    def may_post(self, conversation: str) -> bool:
+        """Tell whether its agents may post to a conversation that is not theirs."""
+        return any(re.fullmatch(_pattern(one), conversation, re.DOTALL) for one in self.may_post_to)
 
     def handoffs(self, agent: Agent[Any]) -> list[str]:
         """Name the agents that an agent may hand over to."""
@@ -126,6 +134,10 @@ def _problems(team: Team) -> Iterator[str]:
         yield problem
     if team.max_turns < 1:
         yield f"max_turns is {team.max_turns}; expected 1 or more"
+    if isinstance(team.may_post_to, str):
+        yield "may_post_to is one text; expected a list of conversation ids or patterns"
+    yield from (f"may_post_to has {one!r}; expected an id of a conversation, or a pattern with *" for one in
+                team.may_post_to if not isinstance(one, str) or not one.strip())  # fmt: skip
 
 
 def _wrong_name(what: str, name: object, longest: int) -> Iterator[str]:
@@ -176,6 +188,10 @@ def _check_together(teams: Sequence[Team]) -> None:
             other = served.setdefault(name, team)
             if other is not team:
                 raise TeamError(f"team {team.name!r}: its entry agent {name!r} is one of {other.name!r} already")
+
+
+def _pattern(told: str) -> str:
+    return ".*".join(map(re.escape, told.split("*")))
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

@@ -214,6 +214,7 @@ class RunIncompatible(_Ours):
     event: Literal["run.incompatible"]
     run_id: str
     reason: str
+    calls: list[str] = []
 
 
 class ModelTurn(_Ours):
@@ -254,6 +255,37 @@ class ApprovalDecided(_Ours):
     tool_call: str
     decision: Literal["approve", "reject", "respond", "edit"]
     message: str | None = None
+    reason: str | None = None
+
+
+class ApprovalCancelled(_Ours):
+    """A question that nobody needs to decide any more: its run ended. The principal is who ended it."""
+
+    event: Literal["approval.cancelled"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    reason: str
+
+
+class ApprovalExpired(_Ours):
+    """A question whose time was up before anybody decided it."""
+
+    event: Literal["approval.expired"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    reason: str | None = None
+
+
+class ApprovalEscalated(_Ours):
+    """A question that nobody decided for long: somebody else is told of it. It stays open."""
+
+    event: Literal["approval.escalated"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    to: str
     reason: str | None = None
 
 
@@ -306,6 +338,9 @@ Known = Annotated[
     | ModelTurn
     | ApprovalRequested
     | ApprovalDecided
+    | ApprovalCancelled
+    | ApprovalExpired
+    | ApprovalEscalated
     | PolicyRefused
     | Gap,
     Field(discriminator="event"),

@@ -9,7 +9,18 @@ from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
 from dashboard.api.read_markers import read_markers
-from dashboard.pages import account, agents, conversation, people, quarantine, sign_in, tokens, tools, verbs
+from dashboard.pages import (
+    account,
+    agents,
+    conversation,
+    people,
+    policies,
+    quarantine,
+    sign_in,
+    tokens,
+    tools,
+    verbs,
+)
 from dashboard.pages.conversations import conversations
 from dashboard.pages.ops import ops
 
@@ -37,6 +48,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("people/<name>/link/", people.link, name="person-link"),
     path("people/<name>/roles/", people.roles, name="person-roles"),
     path("people/<name>/sign-outs/", people.sign_outs, name="person-sign-outs"),
+    path("policies/", policies.policies, name="policies"),
+    path("policies/removals/", policies.removals, name="policy-removals"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),

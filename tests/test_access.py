@@ -50,6 +50,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/people/{name}/sign-outs/": {"POST": ADMIN},
     "/tokens/": {"GET": ADMIN, "POST": ADMIN},
     "/tokens/revocations/": {"POST": ADMIN},
+    "/policies/": {"GET": ADMIN, "POST": ADMIN},
+    "/policies/removals/": {"POST": ADMIN},
     "/sign-in/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-in/link/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-out/": {"POST": EVERYONE | {SIGNED_IN}},
@@ -86,7 +88,7 @@ DOORS = frozenset(doors())
 METHODS = ("GET", "POST")
 CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]
 CHANGES = [(address, method) for address, method in CELLS if method == "POST"]
-DOOR_CELLS = [(address, method) for address in DOORS for method in TABLE[address]]
+DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE[address]]
 
 
 def filled(address: str, **names: str) -> str:

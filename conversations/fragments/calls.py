@@ -23,7 +23,13 @@ STATES = {  # status of design 3.6 → the glyph
     "blocked": "rejected",
     "unknown": "unknown",
 }
-_WORDS = {"called": "called", "executing": "running", "timeout": "timed out"}
+_WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+_RUN_ENDS = {  # of the run, while the call was executing
+    "run.interrupted": "its worker was lost",
+    "run.cancelled": "its run was stopped",
+    "run.failed": "its run failed",
+    "run.incompatible": "its run could not go on",
+}
 
 
 class Block(NamedTuple):
@@ -84,9 +90,11 @@ def draw(call: Call, group: str | None) -> Markup:
 
 def _steps(call: Call) -> tuple[tuple[str, int], ...]:
     """Answer the later events that the block is made of: they have no row of their own to link to."""
-    told = (("Asked", call.asked), ("Decided", call.decided), ("Ended", call.finished))
+    closed = {"approval.cancelled": "Withdrawn", "approval.expired": "Expired"}
+    word = closed.get(call.decided.kind, "Decided") if call.decided else ""
+    told = (("Asked", call.asked), (word, call.decided), ("Ended", call.finished))
     seen = {call.called.seq: "", **{event.seq: word for word, event in reversed(told) if event is not None}}
-    if call.finished is not None and call.finished.kind == "run.interrupted":
+    if call.finished is not None and call.finished.kind in _RUN_ENDS:
         seen.pop(call.finished.seq)  # it has a row of its own
     return tuple((word, seq) for seq, word in sorted(seen.items()) if seq != call.called.seq)
 
@@ -111,8 +119,11 @@ def _schema(call: Call, called: faces.Read) -> str:
 def _note(finished: faces.Read | None, status: str) -> Markup | None:
     if finished is None or finished.event.kind == "tool_step" or status == "rejected":
         return None
-    if finished.event.kind == "run.interrupted":
-        return richtext.inline("It was running when its worker was lost: it may or may not have had its effect.")
+    if why := _RUN_ENDS.get(finished.event.kind):
+        doubt = f"It was running when {why}: it may or may not have had its effect."
+        return richtext.inline(doubt if status == "unknown" else f"It did not run: {why} before.")
+    if finished.event.kind in ("approval.cancelled", "approval.expired"):
+        return None  # the question says it
     reason = finished.body.get("reason")
     return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
 

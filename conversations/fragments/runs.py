@@ -9,7 +9,19 @@ from conversations.fragments.faces import Face, Read, Repeat
 
 _FIELDS = content.ENVELOPE | frozenset(
     {"run_kind", "input_seq", "parent_call", "attempt", "worker", "reason", "error", "calls", "duration_ms", "handler"}
-    | {"model", "tools", "approval_id", "tool_call", "tool_call_id", "args", "args_raw", "why", "deadline", "decision"}
+    | {
+        "model",
+        "tools",
+        "approval_id",
+        "tool_call",
+        "tool_call_id",
+        "args",
+        "args_raw",
+        "why",
+        "deadline",
+        "decision",
+        "to",
+    }
     | {
         "message",
         "stage",
@@ -83,14 +95,13 @@ def _failed(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 
 def _cancelled(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    return _bad_end(read, "rejected", Line("s-rejected", "was stopped", detail=_words(read, "reason")))
+    reason = faces.line(read.body.get("reason"))
+    told = None if reason.startswith("by user:") else _words(read, "reason")  # who it was stands behind it anyway
+    return _bad_end(read, "rejected", Line("s-rejected", "was stopped", detail=told))
 
 
 def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    calls = read.body.get("calls")
-    left = len(calls) if isinstance(calls, list) else 0
-    told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    return _bad_end(read, "unknown", Line("s-unknown", "was interrupted", detail=_words(read, "reason"), facts=(told,)))
+    return _bad_end(read, "unknown", Line("s-unknown", "was interrupted", detail=_words(read, "reason")))
 
 
 def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -131,11 +142,14 @@ def _approval(read: Read, group: str | None, repeat: Repeat) -> Markup:
     """Draw a step of a call that the record does not know: a claim from outside, or a stray."""
     words = {
         "approval.requested": "asked for approval of",
+        "approval.cancelled": "withdrew its question about a call",
+        "approval.expired": "waited too long for a decision about a call",
+        "approval.escalated": "still waits for a decision; told:",
         "approval.decided": f"decided: {hidden.spell(faces.line(read.body.get('decision')))[:40]}",
         "policy.refused": "was refused",
     }[read.event.kind]
     tag = "" if read.event.run else "claim"
-    name = richtext.inline(read.said.name) if read.said.name else None
+    name = richtext.inline(read.said.name) if read.said.name else _words(read, "to")
     detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")
     return _line(read, "steps", Line("gate", words, name, detail=detail, tag=tag))
 
@@ -153,8 +167,10 @@ def _place(place: object) -> str:
 
 
 def _bad_end(read: Read, state: str, line: Line) -> Markup:
-    run = read.event.run
-    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else ""), state)
+    run, calls = read.event.run, read.body.get("calls")
+    left = len(calls) if isinstance(calls, list) else 0
+    told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
+    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else "", facts=(*line.facts, told)), state)
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:
@@ -196,6 +212,9 @@ FACES: dict[str, Face] = {
     "conversation.handler": _handler,
     "approval.requested": _approval,
     "approval.decided": _approval,
+    "approval.cancelled": _approval,
+    "approval.expired": _approval,
+    "approval.escalated": _approval,
     "policy.refused": _approval,
     ".stage": _stage,
 }

@@ -1,0 +1,56 @@
+"""Keys, tokens and passwords in text: found and covered. The one place that knows how they look.
+
+Log lines go through it (`logs`), and what agents bring into the record: errors, arguments, outputs, what teams
+remember. A secret of fewer than four characters is none. Every pattern takes time in proportion to the text.
+"""
+
+import re
+
+MASK = "•••"
+
+_SECRETS = (
+    (
+        re.compile(
+            r"""(?x)
+            \b(?:sk|pk|rk|ghp|gho|ghs|github_pat|xox[abprs]|glpat|hf)[-_][A-Za-z0-9_\-]{6,}  # known beginnings
+            | \bAKIA[0-9A-Z]{16}\b # an AWS key's id
+            | \bAIza[0-9A-Za-z_\-]{30,} # a Google key
+            | \beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]* # a JSON web token
+            | -----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
+            """,
+            re.DOTALL | re.IGNORECASE,
+        ),
+        MASK,
+    ),
+    # "the bearer of this letter" stays: a token has a digit or a sign in it, or is long
+    (re.compile(r"(?i)\b(bearer\s+)(?=[\w.~+/=-]*[\d_~+/=]|\S{20})[\w.~+/=-]{8,}"), rf"\1{MASK}"),
+    (re.compile(r"(?i)\b(basic\s+)[A-Za-z0-9+/]{16,}=*"), rf"\1{MASK}"),
+    (re.compile(r"(?<=://)([^\s/:@'\"]*):[^\s/@'\"]+@"), rf"\1:{MASK}@"),  # a password in an address
+    (re.compile(r"([?&]t=)[\w%.~-]+"), rf"\1{MASK}"),  # a sign-in link of ours
+    (re.compile(r"\b(switchboard_(?:session|csrf)=)[^\s;'\"]+"), rf"\1{MASK}"),  # our cookies
+    (
+        re.compile(
+            r"""(?ix)((?:api[_-]?key|secret(?:[_-]?key)?|private[_-]?key|passwd|password|token|authorization)
+            \\?["']?\s*[:=]\s*\\?["']?(?:bearer\s+|basic\s+)?)(?!(?:bearer|basic)\s)[^\s"'\\,;&)}]{4,}"""
+        ),
+        rf"\1{MASK}",
+    ),
+)
+_FIELD = re.compile(r"(?i)(^|_)(api_?key|secret|password|passwd|token|credentials?|authorization|private_?key)($|_)")
+
+
+def mask(text: str) -> str:
+    """Cover what looks like a key, a token or a password; the rest stays as it is."""
+    for pattern, kept in _SECRETS:
+        text = pattern.sub(kept, text)
+    return text
+
+
+def has_secret(text: str) -> bool:
+    """Tell whether the text holds something that looks like a key, a token or a password."""
+    return mask(text) != text
+
+
+def names_secret(field: str) -> bool:
+    """Tell whether a field of this name is meant to hold a secret."""
+    return bool(_FIELD.search(field))
