@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from html import unescape
 from typing import Any
 
@@ -16,8 +17,8 @@ from agents_app import register
 from agents_app.providers import ModelConfig, Provider
 from agents_app.roster import Roster
 from agents_app.teams import Team
-from conversations import log
-from conversations.models import Agent, ToolCall, ToolSchema, ToolVersion
+from conversations import log, policy
+from conversations.models import Agent, Policy, ToolCall, ToolSchema, ToolVersion
 from conversations.tools import figures
 from tests import teamwork
 from tests.cast import client_of
@@ -131,6 +132,19 @@ def test_a_tool_is_shown_as_a_model_sees_it_beside_what_is_put_in(browser):
     assert "Lookup key bare:report" in told
     assert "Approval keys report" in told
     assert "none yet" in told
+
+
+def test_what_operators_have_tightened_is_told_beside_the_code(browser):
+    served()
+    by_ada, by_bob = ({"updated_by": f"user:{name}", "updated_at": datetime.now(UTC)} for name in ("ada", "bob"))
+    Policy.objects.create(agent="Clerk", tool="report", rule="deny", note="storm", **by_ada)
+    Policy.objects.create(tool="city.report", rule="ask", effect="destructive", **by_bob)
+    policy.forget()
+
+    bare, spaced = (words(page(browser, f"/tools/Hall/{name}/")) for name in ("report", "city.report"))
+
+    assert "Approval asks a person By policy is refused: storm (set by user:ada) Effect destructive" in bare
+    assert "By policy asks a person (set by user:bob) counts as destructive (set by user:bob)" in spaced
 
 
 def test_tools_of_one_public_name_are_two_pages_that_name_each_other(browser):
@@ -272,6 +286,7 @@ def test_a_handoff_has_a_page_as_the_tool_that_a_model_sees(browser):
 
     assert "Hands over to Boss" in told
     assert "It takes no arguments." in told
+    assert "not told" not in told
 
 
 def test_tools_that_a_server_tells_later_are_entered_and_what_collides_is_shown(browser):
