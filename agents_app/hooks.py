@@ -22,7 +22,7 @@ from agents import (
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from agents_app import identity
+from agents_app import identity, register
 from agents_app.calls import Calls
 from agents_app.nesting import current
 from agents_app.pen import Pen, mask, plain, reason_of
@@ -78,6 +78,10 @@ class Steps(RunHooks[Any]):
         model = self._roster.model_of(agent)
         spent = response.usage
         facts: Body = {"model": model.label, "demo": model.is_demo, "tools": turn.tools, "usage": usage_of(spent)}
+        if called := self._roster.called(agent, response.output):
+            facts["called"] = called
+        if fresh := self._roster.unkept(agent):  # of an agent inside a tool, the first time that it is asked
+            await self._do(register.keep, self._roster, fresh)
         told.append({"event": "model.turn", **turn.facts, **facts, "duration_ms": _ms_since(turn.began)})
         await self._pen.store(*told)
 
@@ -147,8 +151,8 @@ class Steps(RunHooks[Any]):
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, ours: str) -> Body:
         told: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": ours}
-        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool)}
-        return told | identity.layers(tool) | _inside()
+        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool, agent.name)}
+        return told | identity.layers(tool, context.tool_namespace) | _inside()
 
 
 def arguments(sent: str) -> Body:

@@ -17,10 +17,13 @@ from django.conf import settings
 
 from agents_app import asking, contexts, sealing
 from agents_app.calls import Calls, Known
+from agents_app.gate import GUARDED_CALLS
+from agents_app.gatekeeper import Gatekeeper
 from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
 from agents_app.pen import Pen, cut, reason_of
+from agents_app.places import place_of
 from agents_app.posting import RunBus
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, Kept
@@ -62,6 +65,7 @@ class Attempt:
         self._memory: DjangoSession | None = None
         self._handler = ""
         self._steps = self._hooks([], 0)
+        self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
 
     async def run(self) -> None:
         """Execute it to one of its ends."""
@@ -134,6 +138,7 @@ class Attempt:
             model_provider=self._roster.provider,
             tracing_disabled=True,
             tool_name_collision_policy="error",
+            tool_execution=GUARDED_CALLS,
             tool_error_formatter=lambda told: self._steps.format_error(told),
             workflow_name=self._roster.team.name,
         )
@@ -150,6 +155,8 @@ class Attempt:
             tell=self._tell,
             our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
             answers=opening.metadata,
+            is_resumed=self.claim.state is not None,
+            keeper=self._keeper,
         )
         self._house.bus.enter(self.claim, self._roster.team)
         with entered(scope):
@@ -209,7 +216,8 @@ class Attempt:
         context = contexts.write(result.context_wrapper.context)
         told: list[Body] = []
         final = result.final_output if isinstance(result.final_output, str) else None
-        if final and final != self._steps.said:  # a tool's result is the answer
+        is_said = result.last_agent.output_type not in (None, str) and bool(self._steps.said)  # unwrapped by the SDK
+        if final and final != self._steps.said and not is_said:  # a tool's result is the answer
             told.append(
                 {
                     "event": "output",
@@ -225,7 +233,8 @@ class Attempt:
     async def _wait(self, result: RunResultStreaming) -> None:
         """Put the run aside until a person has decided."""
         turn = self._steps.turns.current
-        asked = asking.requests(result.interruptions, self._steps.calls, self._roster, turn)
+        rules = await self._keeper.rules()
+        asked = asking.requests(result.interruptions, self._steps.calls, self._roster, turn, rules)
         sealed = self._sealed(result)
         await self._house.do(self._put_aside, "approval", asked, sealed)
 
@@ -258,6 +267,9 @@ class Attempt:
             logger.warning("a run failed: %s", text)
         ended = self._steps.ended_by(error)
         failed: Body = {"event": "run.failed", "reason": reason, "error": text, **self._spent(), **self._doubts()}
+        at_work = self._result.current_agent if self._result is not None else None
+        if place := place_of(error, at_work, self._steps.turns.current, self._steps.said):
+            failed["place"] = place
         await self._finish(failed, *ended)
 
     def _doubts(self) -> dict[str, Any]:

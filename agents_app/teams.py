@@ -14,11 +14,12 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Literal, get_args
 
-from agents import Agent, FunctionTool, Handoff, Tool
+from agents import Agent, Handoff, Tool
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents_app import contexts
+from agents_app import contexts, identity, mcp_servers, tool_checks
+from agents_app.mcp_servers import McpServer
 
 GROUP = "switchboard.teams"
 MAX_NAME = 200
@@ -47,6 +48,8 @@ class Team:
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """what a call of a tool does to the world, by the tool's qualified name; `unsafe` where nothing is said"""
     max_turns: int = 20
+    mcp_servers: Sequence[McpServer] = ()
+    """their tools are offered to its agents while they are connected"""
     may_post_to: Sequence[str] = ()
     """conversations that its agents' `chat_send` may reach beside their own and its children: ids, or patterns in which
     `*` stands for any text (`duty-*`); `*` alone is every conversation"""
@@ -130,6 +133,7 @@ def _problems(team: Team) -> Iterator[str]:
     for agent in team.agents:
         yield from _wrong_agent(team, agent)
     yield from _wrong_effects(team)
+    yield from mcp_servers.problems(team.mcp_servers, names)
     if problem := contexts.problem_of(team.context):
         yield problem
     if team.max_turns < 1:
@@ -157,9 +161,7 @@ def _wrong_agent(team: Team, agent: Agent[Any]) -> Iterator[str]:
         is_ours = target in team.agents if target is not None else name in [a.name for a in team.agents]
         if not is_ours:
             yield f"{agent.name!r} hands over to {name!r}, which is not in the team"
-    offered = [_called(tool) for tool in agent.tools]
-    offered += [Handoff.default_tool_name(h) if isinstance(h, Agent) else h.tool_name for h in agent.handoffs]
-    yield from (f"{agent.name!r} has two tools or handoffs called {name!r}" for name in _repeated(offered))
+    yield from tool_checks.problems_of(agent)
 
 
 def _target(handoff: Agent[Any] | Handoff[Any, Any]) -> tuple[str, Agent[Any] | None]:
@@ -171,16 +173,12 @@ def _target(handoff: Agent[Any] | Handoff[Any, Any]) -> tuple[str, Agent[Any] | 
     return handoff.agent_name, target if isinstance(target, Agent) else None
 
 
-def _called(tool: Tool) -> str:
-    return tool.qualified_name if isinstance(tool, FunctionTool) else tool.name
-
-
 def _wrong_effects(team: Team) -> Iterator[str]:
-    known = {_called(tool) for tool in team.tools()}
+    known = {identity.identity_of(tool).qualified_name for tool in team.tools()}
     for name, effect in team.effects.items():
         if effect not in get_args(Effect):
             yield f"the effect of {name!r} is {effect!r}; expected one of {', '.join(get_args(Effect))}"
-        if name not in known:
+        if name not in known and not team.mcp_servers:  # theirs are not known yet
             yield f"it tells the effect of {name!r}, and none of its agents has such a tool"
 
 

@@ -179,12 +179,14 @@ class RunDone(_Ours):
 
 
 class RunFailed(_Ours):
-    """It ended with an error: the real exception as text, without secrets."""
+    """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and of an
+    answer that did not fit the path of its field, and why."""
 
     event: Literal["run.failed"]
     run_id: str
     reason: str
     error: str | None = None
+    place: dict[str, Any] | None = None
     calls: list[str] = []
 
 
@@ -216,13 +218,15 @@ class RunIncompatible(_Ours):
 
 
 class ModelTurn(_Ours):
-    """One answer of a model: what it was offered and what it spent. `tools` are hashes of schemas."""
+    """One answer of a model: what it was offered, what of it it called, and what it spent. `tools` are hashes of
+    schemas; `called` is `{name, schema}` in the order of the answer, schema null for a tool that was not offered."""
 
     event: Literal["model.turn"]
     run_id: str
     model: str
     demo: bool = False
     tools: list[str] = []
+    called: list[dict[str, Any]] = []
     usage: dict[str, Any] | None = None
     duration_ms: float | None = None
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from conversations import refusals
+from conversations import policy, refusals
 from conversations.actions import people
 from conversations.models import User
 from conversations.principals import SYSTEM
@@ -40,8 +40,9 @@ def quick_passwords() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def fresh_counts() -> None:
-    """Forget the refusals that earlier tests had counted."""
+    """Forget the refusals that earlier tests had counted, and the rules that they had read."""
     refusals._windows.clear()
+    policy.forget()
 
 
 @pytest.fixture
@@ -89,6 +90,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which database it was."""
+    """Say which database it was, and how much the long proofs did."""
     for line in databases.report():
         terminalreporter.write_line(line)
+    for report in (one for some in terminalreporter.stats.values() for one in some):
+        if getattr(report, "when", "") == "teardown":
+            for name, value in report.user_properties:
+                terminalreporter.write_line(f"{report.nodeid}: {name}: {value}")

@@ -6,12 +6,12 @@ import msgspec
 from markupsafe import Markup
 
 from conversations import principals
-from conversations.fragments import content, faces, hidden, jsontree, questions, richtext, times
+from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
 from conversations.log.events import Call, Stored
 
 PREVIEW = 160  # characters of the arguments in the closed block
 
-_STATES = {  # status of design 3.6 → the glyph
+STATES = {  # status of design 3.6 → the glyph
     "called": "running",
     "waiting": "waiting",
     "approved": "queued",
@@ -24,6 +24,7 @@ _STATES = {  # status of design 3.6 → the glyph
     "unknown": "unknown",
 }
 _WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
     "run.cancelled": "its run was stopped",
@@ -50,6 +51,8 @@ class Block(NamedTuple):
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
     question: questions.Question | None
+    schema: str  # the hash of the schema that the call was made under, where a page tells of it
+    agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
 
 
@@ -60,7 +63,7 @@ def draw(call: Call, group: str | None) -> Markup:
     asked = faces.read(call.asked) if call.asked else None
     question = questions.of_call(call, asked) if asked else None
     is_loud = call.status in ("waiting", "unknown")
-    row = faces.row(called, "chat" if is_loud else "steps", state=_STATES.get(call.status, "unknown"), group=group)
+    row = faces.row(called, "chat" if is_loud else "steps", state=STATES.get(call.status, "unknown"), group=group)
     steps = [step for step in (called, finished, asked) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
     block = Block(
@@ -79,7 +82,9 @@ def draw(call: Call, group: str | None) -> Markup:
         steps=_steps(call),
         extra=_extra(called, result),
         question=question,
-        note=_note(finished, call.status) if question is None or question.state in ("waiting", "approved") else None,
+        schema=_schema(call, called),
+        agent=called.said.agent or "",
+        note=_note(finished, call.status) if question is None or question.state not in OVER else None,
     )
     return faces.render("tool_step", row, block)
 
@@ -103,6 +108,13 @@ def _extra(called: faces.Read, result: faces.Read | None) -> Markup | None:
         if extra is not None:
             return extra
     return None
+
+
+def _schema(call: Call, called: faces.Read) -> str:
+    """Answer the schema of a call of ours; what is told from outside links nowhere."""
+    schema = called.said.schema or ""
+    is_known = call.called.run is not None and offered.HASH.fullmatch(schema) is not None
+    return schema if is_known else ""
 
 
 def _note(finished: faces.Read | None, status: str) -> Markup | None:

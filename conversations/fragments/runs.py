@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import content, faces, hidden, richtext, times
+from conversations.fragments import content, faces, hidden, offered, richtext, times
 from conversations.fragments.faces import Face, Read, Repeat
 
 _FIELDS = content.ENVELOPE | frozenset(
@@ -32,6 +32,8 @@ _FIELDS = content.ENVELOPE | frozenset(
         "origin",
         "schema",
         "effect",
+        "place",
+        "called",
     }
 )
 _WAITS = {"approval": "waits for a person’s decision", "pause": "is paused"}
@@ -88,7 +90,8 @@ def _failed(read: Read, group: str | None, repeat: Repeat) -> Markup:
     told = richtext.inline(_REASONS.get(reason, reason))
     fault = read.body.get("error")
     drawn = richtext.plain(fault[:8000]) if isinstance(fault, str) and fault else None
-    return _bad_end(read, "failed", Line("s-failed", "failed", detail=told or None, fault=drawn))
+    line = Line("s-failed", "failed", detail=told or None, facts=(_place(read.body.get("place")),), fault=drawn)
+    return _bad_end(read, "failed", line)
 
 
 def _cancelled(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -107,16 +110,18 @@ def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 
 def _turn(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    tools, is_demo = read.body.get("tools"), read.body.get("demo") is True
-    offered = len(tools) if isinstance(tools, list) else 0
-    facts = (
-        _duration(read),
-        faces.usage(read.body.get("usage")),
-        f"{offered} tool{'' if offered == 1 else 's'} offered",
-    )
+    is_demo, tools = read.body.get("demo") is True, offered.of_turn(read)
     name = faces.line(read.body.get("model"))
-    model = None if is_demo and "demo" in name.lower() else richtext.inline(name or "unknown")
-    return _line(read, "all", Line("agent", "asked the model", model, facts=facts, tag="demo model" if is_demo else ""))
+    line = Line(
+        "agent",
+        "asked the model",
+        None if is_demo and "demo" in name.lower() else richtext.inline(name or "unknown"),
+        facts=tuple(filter(None, (_duration(read), faces.usage(read.body.get("usage"))))),
+        tag="demo model" if is_demo else "",
+    )
+    if tools is None:
+        return _line(read, "all", line)
+    return faces.render("model_turn", faces.row(read, "all"), line, tools, content.more(read.body, _FIELDS))
 
 
 def _handler(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -149,11 +154,23 @@ def _approval(read: Read, group: str | None, repeat: Repeat) -> Markup:
     return _line(read, "steps", Line("gate", words, name, detail=detail, tag=tag))
 
 
+def _place(place: object) -> str:
+    """Say where in the run it was."""
+    if not isinstance(place, dict):
+        return ""
+    turn = place.get("turn")
+    agent, path, why = (hidden.spell(faces.line(place.get(word)))[:200] for word in ("agent", "path", "why"))
+    told = f"in turn {turn}" if type(turn) is int else ""
+    told += f" of {agent}" if told and agent else ""
+    told += f", at {path}" if told and path else ""
+    return f"{told}: {why}" if told and why else told
+
+
 def _bad_end(read: Read, state: str, line: Line) -> Markup:
     run, calls = read.event.run, read.body.get("calls")
     left = len(calls) if isinstance(calls, list) else 0
     told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else "", facts=(told,)), state)
+    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else "", facts=(*line.facts, told)), state)
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:

@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
+from conversations import tool_names
 from conversations.fragments.drawing import Fragment, Pen
 from conversations.fragments.environment import macro
 from conversations.log import Page, Stored
@@ -15,6 +16,7 @@ def entries_of(page: Page) -> list[Markup]:
 
     What happened inside a call stands in the call's block, when that is on this page.
     """
+    tool_names.learn(page.events)
     pen, sheet = Pen(page.key, page.preview_after, page.previous), _Sheet()
     turns: dict[str, _OpenTurn] = {}
     for event in merge(page.events, page.open_tokens, key=attrgetter("seq")):
