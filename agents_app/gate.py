@@ -30,9 +30,9 @@ from agents import (
     ToolInputGuardrail,
     ToolInputGuardrailData,
 )
-from agents._tool_identity import get_function_tool_lookup_key_for_tool
 from agents.tool_context import ToolContext
 
+from agents_app import identity
 from agents_app.nesting import RunScope, current
 from agents_app.restriction import UNRESTRICTED, Restriction
 from conversations.policy import Declared, Effective, Row, Rows, effective, matching
@@ -135,7 +135,7 @@ class Gate(ToolInputGuardrail[Any]):
             return
         item = ToolApprovalItem(
             agent=data.agent, raw_item=context.tool_call, tool_name=self.tool.name,
-            tool_namespace=context.tool_namespace, tool_lookup_key=get_function_tool_lookup_key_for_tool(self.tool),
+            tool_namespace=context.tool_namespace, tool_lookup_key=identity.key_of(self.tool),
         )  # fmt: skip
         context.approve_tool(item)
 

@@ -169,7 +169,8 @@ def _tools(agents: Sequence[Served]) -> list[Tool]:
             effect, origin = (hidden.spell(str(tool.get(key) or ""))[:60] for key in ("effect", "origin"))
             key = f"{hidden.spell(agent.row.team)}:{hidden.spell(name)}:{schema[:16]}"
             asks = tool.get("needs_approval") is True
-            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, name)
+            full = name if isinstance(tool.get("name"), str) else ""
+            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, full)
         made[name, schema].users.append(agent.face)
     shared = _shared(tool for _, tool in told)
     for (name, _), one in made.items():
