@@ -25,6 +25,10 @@ class Roster:
         self._models: dict[int, tuple[Agent[Any], Served]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
 
+    def of(self, team: Team) -> Roster:
+        """Answer another roster with the same models, for a team as one run sees it."""
+        return Roster(team, self._config, self.provider)
+
     def model_of(self, agent: Agent[Any]) -> Served:
         """Answer the model that an agent speaks with."""
         if id(agent) not in self._models:

@@ -22,6 +22,8 @@ import switchboard
 from agents_app import register, session
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
+from agents_app.responding import plain
+from agents_app.responding.tools import hosted_by
 from agents_app.roster import Roster
 from agents_app.runner import Attempt, House
 from agents_app.teams import Team
@@ -60,10 +62,10 @@ class Worker:
         self._stop_s = given.stop_s if stop_s is None else stop_s
         config = config or configured()
         self._provider = Provider(config)
-        self.rosters = [Roster(team, config, self._provider) for team in teams]
+        self.rosters = [Roster(team, config, self._provider) for team in (*teams, plain.TEAM)]
         self._threads = DatabaseThreads(THREADS, "runs")
         self._bus = RunBus(DatabaseThreads(1, "posts"))
-        self._house = House(writer, self._do, self._bus)
+        self._house = House(writer, self._do, self._bus, hosted_by(teams))
         self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"
