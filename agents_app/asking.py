@@ -4,18 +4,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from agents import RunState, ToolApprovalItem
+from agents import FunctionTool, RunState, ToolApprovalItem
 
-from agents_app import identity
+from agents_app import gate, identity
 from agents_app.calls import Calls
 from agents_app.hooks import arguments, digest
 from agents_app.pen import mask
 from agents_app.responding.tools import is_external
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, tool_of
+from conversations import policy
 from conversations.actions.runs import Body
 from conversations.ids import new_id
 from conversations.models import Approval, Event
+from conversations.policy import Declared, Rows
 
 
 class Decided(NamedTuple):
@@ -25,7 +27,7 @@ class Decided(NamedTuple):
     message: str
 
 
-def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int) -> list[Body]:
+def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int, rules: Rows) -> list[Body]:
     """Answer an `approval.requested` for each call that has not been asked about yet."""
     told: list[Body] = []
     for item in asked:
@@ -37,9 +39,18 @@ def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, tu
         facts |= {"agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id, "name": item.name}
         facts |= arguments(mask(sent)) | {"digest": digest(sent)}
         if tool is not None:
-            facts |= identity.layers(tool) | {"effect": roster.effect(tool)}
-        told.append(facts | {"why": f"{item.qualified_name or item.name} needs a person's approval"})
+            facts |= identity.layers(tool) | {"effect": roster.effect(tool, item.agent.name)}
+        told.append(facts | {"why": _why(item, tool, rules)})
     return told
+
+
+def _why(item: ToolApprovalItem, tool: FunctionTool | None, rules: Rows) -> str:
+    """Say who wants the call to wait: the operators' policy, or the tool's code."""
+    name = item.qualified_name or item.name or ""
+    guarded = gate.gate_of(tool)
+    declared = Declared("ask" if guarded is not None and guarded.code is True else "allow")
+    row = policy.effective(declared, policy.matching(rules, item.agent.name, name)).by
+    return gate.why(row) if row is not None and row.rule == "ask" else f"{name} needs a person's approval"
 
 
 def decisions(run: str) -> dict[str, Decided]:

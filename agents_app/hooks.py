@@ -134,7 +134,7 @@ class Steps(RunHooks[Any]):
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, ours: str) -> Body:
         told: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": ours}
-        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool)}
+        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool, agent.name)}
         return told | identity.layers(tool) | _inside()
 
 

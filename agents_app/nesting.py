@@ -8,13 +8,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents import Agent, FunctionTool, RunConfig, RunContextWrapper, RunHooks, Runner, StreamEvent, UserError
 from agents.result import RunResult, RunResultStreaming
 from agents.tool_context import ToolContext
 
 from agents_app.restriction import UNRESTRICTED, Restriction
+
+if TYPE_CHECKING:
+    from agents_app.gate import Keeper
 
 MAX_TURNS = 10
 
@@ -48,7 +51,9 @@ class RunScope:
     response_id: str = ""
     """the response that the run answers; empty for any other run"""
     restriction: Restriction = UNRESTRICTED
-    """what this run may call at all; runs inside it have the same"""
+    """what the run's own agents may call at all; the gate heeds it"""
+    keeper: "Keeper | None" = None
+    """answers the operators' rules to the gate, and records what it refuses"""
 
 
 _scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)

@@ -20,7 +20,8 @@ from conversations.actions.runs import Claim
 from conversations.models import Event, ToolCall
 
 ASKED = (
-    "SELECT e.kind, e.principal, e.body, c.handler FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
+    "SELECT e.kind, e.principal, e.body, c.handler FROM conversations_event e"
+    " JOIN conversations_conversation c ON c.id=e.conversation_id"
     " WHERE c.key=%s AND e.seq=%s"
 )
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Restriction:
-    """The calls a run may make. The default restricts nothing."""
+    """The calls that a run's own agents may make. What happens inside a call that was let through is part of it."""
 
     allowed: frozenset[str] | None = None
-    """qualified names of tools that may be called, or their bare names; None, and an empty set, restrict nothing"""
+    """qualified names of the tools that may be called; None, and an empty set, restrict nothing"""
     none: bool = False
     """no tool at all may be called (`tool_choice: "none"`)"""
 

@@ -9,11 +9,13 @@ from typing import Any, cast
 from agents import Agent, FunctionTool, Handoff, RunContextWrapper, ToolTimeoutError, handoff
 from agents.tool import default_tool_timeout_error_message
 
-from agents_app import identity
+from agents_app import gate, identity
 from agents_app.identity import Schema
 from agents_app.nesting import current
 from agents_app.providers import ModelConfig, Provider, Served, model_for
 from agents_app.teams import Team
+from conversations import policy
+from conversations.policy import Declared
 
 
 class Roster:
@@ -21,6 +23,8 @@ class Roster:
 
     def __init__(self, team: Team, config: ModelConfig, provider: Provider) -> None:
         self.team, self.provider = team, provider
+        for agent in team.agents:
+            gate.guard(agent)
         self._config = config
         self._models: dict[int, tuple[Agent[Any], Served]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
@@ -37,6 +41,7 @@ class Roster:
 
     def schemas(self, agent: Agent[Any]) -> list[Schema]:
         """Answer the schemas of what an agent may call: tools, then handoffs. Its function tools are watched."""
+        gate.guard_tools(agent)
         if id(agent) not in self._schemas:
             for tool in agent.tools:
                 watch(tool)
@@ -49,9 +54,11 @@ class Roster:
         """Answer the hashes of these schemas."""
         return [schema.hash for schema in self.schemas(agent)]
 
-    def effect(self, tool: FunctionTool) -> str:
-        """Tell what a call of a tool does to the world."""
-        return self.team.effect(tool.qualified_name)
+    def effect(self, tool: FunctionTool, agent: str = "") -> str:
+        """Tell what a call of a tool does to the world, as the team and the policy that was read last say."""
+        name = tool.qualified_name
+        declared = Declared(effect=self.team.effect(name))
+        return policy.effective(declared, policy.matching(policy.latest(), agent, name)).effect
 
 
 def watch(tool: Any) -> None:

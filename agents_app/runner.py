@@ -18,6 +18,8 @@ from django.conf import settings
 
 from agents_app import asking, contexts, sealing
 from agents_app.calls import Calls, Known
+from agents_app.gate import GUARDED_CALLS
+from agents_app.gatekeeper import Gatekeeper
 from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
@@ -68,6 +70,7 @@ class Attempt:
         self._handler = ""
         self._reply: Reply | None = None  # to a client of the responses door
         self._steps = self._hooks([], 0)
+        self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
 
     async def run(self) -> None:
         """Execute it to one of its ends."""
@@ -129,6 +132,7 @@ class Attempt:
         if opening.asked is not None:
             reply = await reply_to(self.claim, opening.asked, self._roster, self._house.do, self._house.hosted)
             self._reply, self._roster = reply, reply.roster
+            self._keeper = Gatekeeper(self._pen, reply.roster, self._house.do, lambda: self._steps)
             reply.tell(opening.context)
         self._steps = self._hooks(opening.calls, opening.turns)
         if self._reply is not None and self._reply.unfit is not None:
@@ -149,6 +153,7 @@ class Attempt:
             tracing_disabled=True,
             tool_name_collision_policy="error",
             tool_not_found_behavior="return_error_to_model" if self._reply else "raise_error",
+            tool_execution=GUARDED_CALLS,
             tool_error_formatter=lambda told: self._steps.format_error(told),
             workflow_name=self._roster.team.name,
         )
@@ -166,6 +171,7 @@ class Attempt:
             our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
             answers=opening.metadata,
             **(self._reply.of_scope if self._reply else {}),
+            keeper=self._keeper,
         )
         self._house.bus.enter(self.claim)
         with entered(scope):
@@ -250,7 +256,8 @@ class Attempt:
         """Put the run aside until a person has decided."""
         turn = self._steps.turns.current
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
-        asked = asking.requests(stopped, self._steps.calls, self._roster, turn)
+        rules = await self._keeper.rules()
+        asked = asking.requests(stopped, self._steps.calls, self._roster, turn, rules)
         sealed = self._sealed(result)
         await self._house.do(self._put_aside, "approval", asked, sealed)
 
@@ -274,8 +281,11 @@ class Attempt:
             await self._finish({"event": "run.incompatible", "reason": str(error)})
             return
         if self._reply is not None and self._result is not None and self._reply.is_answer(error):
-            await self._done(self._result)
-            return
+            try:
+                await self._done(self._result)
+                return
+            except contexts.ContextRefused as refused:
+                error = refused
         reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
         text = reason_of(error)
         if isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s:

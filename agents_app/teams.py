@@ -49,7 +49,7 @@ class Team:
     """what a call of a tool does to the world, by the tool's qualified name; `unsafe` where nothing is said"""
     max_turns: int = 20
     hosted_tools: Sequence[FunctionTool] = ()
-    """tools that a request to `/v1/responses` may name, whichever agent or model it is for; no agent has them by itself"""
+    """tools that requests to `/v1/responses` may name, for whichever agent or model; no agent has them by itself"""
 
     def agent(self, name: str) -> Agent[Any]:
         """Answer an agent by its name. Raises KeyError."""
@@ -183,8 +183,9 @@ def _wrong_hosted(team: Team) -> Iterator[str]:
         if not isinstance(tool, FunctionTool):
             yield f"its hosted tool {getattr(tool, 'name', tool)!r} is no function tool"
         elif not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.qualified_name):
-            yield f"its hosted tool {tool.qualified_name!r} has a name that no request can have: letters, digits, _ and -"
-    yield from (f"two of its hosted tools are called {name!r}" for name in _repeated([t.name for t in team.hosted_tools]))
+            yield f"its hosted tool {tool.qualified_name!r} needs a name of letters, digits, _ and -"
+    names = [tool.name for tool in team.hosted_tools]
+    yield from (f"two of its hosted tools are called {name!r}" for name in _repeated(names))
     if team.name == PLAIN_TEAM or PLAIN_AGENT in [agent.name for agent in team.agents]:
         yield f"{PLAIN_TEAM!r} and {PLAIN_AGENT!r} are the built-in ones that answer requests for a model"
 
@@ -196,7 +197,9 @@ def _check_together(teams: Sequence[Team]) -> None:
     for team in teams:
         for tool in team.hosted_tools:
             if hosting.setdefault(tool.qualified_name, team) is not team:
-                raise TeamError(f"team {team.name!r}: its hosted tool {tool.qualified_name!r} is another team's already")
+                raise TeamError(
+                    f"team {team.name!r}: its hosted tool {tool.qualified_name!r} is another team's already"
+                )
         if named.setdefault(team.name, team) is not team:
             raise TeamError(f"team {team.name!r}: another team has this name")
         for name in team.entry:

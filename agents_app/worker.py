@@ -62,10 +62,11 @@ class Worker:
         self._stop_s = given.stop_s if stop_s is None else stop_s
         config = config or configured()
         self._provider = Provider(config)
-        self.rosters = [Roster(team, config, self._provider) for team in (*teams, plain.TEAM)]
+        hosted = hosted_by(teams)
+        self.rosters = [Roster(team, config, self._provider) for team in (*teams, plain.team_of(hosted))]
         self._threads = DatabaseThreads(THREADS, "runs")
         self._bus = RunBus(DatabaseThreads(1, "posts"))
-        self._house = House(writer, self._do, self._bus, hosted_by(teams))
+        self._house = House(writer, self._do, self._bus, hosted)
         self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import override_settings
 
-from conversations import refusals
+from conversations import policy, refusals
 from conversations.actions import people
 from conversations.models import User
 from conversations.principals import SYSTEM
@@ -38,8 +38,9 @@ def quick_passwords() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def fresh_counts() -> None:
-    """Forget the refusals that earlier tests had counted."""
+    """Forget the refusals that earlier tests had counted, and the rules that they had read."""
     refusals._windows.clear()
+    policy.forget()
 
 
 @pytest.fixture

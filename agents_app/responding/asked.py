@@ -74,7 +74,7 @@ class Asked:
 
 
 def read(body: str, principal: str) -> Asked:
-    """Read a `response.received`. What is missing is empty: the door has checked the request, redaction may empty it."""
+    """Read a `response.received`. What is missing is empty: the door has checked it, and redaction may empty it."""
     told: dict[str, Any] = json.loads(body)
     return Asked(
         response_id=str(told.get("response_id") or ""),

@@ -43,7 +43,7 @@ def links(asked: Asked) -> list[Link]:
 
 
 def whole(chain: list[Link], conversation: str) -> list[Item]:
-    """Answer the items of a chain in order, with those in place that others refer to. Raises Unfit for an unknown one."""
+    """Answer the items of a chain in order, references resolved. Raises Unfit for one that nothing has."""
     items = [item for link in chain for item in link.items]
     known = {str(item["id"]) for item in items if item.get("id") and not is_reference(item)}
     made: list[Item] = []

@@ -1,8 +1,11 @@
 """The built-in team of plain models: answers requests that name a model and no agent. Nobody can write to it."""
 
-from agents import Agent, ModelSettings
+from collections.abc import Mapping
+
+from agents import Agent, ModelSettings, Tool
 from pydantic import BaseModel
 
+from agents_app.responding.tools import Hosted
 from agents_app.teams import PLAIN_AGENT, PLAIN_TEAM, Team
 
 
@@ -13,10 +16,14 @@ class PlainContext(BaseModel):
     response_id: str = ""
 
 
-TEAM = Team(
-    name=PLAIN_TEAM,
-    agents=[Agent[PlainContext](name=PLAIN_AGENT, model_settings=ModelSettings())],
-    entry=[],
-    context=PlainContext,
-    describe="Answers what programs ask a model by the responses door.",
-)
+def team_of(hosted: Mapping[str, Hosted]) -> Team:
+    """Make the team of a worker. Its agent shows all hosted tools: each request is given those that it names."""
+    tools: list[Tool] = [one.tool for one in hosted.values()]
+    return Team(
+        name=PLAIN_TEAM,
+        agents=[Agent[PlainContext](name=PLAIN_AGENT, tools=tools, model_settings=ModelSettings())],
+        entry=[],
+        context=PlainContext,
+        describe="Answers what programs ask a model by the responses door.",
+        effects={name: one.effect for name, one in hosted.items()},
+    )

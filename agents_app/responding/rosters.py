@@ -28,7 +28,8 @@ NUMBERS = {
 def roster_for(roster: Roster, asked: Asked, agent: str, hosted: Mapping[str, Hosted]) -> Roster:
     """Answer the roster of one run. The team's own stays as it is. Raises Unfit for tools that cannot be offered."""
     added = tools_of(asked.tools, hosted)
-    copies = {id(one): _copied(one, asked, added) for one in roster.team.agents}
+    is_plain = roster.team.name == PLAIN_TEAM  # its agent has no tools of its own
+    copies = {id(one): _copied(one, [] if is_plain else one.tools, asked, added) for one in roster.team.agents}
     _address(copies[id(roster.team.agent(agent))], roster, asked)
     for one in roster.team.agents:
         copies[id(one)].handoffs = [] if asked.tool_choice == "none" else [_moved(h, copies) for h in one.handoffs]
@@ -36,12 +37,12 @@ def roster_for(roster: Roster, asked: Asked, agent: str, hosted: Mapping[str, Ho
     return roster.of(replace(roster.team, agents=list(copies.values()), effects={**effects, **roster.team.effects}))
 
 
-def _copied(agent: Agent[Any], asked: Asked, added: Mapping[str, FunctionTool]) -> Agent[Any]:
+def _copied(agent: Agent[Any], own: list[Tool], asked: Asked, added: Mapping[str, FunctionTool]) -> Agent[Any]:
     """Copy an agent with the tools of the request; one of its own goes before another of that name."""
-    own = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in agent.tools}
+    names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in own}
     if taken := added.keys() & {_called(one) for one in agent.handoffs}:
         raise Unfit("invalid_request", f"A hand-off of {agent.name} is called {min(taken)} already.")
-    tools: list[Tool] = [*agent.tools, *(tool for name, tool in added.items() if name not in own)]
+    tools: list[Tool] = [*own, *(tool for name, tool in added.items() if name not in names)]
     settings = agent.model_settings.resolve(_settings(asked))
     if asked.tool_choice == "none" and (tools or agent.mcp_servers):
         settings = replace(settings, tool_choice="none")
@@ -76,12 +77,12 @@ def _extended(own: Any, given: str) -> Any:
 def _moved(one: Agent[Any] | Handoff[Any, Any], copies: Mapping[int, Agent[Any]]) -> Agent[Any] | Handoff[Any, Any]:
     """Let a hand-off lead to the copy of its agent."""
     if isinstance(one, Agent):
-        return copies.get(id(one), one)
+        return copies[id(one)] if id(one) in copies else one
     moved, invoke = replace(one), one.on_invoke_handoff
     target = one._agent_ref() if one._agent_ref is not None else None  # what a kept run finds its agents by
 
-    async def invoked(context: RunContextWrapper[Any], arguments: str) -> Any:
-        reached = await invoke(context, arguments)
+    async def invoked(context: RunContextWrapper[Any], arguments: str) -> Agent[Any]:
+        reached: Agent[Any] = await invoke(context, arguments)
         return copies.get(id(reached), reached)
 
     moved.on_invoke_handoff = invoked

@@ -8,6 +8,7 @@ from conversations.models.event import Event
 from conversations.models.meta import Meta
 from conversations.models.node import Node
 from conversations.models.people import Role, SignInLink, Token, User
+from conversations.models.policy import Policy
 from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
 from conversations.models.run import Run
@@ -23,6 +24,7 @@ __all__ = [
     "Meta",
     "Node",
     "Participant",
+    "Policy",
     "Post",
     "Quarantine",
     "ReadMarker",
