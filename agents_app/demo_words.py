@@ -77,7 +77,7 @@ def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
                 return told(output, reading)
     if "chat_send" in done:
         return "I passed that on." if isinstance(done["chat_send"], dict) else f"That was not sent: {done['chat_send']}"
-    return ""
+    return plain(done, (), reading) if done else ""
 
 
 def _filed(output: Any, reading: Reading) -> str:
