@@ -11,19 +11,24 @@ from typing import Any, NamedTuple
 from agents import FunctionTool, ToolApprovalItem, UserError
 from agents.tool_context import ToolContext
 
+from agents_app.identity import MARK
 from agents_app.nesting import current
 from agents_app.pen import reason_of
 from agents_app.responding.asked import Item
 from agents_app.teams import Effect, Team
 from conversations.errors import Fenced
 
-EXTERNAL = "external"
+EXTERNAL, HOSTED = "external", "hosted"
 NOTHING: Item = {"type": "object", "properties": {}}
 
 
 class External(FunctionTool):
     """A tool of the client's. It always asks for an approval that nobody gives, so a call of it stops the run after the
     calls beside it, and before a hand-off beside it; the call is the answer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        setattr(self, MARK, EXTERNAL)
 
 
 class Hosted(NamedTuple):
@@ -73,6 +78,7 @@ def is_external(item: ToolApprovalItem) -> bool:
 def outspoken(tool: FunctionTool) -> FunctionTool:
     """Answer a tool whose every failure is told to the model, as what went wrong, and ends no run."""
     made = copy.copy(tool)
+    setattr(made, MARK, HOSTED)
     made.timeout_behavior = "error_as_result"
     if made._use_default_failure_error_function:
         made._use_default_failure_error_function, made._failure_error_function = False, None
