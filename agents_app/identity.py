@@ -12,7 +12,6 @@ from agents._tool_identity import (
 )
 from agents.tool import get_function_tool_origin
 
-
 MARK = "switchboard_origin"  # the attribute of a tool that says it; copies keep it
 
 
