@@ -10,6 +10,7 @@ from conversations.models.node import Node
 from conversations.models.people import Role, SignInLink, Token, User
 from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
+from conversations.models.response import Response
 from conversations.models.run import Run
 from conversations.models.tool_call import ToolCall
 
@@ -27,6 +28,7 @@ __all__ = [
     "Quarantine",
     "ReadMarker",
     "RedisPosition",
+    "Response",
     "Role",
     "Run",
     "SessionItem",
