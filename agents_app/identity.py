@@ -64,8 +64,8 @@ def layers(tool: FunctionTool) -> dict[str, Any]:
 
 
 def origin(tool: Tool) -> str | None:
-    """Tell where a tool comes from: function, mcp or agent_as_tool; hosted or external where a request named it; None of
-    the SDK's own kinds."""
+    """Tell where a tool comes from: function, mcp or agent_as_tool; hosted or external where a request named it; None
+    of the SDK's own kinds."""
     if (marked := getattr(tool, MARK, None)) is not None:
         return str(marked)
     found = get_function_tool_origin(tool) if isinstance(tool, FunctionTool) else None

@@ -34,15 +34,16 @@ def ask(given: str | list[Any] = "hello", *, agent: str = "Clerk", previous: str
     response, run = new_response_id(), new_id()
     before = Response.objects.filter(id=previous).first()
     key = more.pop("key", None) or (before.conversation.key if before else response)
-    head = Conversation.objects.filter(key=key).values_list("head_seq", flat=True).first() or 0
     received = {"event": "response.received", "id": new_id(), "response_id": response, "agent": agent, "model": agent}
     received |= {"previous_response_id": previous, "input": [user(given)] if isinstance(given, str) else given}
     received |= {"instructions": None, "tools": [], "tool_choice": "auto", "allowed_tools": None, "params": {}}
     received |= {"sender": str(ASKER), "recipient": f"agent:{agent}", "store": True, "stream": False, **more}
     queued = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "agent"}
-    queued |= {"input_seq": head + 1, "response_id": response, "previous_response_id": previous}
-    queued |= {"store": received["store"], "socket": ""}
-    log.append([log.of_ours(key, received, ASKER), log.of_ours(key, queued, SYSTEM)])
+    queued |= {"response_id": response, "previous_response_id": previous, "store": received["store"], "socket": ""}
+    with log.writing():
+        head = Conversation.objects.select_for_update().filter(key=key).values_list("head_seq", flat=True).first() or 0
+        queued["input_seq"] = head + 1
+        log.append([log.of_ours(key, received, ASKER), log.of_ours(key, queued, SYSTEM)])
     return response
 
 

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from conversations.compaction import text_of
 from django.db import connection
 
 from agents_app.responding import chain, items, returned
 from agents_app.responding.asked import Asked, Item, Unfit
 from conversations.actions.runs import Claim
+from conversations.compaction import text_of
 from conversations.models import Event
 
 OWN = "SELECT 1 FROM conversations_response WHERE id=%s AND run=%s"

@@ -15,6 +15,8 @@ from agents_app.responding.tools import Hosted, tools_of
 from agents_app.roster import Roster
 from agents_app.teams import PLAIN_TEAM
 
+Target = Agent[Any] | Handoff[Any, Any]
+
 NUMBERS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -74,10 +76,11 @@ def _extended(own: Any, given: str) -> Any:
     return both
 
 
-def _moved(one: Agent[Any] | Handoff[Any, Any], copies: Mapping[int, Agent[Any]]) -> Agent[Any] | Handoff[Any, Any]:
+def _moved(one: Target, copies: Mapping[int, Agent[Any]]) -> Target:
     """Let a hand-off lead to the copy of its agent."""
     if isinstance(one, Agent):
-        return copies[id(one)] if id(one) in copies else one
+        found: Agent[Any] = copies.get(id(one), one)
+        return found
     moved, invoke = replace(one), one.on_invoke_handoff
     target = one._agent_ref() if one._agent_ref is not None else None  # what a kept run finds its agents by
 
