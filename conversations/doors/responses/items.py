@@ -178,7 +178,7 @@ def check(value: object, shape: Any, place: str = "") -> Any:  # Any: msgspec co
         return msgspec.convert(value, shape)
     except (msgspec.ValidationError, RecursionError) as error:
         what, _, path = str(error).partition(" - at `")
-        below = path.rstrip("`").removeprefix("$")
+        below = path.rstrip("`").removeprefix("$").replace("[...]", "")
         raise Invalid(
             what[:1].lower() + what[1:].replace("`", ""), field=f"{place}{below}".lstrip(".") or None
         ) from None
