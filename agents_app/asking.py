@@ -30,16 +30,20 @@ class Decided(NamedTuple):
 def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int, rules: Rows) -> list[Body]:
     """Answer an `approval.requested` for each call that has not been asked about yet."""
     told: list[Body] = []
+    known: set[str] = set()
     for item in asked:
         call_id, sent = item.call_id or "", item.arguments or ""
-        if calls.decided(call_id):
+        if ours := calls.decided(call_id, digest(mask(sent)), besides=known):
+            known.add(ours)
             continue
         tool = tool_of(item)
         facts: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": calls.new(call_id)}
         facts |= {"agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id, "name": item.name}
         facts |= arguments(mask(sent)) | {"digest": digest(sent)}
+        facts |= {"parent_call": parent} if (parent := calls.lane(call_id, sent)) else {}
         if tool is not None:
-            facts |= identity.layers(tool) | {"effect": roster.effect(tool, item.agent.name)}
+            facts |= identity.layers(tool, item.tool_namespace)
+            facts |= {"effect": roster.effect(tool, item.agent.name)}
         told.append(facts | {"why": _why(item, tool, rules)})
     return told
 
@@ -65,10 +69,12 @@ def decisions(run: str) -> dict[str, Decided]:
 
 def apply(state: RunState[Any, Any], calls: Calls, decided: dict[str, Decided]) -> None:
     """Tell the SDK's state what was decided. Raises Incompatible when a call in it was never asked about."""
+    known: set[str] = set()
     for item in state.get_interruptions():
         if is_external(item):
             continue  # its client's to answer, and nobody's here to decide
-        ours = calls.decided(item.call_id or "")
+        ours = calls.decided(item.call_id or "", digest(mask(item.arguments or "")), besides=known)
+        known.add(ours or "")
         found = decided.get(ours or "")
         if found is None:
             raise Incompatible(f"nothing was decided about {item.qualified_name or item.name}")

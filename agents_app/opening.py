@@ -51,13 +51,21 @@ def opening_of(claim: Claim, team: Team) -> Opening:
     context = contexts.read(team.context, memory.context.get(team.name), claim.conversation)
     if claim.attempt == 1:
         return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0, handler, asked)
-    calls = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
-    known = [Known(*row) for row in calls.values_list("id", "call_id", "status", "arguments_digest")]
+    known = _known(claim)
     turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
     return Opening(
         log.words(body), _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0, handler, asked
     )
+
+
+def _known(claim: Claim) -> list[Known]:
+    """Read the calls of earlier attempts, with the call that each is inside: only its event tells that."""
+    rows = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
+    calls = list(rows.values_list("called_seq", "id", "call_id", "status", "arguments_digest"))
+    told = Event.objects.filter(conversation__key=claim.conversation, seq__in=[call[0] for call in calls])
+    parents = {seq: json.loads(body).get("parent_call") for seq, body in told.values_list("seq", "body")}
+    return [Known(ours, call_id, status, digest, parents.get(seq)) for seq, ours, call_id, status, digest in calls]
 
 
 def _metadata(body: str) -> Mapping[str, Any]:

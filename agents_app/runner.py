@@ -24,6 +24,7 @@ from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
 from agents_app.pen import Pen, cut, reason_of
+from agents_app.places import place_of
 from agents_app.posting import RunBus
 from agents_app.responding.asked import Limited, Unfit
 from agents_app.responding.reply import Reply, reply_to
@@ -173,7 +174,7 @@ class Attempt:
             **(self._reply.of_scope if self._reply else {}),
             keeper=self._keeper,
         )
-        self._house.bus.enter(self.claim)
+        self._house.bus.enter(self.claim, self._roster.team)
         with entered(scope):
             result = self._result = Runner.run_streamed(
                 agent, given, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
@@ -234,7 +235,8 @@ class Attempt:
         context = contexts.write(result.context_wrapper.context)
         told: list[Body] = []
         final = result.final_output if isinstance(result.final_output, str) else None
-        if final and final != self._steps.said:  # a tool's result is the answer
+        is_said = result.last_agent.output_type not in (None, str) and bool(self._steps.said)  # unwrapped by the SDK
+        if final and final != self._steps.said and not is_said:  # a tool's result is the answer
             told.append(
                 {
                     "event": "output",
@@ -278,7 +280,7 @@ class Attempt:
         if self._pen.is_lost:
             raise Fenced("lost") from error
         if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error)})
+            await self._finish({"event": "run.incompatible", "reason": str(error), **self._doubts()})
             return
         if self._reply is not None and self._result is not None and self._reply.is_answer(error):
             try:
@@ -298,6 +300,9 @@ class Attempt:
             logger.warning("a run failed: %s", text)
         ended = self._steps.ended_by(error)
         failed: Body = {"event": "run.failed", "reason": reason, "error": text, **self._spent(), **self._doubts()}
+        at_work = self._result.current_agent if self._result is not None else None
+        if place := place_of(error, at_work, self._steps.turns.current, self._steps.said):
+            failed["place"] = place
         await self._finish(failed, *ended)
 
     def _doubts(self) -> dict[str, Any]:

@@ -44,7 +44,6 @@ RENEW_EVERY = 5.0  # seconds; a lease is 15
 LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
 LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
 AT_A_TIME = 50  # runs claimed in one go
-THREADS = 4
 WAKING = ("run.queued", "run.resumed", "run.done", "run.failed", "run.cancelled", "run.interrupted")
 
 
@@ -64,8 +63,8 @@ class Worker:
         self._provider = Provider(config)
         hosted = hosted_by(teams)
         self.rosters = [Roster(team, config, self._provider) for team in (*teams, plain.team_of(hosted))]
-        self._threads = DatabaseThreads(THREADS, "runs")
-        self._bus = RunBus(DatabaseThreads(1, "posts"))
+        self._threads = DatabaseThreads("runs")
+        self._bus = RunBus(DatabaseThreads("posts"))
         self._house = House(writer, self._do, self._bus, hosted)
         self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
@@ -83,7 +82,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         if self._is_stopping:  # asked between the making of the worker and this
             return
-        self._loop.set_default_executor(DatabaseThreads(THREADS, "tools"))  # sync tools, which may post
+        self._loop.set_default_executor(DatabaseThreads("tools"))  # sync tools, which may post
         await self._do(register.enter, self.rosters)
         switchboard.set_bus(self._bus)
         self.is_serving = True

@@ -27,7 +27,7 @@ class External(FunctionTool):
     calls beside it, and before a hand-off beside it; the call is the answer."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        super().__post_init__()  # type: ignore[no-untyped-call]  # the SDK's has no annotation
         setattr(self, MARK, EXTERNAL)
 
 
@@ -95,6 +95,7 @@ def outspoken(tool: FunctionTool) -> FunctionTool:
                 scope.hooks.failed(context.tool_call_id, error)  # type: ignore[union-attr]  # the worker's own hooks
             return f"The tool failed: {reason_of(error)}"
 
+    told.__wrapped__ = invoke  # type: ignore[attr-defined]  # what it is made of is read through it
     made.on_invoke_tool = told
     return made
 

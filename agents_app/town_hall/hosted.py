@@ -43,7 +43,7 @@ def _filed_at(reference: str) -> int | None:
     """Find the call of ours that filed it; when, in µs UTC. Claims from outside file nothing (law I)."""
     calls = ToolCall.objects.filter(name="file_incident", status="done", run__isnull=False).order_by("-id")[:LOOKED_AT]
     for conversation, seq in calls.values_list("conversation_id", "finished_seq"):
-        found = Event.objects.filter(conversation_id=conversation, seq=seq, body__contains=reference).first()
+        found = Event.objects.filter(conversation_id=conversation, seq=seq or 0, body__contains=reference).first()
         if found is not None and _reference_in(found.body) == reference:
             return int(found.at)
     return None

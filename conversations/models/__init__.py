@@ -1,6 +1,6 @@
 """The tables (design, section 5), one module a noun."""
 
-from conversations.models.agent import Agent, SessionItem, ToolSchema
+from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead
 from conversations.models.conversation import Conversation, Participant, ReadMarker
@@ -38,5 +38,6 @@ __all__ = [
     "Token",
     "ToolCall",
     "ToolSchema",
+    "ToolVersion",
     "User",
 ]
