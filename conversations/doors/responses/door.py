@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -104,13 +105,13 @@ class _Wire:
         self.begun, self.guest = begun, guest
         self._send, self._gone = send, gone
         self._extensions = scope.get("extensions") or {}
-        self._has_started = False
+        self._has_started = self._is_dropped = False
         self._said_at = time.monotonic()
 
     @property
     def is_over(self) -> bool:
         """Tell whether nothing more is to be sent."""
-        return self.guest.is_dismissed or self._gone.done()
+        return self.guest.is_dismissed or self._gone.done() or self._is_dropped
 
     @property
     def is_stopping(self) -> bool:
@@ -122,7 +123,7 @@ class _Wire:
         """Begin an answer of unknown length."""
         self._has_started = True
         found = [*headers, self._conversation]
-        await self._send({"type": "http.response.start", "status": 200, "headers": found})
+        await self._sent({"type": "http.response.start", "status": 200, "headers": found})
 
     @property
     def _conversation(self) -> tuple[bytes, bytes]:
@@ -131,13 +132,8 @@ class _Wire:
     async def events(self, frames: Iterable[Frame]) -> None:
         """Send events, each in one write: some clients' parsers forget a part."""
         self._said_at = time.monotonic()
-        try:
-            async with asyncio.timeout(SLOW_AFTER):
-                for kind, data in frames:
-                    body = b"event: %s\ndata: %s\n\n" % (kind.encode(), data)
-                    await self._send({"type": "http.response.body", "body": body, "more_body": True})
-        except TimeoutError:
-            await self._hang_up()
+        bodies = (b"event: %s\ndata: %s\n\n" % (kind.encode(), data) for kind, data in frames)
+        await self._sent(*({"type": "http.response.body", "body": body, "more_body": True} for body in bodies))
 
     async def still_here(self, word: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Say something when nothing was said for long."""
@@ -146,11 +142,11 @@ class _Wire:
         self._said_at = time.monotonic()
         if not self._has_started:
             await self.start(headers)
-        await self._send({"type": "http.response.body", "body": word, "more_body": True})
+        await self._sent({"type": "http.response.body", "body": word, "more_body": True})
 
     async def end(self, last: bytes) -> None:
         """Send the end."""
-        await self._send({"type": "http.response.body", "body": last, "more_body": False})
+        await self._sent({"type": "http.response.body", "body": last, "more_body": False})
 
     async def json(self, status: int, value: Json) -> None:
         """Send a whole answer, or the rest of one that was begun."""
@@ -158,20 +154,28 @@ class _Wire:
         if self._has_started:
             await self.end(body)
         else:
-            await http.answer(self._send, status, body, self._conversation)
+            await http.answer(self._sent, status, body, self._conversation)
 
     async def refuse(self, error: SwitchboardError) -> None:
         """Send an error; where the answer was begun, as its body."""
         if self._has_started:
             await self.end(msgspec.json.encode({"error": told(error)}))
         else:
-            await refuse(self._send, error)
+            await refuse(self._sent, error)
 
-    async def _hang_up(self) -> None:
-        """Drop a reader that does not read."""
-        if hang_up := self._extensions.get("http.hang_up"):
-            hang_up()
-            await self._gone
+    async def _sent(self, *messages: dict[str, Any]) -> None:
+        """Send messages, each one write, within the time a reader has; drop one that does not read."""
+        if self._is_dropped:
+            return
+        try:
+            async with asyncio.timeout(SLOW_AFTER):
+                for message in messages:
+                    await self._send(message)
+        except TimeoutError:
+            self._is_dropped = True
+            if hang_up := self._extensions.get("http.hang_up"):
+                hang_up()
+                await asyncio.wait([self._gone], timeout=SLOW_AFTER)
 
 
 @contextmanager
