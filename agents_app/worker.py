@@ -129,7 +129,8 @@ class Worker:
             for roster, room in self._free():
                 await self._claim(roster, min(room, AT_A_TIME))
         try:
-            await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
+            async with asyncio.timeout(LOOK_EVERY):  # `wait_for` may lose the cancellation at the end
+                await self._news.wait()
         except TimeoutError:
             return
 
