@@ -10,7 +10,7 @@ from conversations.fragments.content import Content
 from conversations.fragments.faces import Face, Read, Repeat
 from conversations.fragments.runs import Line
 
-SHOWN = 3  # items in sight; those before them fold away
+SHOWN, FEW = 3, 6  # items in sight, more of them where the user's last words are among these; earlier ones fold away
 MOST = 40  # items drawn at all: the rest is in the JSON
 WORD = 200  # characters of a name
 _KNOWN = content.ENVELOPE | frozenset(
@@ -55,20 +55,22 @@ class Request(NamedTuple):
 
 
 def _received(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    body, sender = read.body, read.said.sender or ""
+    body = read.body
     items = [_item(one) for one in _objects(body.get("input"))]
     kept = items[-MOST:]
+    asked = max((at for at, item in enumerate(kept) if not item.label), default=0)  # what the user said last
+    shown = max(SHOWN, min(FEW, len(kept) - asked))
     request = Request(
         model=richtext.inline(faces.line(body.get("model"))[:WORD] or "unknown"),
-        earlier=kept[:-SHOWN],
-        items=kept[-SHOWN:],
+        earlier=kept[:-shown],
+        items=kept[-shown:],
         left_out=len(items) - len(kept),
         instructions=_said(body.get("instructions")),
         tools=list(_tools(body)),
         facts=list(_facts(body)),
         raw=content.tree({name: value for name, value in body.items() if name in _KNOWN}),
     )
-    face = faces.row(read, "chat", sender=sender.removeprefix("token:") or "client")
+    face = faces.row(read, "chat", sender=None if read.said.sender else "client")
     return faces.render("response_received", face, request, content.more(body, _KNOWN))
 
 
