@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := 0.13.*
+ON_TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test check bench faults
 
@@ -11,8 +12,8 @@ run: $(VENV)/.runtime
 	@$(BIN)/python manage.py serve --port $(PORT)
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest
-	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(ON_TWO_CORES)
+	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest $(ON_TWO_CORES)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

@@ -4,17 +4,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from agents import RunState, ToolApprovalItem
+from agents import FunctionTool, RunState, ToolApprovalItem
 
-from agents_app import identity
+from agents_app import gate, identity
 from agents_app.calls import Calls
 from agents_app.hooks import arguments, digest
 from agents_app.pen import mask
+from agents_app.responding.tools import is_external
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, tool_of
+from conversations import policy
 from conversations.actions.runs import Body
 from conversations.ids import new_id
 from conversations.models import Approval, Event
+from conversations.policy import Declared, Rows
 
 
 class Decided(NamedTuple):
@@ -24,21 +27,34 @@ class Decided(NamedTuple):
     message: str
 
 
-def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int) -> list[Body]:
+def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int, rules: Rows) -> list[Body]:
     """Answer an `approval.requested` for each call that has not been asked about yet."""
     told: list[Body] = []
+    known: set[str] = set()
     for item in asked:
         call_id, sent = item.call_id or "", item.arguments or ""
-        if calls.decided(call_id):
+        if ours := calls.decided(call_id, digest(mask(sent)), besides=known):
+            known.add(ours)
             continue
         tool = tool_of(item)
         facts: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": calls.new(call_id)}
         facts |= {"agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id, "name": item.name}
         facts |= arguments(mask(sent)) | {"digest": digest(sent)}
+        facts |= {"parent_call": parent} if (parent := calls.lane(call_id, sent)) else {}
         if tool is not None:
-            facts |= identity.layers(tool) | {"effect": roster.effect(tool)}
-        told.append(facts | {"why": f"{item.qualified_name or item.name} needs a person's approval"})
+            facts |= identity.layers(tool, item.tool_namespace)
+            facts |= {"effect": roster.effect(tool, item.agent.name)}
+        told.append(facts | {"why": _why(item, tool, rules)})
     return told
+
+
+def _why(item: ToolApprovalItem, tool: FunctionTool | None, rules: Rows) -> str:
+    """Say who wants the call to wait: the operators' policy, or the tool's code."""
+    name = item.qualified_name or item.name or ""
+    guarded = gate.gate_of(tool)
+    declared = Declared("ask" if guarded is not None and guarded.code is True else "allow")
+    row = policy.effective(declared, policy.matching(rules, item.agent.name, name)).by
+    return gate.why(row) if row is not None and row.rule == "ask" else f"{name} needs a person's approval"
 
 
 def decisions(run: str) -> dict[str, Decided]:
@@ -53,8 +69,12 @@ def decisions(run: str) -> dict[str, Decided]:
 
 def apply(state: RunState[Any, Any], calls: Calls, decided: dict[str, Decided]) -> None:
     """Tell the SDK's state what was decided. Raises Incompatible when a call in it was never asked about."""
+    known: set[str] = set()
     for item in state.get_interruptions():
-        ours = calls.decided(item.call_id or "")
+        if is_external(item):
+            continue  # its client's to answer, and nobody's here to decide
+        ours = calls.decided(item.call_id or "", digest(mask(item.arguments or "")), besides=known)
+        known.add(ours or "")
         found = decided.get(ours or "")
         if found is None:
             raise Incompatible(f"nothing was decided about {item.qualified_name or item.name}")

@@ -3,13 +3,20 @@
 import json
 from typing import Any
 
-from agents import RunContextWrapper, function_tool
+from agents import RunContextWrapper, default_tool_error_function, function_tool
 
 from agents_app.nesting import current
-from switchboard import send_message
+from switchboard import BusError, send_message
 
 
-@function_tool
+def _why_not(ctx: RunContextWrapper[Any], error: Exception) -> str:
+    """Tell the model why nothing was sent, so that it tries no second time what is refused."""
+    if isinstance(error, BusError | ValueError):
+        return f"Error, not sent: {error}"
+    return default_tool_error_function(ctx, error)
+
+
+@function_tool(failure_error_function=_why_not)
 def chat_send(
     ctx: RunContextWrapper[Any], recipient: str, content: str, conversation_id: str | None = None
 ) -> dict[str, Any]:

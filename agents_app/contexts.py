@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from agents_app.masking import has_secret, names_secret
+from conversations.masking import has_secret, names_secret
 
 
 class ContextRefused(ValueError):

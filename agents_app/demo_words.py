@@ -76,8 +76,10 @@ def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
             if part in name:
                 return told(output, reading)
     if "chat_send" in done:
-        return "I passed that on." if isinstance(done["chat_send"], dict) else f"That was not sent: {done['chat_send']}"
-    return ""
+        sent = done["chat_send"]
+        why = str(sent).removeprefix("Error, not sent: ")
+        return "I passed that on." if isinstance(sent, dict) else f"That was not sent: {why}"
+    return plain(done, (), reading) if done else ""
 
 
 def _filed(output: Any, reading: Reading) -> str:

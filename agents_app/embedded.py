@@ -12,7 +12,7 @@ from conversations.readiness import OK
 
 logger = logging.getLogger(__name__)
 
-AFTER = 1.0  # seconds: importing the SDK takes about one, and the first page is asked for now
+AFTER = 3.0  # seconds: importing the SDK takes one or two of a core, and the first page is asked for now
 
 
 class Embedded(threading.Thread):
@@ -26,7 +26,7 @@ class Embedded(threading.Thread):
 
     def run(self) -> None:
         """Serve until `close`."""
-        if self._closing.wait(AFTER):
+        if self._closing.wait(0 if "agents" in sys.modules else AFTER):
             return
         from agents_app.teams import TeamError, load
         from agents_app.worker import Worker

@@ -20,9 +20,9 @@ from agents import (
     Usage,
 )
 from agents.tool_context import ToolContext
-from openai.types.responses import ResponseOutputMessage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from agents_app import identity
+from agents_app import identity, register
 from agents_app.calls import Calls
 from agents_app.nesting import current
 from agents_app.pen import Pen, mask, plain, reason_of
@@ -54,6 +54,9 @@ class Steps(RunHooks[Any]):
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
         """A model has answered: its output, when it said something, and the turn."""
         turn = await self.turns.end(_parent())
+        for item in response.output:
+            if isinstance(item, ResponseFunctionToolCall):
+                self.calls.want(turn.parent_call, item.call_id, item.arguments)
         said = "".join(ItemHelpers.extract_text(i) or "" for i in response.output if _is_message(i))
         said = said or "".join(turn.text)
         told: list[Body] = []
@@ -65,6 +68,10 @@ class Steps(RunHooks[Any]):
         model = self._roster.model_of(agent)
         spent = response.usage
         facts: Body = {"model": model.label, "demo": model.is_demo, "tools": turn.tools, "usage": usage_of(spent)}
+        if called := self._roster.called(agent, response.output):
+            facts["called"] = called
+        if fresh := self._roster.unkept(agent):  # of an agent inside a tool, the first time that it is asked
+            await self._do(register.keep, self._roster, fresh)
         told.append({"event": "model.turn", **turn.facts, **facts, "duration_ms": _ms_since(turn.began)})
         await self._pen.store(*told)
 
@@ -134,8 +141,8 @@ class Steps(RunHooks[Any]):
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, ours: str) -> Body:
         told: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": ours}
-        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool)}
-        return told | identity.layers(tool) | _inside()
+        told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool, agent.name)}
+        return told | identity.layers(tool, context.tool_namespace) | _inside()
 
 
 def arguments(sent: str) -> Body:

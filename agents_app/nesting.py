@@ -8,11 +8,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents import Agent, FunctionTool, RunConfig, RunContextWrapper, RunHooks, Runner, StreamEvent, UserError
 from agents.result import RunResult, RunResultStreaming
 from agents.tool_context import ToolContext
+
+from agents_app.restriction import UNRESTRICTED, Restriction
+
+if TYPE_CHECKING:
+    from agents_app.gate import Keeper
 
 MAX_TURNS = 10
 
@@ -43,6 +48,12 @@ class RunScope:
     """our id of the tool call that this run is inside; None in the run itself"""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """metadata of the message that the run answers: `chat_send` counts its hop on"""
+    response_id: str = ""
+    """the response that the run answers; empty for any other run"""
+    restriction: Restriction = UNRESTRICTED
+    """what the run's own agents may call at all; the gate heeds it"""
+    keeper: "Keeper | None" = None
+    """answers the operators' rules to the gate, and records what it refuses"""
 
 
 _scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)

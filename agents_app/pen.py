@@ -10,8 +10,7 @@ import msgspec
 from django.conf import settings
 from pydantic_core import to_json
 
-from agents_app.masking import mask as _mask_forms
-from conversations import envelopes, log, logs
+from conversations import envelopes, log, masking
 from conversations.actions.runs import Body, Claim
 from conversations.errors import Busy, Fenced, TooLarge
 from conversations.log.events import NewEvent
@@ -105,8 +104,8 @@ def mask(text: str) -> str:
     """Cover what looks like a secret, and the secrets this process knows."""
     for secret in (settings.SECRET_KEY, settings.CONFIG.openai_api_key.get_secret_value()):
         if len(secret) > 7:
-            text = text.replace(secret, logs.MASK)
-    return logs.mask(_mask_forms(text))
+            text = text.replace(secret, masking.MASK)
+    return masking.mask(text)
 
 
 def reason_of(error: BaseException) -> str:

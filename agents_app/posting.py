@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from agents_app.nesting import current
-from conversations import envelopes, log
+from agents_app.teams import Team
+from conversations import audit, envelopes, log
 from conversations.actions.runs import Claim
 from conversations.bus import LogBus
 from conversations.errors import NotAllowed
@@ -23,41 +24,45 @@ class RunBus(LogBus):
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         super().__init__(SYSTEM)  # for reading; what is published has a run's principal
         self._threads = threads
-        self._claims: dict[str, Claim] = {}
+        self._claims: dict[str, tuple[Claim, Team]] = {}
 
-    def enter(self, claim: Claim) -> None:
-        """Let the tools of a run publish."""
-        self._claims[claim.run] = claim
+    def enter(self, claim: Claim, team: Team) -> None:
+        """Let the tools of a run publish, where its team may."""
+        self._claims[claim.run] = claim, team
 
     def leave(self, claim: Claim) -> None:
         """The run is over here."""
         self._claims.pop(claim.run, None)
 
     def publish(self, topic: str, message: BusMessage) -> str:
-        """Publish as the run that this code is called in. Raises NotAllowed for another conversation, Fenced."""
+        """Publish as the run that this code is called in. Raises NotAllowed for a conversation that is none of its own,
+        which the audit log is told; Fenced."""
         scope = current()
-        claim = self._claims.get(scope.run) if scope else None
-        if claim is None:
+        claim, team = self._claims.get(scope.run, (None, None)) if scope else (None, None)
+        if claim is None or team is None:
             raise NotAllowed("only a tool of a run may send messages from a worker")
         if _has_loop():  # an async tool; the loop waits for one commit
-            return self._threads.submit(self._publish, claim, topic, message).result()
-        return self._publish(claim, topic, message)
+            return self._threads.submit(self._publish, claim, team, topic, message).result()
+        return self._publish(claim, team, topic, message)
 
-    def _publish(self, claim: Claim, topic: str, message: BusMessage) -> str:
+    def _publish(self, claim: Claim, team: Team, topic: str, message: BusMessage) -> str:
         envelopes.check_topic(topic)
         body = msgspec.json.encode(message.payload)
         event = log.of_payload(topic, message.id, body.decode(), envelopes.read(body), claim.principal)
         envelopes.check_named(topic, event.conversation)
-        _require(claim, event.conversation)
+        _require(claim, team, event.conversation)
         log.append([event._replace(run=claim.run, attempt=claim.attempt)])
         return message.id
 
 
-def _require(claim: Claim, conversation: str | None) -> None:
-    if conversation == claim.conversation:
+def _require(claim: Claim, team: Team, conversation: str | None) -> None:
+    if conversation == claim.conversation or (conversation is not None and team.may_post(conversation)):
         return
     if not Conversation.objects.filter(key=conversation, parent__key=claim.conversation).exists():
-        raise NotAllowed(f"a run in {claim.conversation} may post there and to that conversation's children only")
+        where = "its own conversation, that conversation's children, and those its team allows"
+        why = f"a run of {team.name} may post to {where}; not to {conversation}"
+        audit.refuse(claim.principal, "publish", f"conversation:{conversation}", reason=why)
+        raise NotAllowed(why)
 
 
 def _has_loop() -> bool:

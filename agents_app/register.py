@@ -2,16 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from agents import Agent as SdkAgent
-from agents import FunctionTool, Tool
+from agents import FunctionTool, Handoff, Tool
 
-from agents_app import identity
-from agents_app.roster import Roster
+from agents_app import tool_facts, tool_outputs
+from agents_app.identity import Schema, schema_of, schema_of_handoff
+from agents_app.roster import Roster, handoffs_of
+from agents_app.tool_collisions import collisions
 from conversations.log.writing import writing
-from conversations.models import Agent, ToolSchema
+from conversations.models import Agent, ToolSchema, ToolVersion
 from conversations.nodes import database_time
 
 SERVED_FOR = 20_000_000  # µs after the last word of a worker
@@ -29,7 +31,9 @@ def enter(rosters: Sequence[Roster]) -> None:
             Agent.objects.filter(team=roster.team.name).exclude(name__in=names).delete()
             for agent in roster.team.agents:
                 _enter(roster, agent, now)
-                _keep_schemas(roster, agent)
+                _keep(roster.team.name, roster.schemas(agent), now)
+    for roster in rosters:
+        roster.kept(schema for agent in roster.team.agents for schema in roster.schemas(agent))
 
 
 def renew(rosters: Sequence[Roster]) -> None:
@@ -42,7 +46,29 @@ def renew(rosters: Sequence[Roster]) -> None:
 def leave(rosters: Sequence[Roster]) -> None:
     """Say that this worker serves them no longer; another one renews within seconds. Sync."""
     with writing():
-        Agent.objects.filter(team__in=[r.team.name for r in rosters]).update(served_until=database_time())
+        now = database_time()
+        Agent.objects.filter(team__in=[r.team.name for r in rosters]).update(served_until=now)
+        for roster in rosters:
+            offered = {schema.hash for agent in roster.team.agents for schema in roster.schemas(agent)}
+            ToolVersion.objects.filter(team=roster.team.name, hash__in=offered).update(last_at=now)
+
+
+def keep(roster: Roster, schemas: Sequence[Schema]) -> None:
+    """Keep what a model is offered from now on: agents inside tools, and MCP servers, tell it only in a run. Sync."""
+    with writing():
+        _keep(roster.team.name, schemas, database_time())
+    roster.kept(schemas)
+
+
+def found(roster: Roster, agent: SdkAgent[Any], tools: Sequence[Tool]) -> list[str]:
+    """Write the tools that an agent's MCP servers have told in the place of those told before; answer, and show on
+    pages, whose names collide. Sync."""
+    problems = list(collisions([*agent.tools, *tools], agent.handoffs))
+    with writing():
+        row = {"tools": _json(_tools(roster, [*agent.tools, *tools])), "problems": _json(problems)}
+        Agent.objects.filter(team=roster.team.name, name=agent.name).update(**row)
+        _keep(roster.team.name, [schema_of(tool) for tool in tools], database_time())
+    return problems
 
 
 def hue_of(team: str, name: str, taken: Collection[int]) -> int:
@@ -60,8 +86,11 @@ def _enter(roster: Roster, agent: SdkAgent[Any], now: int) -> None:
         "model": model.label[:200],
         "is_demo_model": model.is_demo,
         "is_entry": agent.name in team.entry,
-        "tools": json.dumps([_tool(roster, tool) for tool in agent.tools], ensure_ascii=False),
-        "handoffs": json.dumps(team.handoffs(agent), ensure_ascii=False),
+        "tools": _json(_tools(roster, agent.tools)),
+        "handoffs": _json(team.handoffs(agent)),
+        "transfers": _json([_transfer(one) for one in handoffs_of(agent)]),
+        "output": _json(tool_outputs.output_of(agent)._asdict()),
+        "problems": "[]",
         "served_until": now + SERVED_FOR,
     }
     if not Agent.objects.filter(team=team.name, name=agent.name).update(**row):
@@ -69,17 +98,26 @@ def _enter(roster: Roster, agent: SdkAgent[Any], now: int) -> None:
         Agent.objects.create(team=team.name, name=agent.name, hue=hue, **row)
 
 
-def _tool(roster: Roster, tool: Tool) -> dict[str, Any]:
-    is_function = isinstance(tool, FunctionTool)
-    return {
-        "name": tool.qualified_name if isinstance(tool, FunctionTool) else tool.name,
-        "schema": identity.schema_of(tool).hash,
-        "effect": roster.effect(tool) if isinstance(tool, FunctionTool) else "unsafe",
-        "needs_approval": bool(getattr(tool, "needs_approval", False)) if is_function else False,
-        "origin": identity.origin(tool),
-    }
+def _tools(roster: Roster, tools: Sequence[Tool]) -> list[tool_facts.Facts]:
+    effects = (roster.effect(tool) if isinstance(tool, FunctionTool) else "unsafe" for tool in tools)
+    return [tool_facts.facts_of(tool, tools, effect) for tool, effect in zip(tools, effects, strict=True)]
 
 
-def _keep_schemas(roster: Roster, agent: SdkAgent[Any]) -> None:
-    rows = [ToolSchema(hash=s.hash, name=s.name[:200], body=s.body) for s in roster.schemas(agent)]
-    ToolSchema.objects.bulk_create(rows, ignore_conflicts=True)
+def _transfer(given: Handoff[Any, Any]) -> dict[str, Any]:
+    enabled = given.is_enabled if isinstance(given.is_enabled, bool) else None
+    when = {True: "always", False: "never", None: "decided in the run"}[enabled]
+    return {"name": given.tool_name, "schema": schema_of_handoff(given).hash, "to": given.agent_name, "enabled": when}
+
+
+def _keep(team: str, schemas: Iterable[Schema], now: int) -> None:
+    """Keep schemas and since when they are offered; a row that is there stays as it was but for its last time."""
+    rows = {schema.hash: schema for schema in schemas}
+    known = [ToolSchema(hash=s.hash, name=s.name[:200], body=s.body) for s in rows.values()]
+    ToolSchema.objects.bulk_create(known, ignore_conflicts=True)
+    seen = [ToolVersion(team=team, name=s.name[:200], hash=s.hash, first_at=now, last_at=now) for s in rows.values()]
+    ToolVersion.objects.bulk_create(seen, ignore_conflicts=True)
+    ToolVersion.objects.filter(team=team, hash__in=list(rows)).update(last_at=now)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

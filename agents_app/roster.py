@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Any, cast
 
 from agents import Agent, FunctionTool, Handoff, RunContextWrapper, ToolTimeoutError, handoff
 from agents.tool import default_tool_timeout_error_message
 
-from agents_app import identity
+from agents_app import gate, identity
 from agents_app.identity import Schema
 from agents_app.nesting import current
 from agents_app.providers import ModelConfig, Provider, Served, model_for
 from agents_app.teams import Team
+from conversations import policy
+from conversations.policy import Declared
+
+MOST_KEPT = 10_000  # hashes of schemas that a roster remembers
 
 
 class Roster:
@@ -21,9 +25,18 @@ class Roster:
 
     def __init__(self, team: Team, config: ModelConfig, provider: Provider) -> None:
         self.team, self.provider = team, provider
+        for agent in team.agents:
+            gate.guard(agent)
         self._config = config
         self._models: dict[int, tuple[Agent[Any], Served]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
+        self._kept: set[str] = set()
+
+    def of(self, team: Team) -> Roster:
+        """Answer another roster with the same models, for a team as one run sees it."""
+        made = Roster(team, self._config, self.provider)
+        made._kept = self._kept
+        return made
 
     def model_of(self, agent: Agent[Any]) -> Served:
         """Answer the model that an agent speaks with."""
@@ -33,11 +46,12 @@ class Roster:
 
     def schemas(self, agent: Agent[Any]) -> list[Schema]:
         """Answer the schemas of what an agent may call: tools, then handoffs. Its function tools are watched."""
+        gate.guard_tools(agent)
         if id(agent) not in self._schemas:
             for tool in agent.tools:
                 watch(tool)
             made = [identity.schema_of(tool) for tool in agent.tools]
-            made += [identity.schema_of_handoff(h if isinstance(h, Handoff) else handoff(h)) for h in agent.handoffs]
+            made += [identity.schema_of_handoff(one) for one in handoffs_of(agent)]
             self._schemas[id(agent)] = agent, made
         return self._schemas[id(agent)][1]
 
@@ -45,9 +59,37 @@ class Roster:
         """Answer the hashes of these schemas."""
         return [schema.hash for schema in self.schemas(agent)]
 
-    def effect(self, tool: FunctionTool) -> str:
-        """Tell what a call of a tool does to the world."""
-        return self.team.effect(tool.qualified_name)
+    def called(self, agent: Agent[Any], items: Iterable[Any]) -> list[dict[str, Any]]:
+        """Answer which of them a model's answer calls, in its order: name and schema; an unknown name has none."""
+        known = {schema.key: schema for schema in self.schemas(agent)}
+        made: list[dict[str, Any]] = []
+        for item in items:
+            if getattr(item, "type", "") == "function_call":
+                schema = known.get(identity.key_of_call(item))
+                made.append({"name": schema.name if schema else item.name, "schema": schema.hash if schema else None})
+        return made
+
+    def unkept(self, agent: Agent[Any]) -> list[Schema]:
+        """Answer the schemas of an agent that this worker has not yet put into the record."""
+        return [schema for schema in self.schemas(agent) if schema.hash not in self._kept]
+
+    def kept(self, schemas: Iterable[Schema]) -> None:
+        """Note that they are in the record. Clients of the responses door bring theirs: what is known is bounded."""
+        if len(self._kept) > MOST_KEPT:
+            self._kept.clear()
+        self._kept.update(schema.hash for schema in schemas)
+
+    def effect(self, tool: FunctionTool, agent: str = "") -> str:
+        """Tell what a call of a tool does to the world: as the team says and, by an agent, the policy as read last."""
+        name = tool.qualified_name
+        declared = Declared(effect=self.team.effect(name))
+        rows = policy.matching(policy.latest(), agent, name) if agent else []
+        return policy.effective(declared, rows).effect
+
+
+def handoffs_of(agent: Agent[Any]) -> list[Handoff[Any, Any]]:
+    """Answer an agent's handoffs as a model is offered them."""
+    return [one if isinstance(one, Handoff) else handoff(one) for one in agent.handoffs]
 
 
 def watch(tool: Any) -> None:

@@ -49,9 +49,7 @@ def tools_hash(asked: Iterable[ToolApprovalItem]) -> str:
 
 def tool_of(item: ToolApprovalItem) -> FunctionTool | None:
     """Find the tool a call waits for on its agent."""
-    name = item.qualified_name or item.name
-    tools = (tool for tool in item.agent.tools if isinstance(tool, FunctionTool))
-    return next((tool for tool in tools if tool.qualified_name == name), None)
+    return identity.find(item.agent.tools, item)
 
 
 def _schema(item: ToolApprovalItem) -> str:

@@ -12,7 +12,7 @@ from agents.items import ModelResponse, TResponseStreamEvent
 from agents.models import get_default_model_settings, gpt_5_reasoning_settings_required
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
-from agents_app.masking import mask
+from conversations.masking import mask
 
 SHOWN = 500  # characters of a server's own words
 

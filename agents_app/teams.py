@@ -7,6 +7,7 @@ A team is a package (or module) with a `TEAM`:
 `load()` reads `SWITCHBOARD_TEAMS` (dotted packages, comma separated) and the entry points of group `switchboard.teams`.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -17,11 +18,12 @@ from agents import Agent, FunctionTool, Handoff, Tool
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents_app import contexts
+from agents_app import contexts, identity, tool_checks
 
 GROUP = "switchboard.teams"
 MAX_NAME = 200
 MAX_TEAM_NAME = 100
+PLAIN_TEAM, PLAIN_AGENT = "Plain models", "Plain model"  # answer requests that name a model and no agent
 Effect = Literal["read", "idempotent", "unsafe", "destructive"]
 
 
@@ -46,18 +48,28 @@ class Team:
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """what a call of a tool does to the world, by the tool's qualified name; `unsafe` where nothing is said"""
     max_turns: int = 20
+    hosted_tools: Sequence[FunctionTool] = ()
+    """tools that requests to `/v1/responses` may name, for whichever agent or model; no agent has them by itself"""
+    may_post_to: Sequence[str] = ()
+    """conversations that its agents' `chat_send` may reach beside their own and its children: ids, or patterns in which
+    `*` stands for any text (`duty-*`); `*` alone is every conversation"""
 
     def agent(self, name: str) -> Agent[Any]:
         """Answer an agent by its name. Raises KeyError."""
         return next((a for a in self.agents if a.name == name), None) or _missing(name)
 
     def tools(self) -> list[Tool]:
-        """List the tools of all its agents, each once."""
-        return list({id(tool): tool for agent in self.agents for tool in agent.tools}.values())
+        """List the tools of all its agents and its hosted ones, each once."""
+        own = [tool for agent in self.agents for tool in agent.tools]
+        return list({id(tool): tool for tool in [*own, *self.hosted_tools]}.values())
 
     def effect(self, tool: str) -> Effect:
         """Tell what a call of a tool (qualified name) does to the world."""
         return self.effects.get(tool, "unsafe")
+
+    def may_post(self, conversation: str) -> bool:
+        """Tell whether its agents may post to a conversation that is not theirs."""
+        return any(re.fullmatch(_pattern(one), conversation, re.DOTALL) for one in self.may_post_to)
 
     def handoffs(self, agent: Agent[Any]) -> list[str]:
         """Name the agents that an agent may hand over to."""
@@ -126,6 +138,11 @@ def _problems(team: Team) -> Iterator[str]:
         yield problem
     if team.max_turns < 1:
         yield f"max_turns is {team.max_turns}; expected 1 or more"
+    yield from _wrong_hosted(team)
+    if isinstance(team.may_post_to, str):
+        yield "may_post_to is one text; expected a list of conversation ids or patterns"
+    yield from (f"may_post_to has {one!r}; expected an id of a conversation, or a pattern with *" for one in
+                team.may_post_to if not isinstance(one, str) or not one.strip())  # fmt: skip
 
 
 def _wrong_name(what: str, name: object, longest: int) -> Iterator[str]:
@@ -145,9 +162,7 @@ def _wrong_agent(team: Team, agent: Agent[Any]) -> Iterator[str]:
         is_ours = target in team.agents if target is not None else name in [a.name for a in team.agents]
         if not is_ours:
             yield f"{agent.name!r} hands over to {name!r}, which is not in the team"
-    offered = [_called(tool) for tool in agent.tools]
-    offered += [Handoff.default_tool_name(h) if isinstance(h, Agent) else h.tool_name for h in agent.handoffs]
-    yield from (f"{agent.name!r} has two tools or handoffs called {name!r}" for name in _repeated(offered))
+    yield from tool_checks.problems_of(agent)
 
 
 def _target(handoff: Agent[Any] | Handoff[Any, Any]) -> tuple[str, Agent[Any] | None]:
@@ -159,12 +174,8 @@ def _target(handoff: Agent[Any] | Handoff[Any, Any]) -> tuple[str, Agent[Any] | 
     return handoff.agent_name, target if isinstance(target, Agent) else None
 
 
-def _called(tool: Tool) -> str:
-    return tool.qualified_name if isinstance(tool, FunctionTool) else tool.name
-
-
 def _wrong_effects(team: Team) -> Iterator[str]:
-    known = {_called(tool) for tool in team.tools()}
+    known = {identity.identity_of(tool).qualified_name for tool in team.tools()}
     for name, effect in team.effects.items():
         if effect not in get_args(Effect):
             yield f"the effect of {name!r} is {effect!r}; expected one of {', '.join(get_args(Effect))}"
@@ -172,16 +183,38 @@ def _wrong_effects(team: Team) -> Iterator[str]:
             yield f"it tells the effect of {name!r}, and none of its agents has such a tool"
 
 
+def _wrong_hosted(team: Team) -> Iterator[str]:
+    for tool in team.hosted_tools:
+        if not isinstance(tool, FunctionTool):
+            yield f"its hosted tool {getattr(tool, 'name', tool)!r} is no function tool"
+        elif not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.qualified_name):
+            yield f"its hosted tool {tool.qualified_name!r} needs a name of letters, digits, _ and -"
+    names = [tool.name for tool in team.hosted_tools]
+    yield from (f"two of its hosted tools are called {name!r}" for name in _repeated(names))
+    if team.name == PLAIN_TEAM or PLAIN_AGENT in [agent.name for agent in team.agents]:
+        yield f"{PLAIN_TEAM!r} and {PLAIN_AGENT!r} are the built-in ones that answer requests for a model"
+
+
 def _check_together(teams: Sequence[Team]) -> None:
     served: dict[str, Team] = {}
     named: dict[str, Team] = {}
+    hosting: dict[str, Team] = {}
     for team in teams:
+        for tool in team.hosted_tools:
+            if hosting.setdefault(tool.qualified_name, team) is not team:
+                raise TeamError(
+                    f"team {team.name!r}: its hosted tool {tool.qualified_name!r} is another team's already"
+                )
         if named.setdefault(team.name, team) is not team:
             raise TeamError(f"team {team.name!r}: another team has this name")
         for name in team.entry:
             other = served.setdefault(name, team)
             if other is not team:
                 raise TeamError(f"team {team.name!r}: its entry agent {name!r} is one of {other.name!r} already")
+
+
+def _pattern(told: str) -> str:
+    return ".*".join(map(re.escape, told.split("*")))
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

@@ -22,6 +22,8 @@ import switchboard
 from agents_app import register, session
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
+from agents_app.responding import plain
+from agents_app.responding.tools import hosted_by
 from agents_app.roster import Roster
 from agents_app.runner import Attempt, House
 from agents_app.teams import Team
@@ -42,7 +44,6 @@ RENEW_EVERY = 5.0  # seconds; a lease is 15
 LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
 LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
 AT_A_TIME = 50  # runs claimed in one go
-THREADS = 4
 WAKING = ("run.queued", "run.resumed", "run.done", "run.failed", "run.cancelled", "run.interrupted")
 
 
@@ -60,10 +61,11 @@ class Worker:
         self._stop_s = given.stop_s if stop_s is None else stop_s
         config = config or configured()
         self._provider = Provider(config)
-        self.rosters = [Roster(team, config, self._provider) for team in teams]
-        self._threads = DatabaseThreads(THREADS, "runs")
-        self._bus = RunBus(DatabaseThreads(1, "posts"))
-        self._house = House(writer, self._do, self._bus)
+        hosted = hosted_by(teams)
+        self.rosters = [Roster(team, config, self._provider) for team in (*teams, plain.team_of(hosted))]
+        self._threads = DatabaseThreads("runs")
+        self._bus = RunBus(DatabaseThreads("posts"))
+        self._house = House(writer, self._do, self._bus, hosted)
         self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"
@@ -80,7 +82,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         if self._is_stopping:  # asked between the making of the worker and this
             return
-        self._loop.set_default_executor(DatabaseThreads(THREADS, "tools"))  # sync tools, which may post
+        self._loop.set_default_executor(DatabaseThreads("tools"))  # sync tools, which may post
         await self._do(register.enter, self.rosters)
         switchboard.set_bus(self._bus)
         self.is_serving = True

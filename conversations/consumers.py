@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 MAX_FRAME = 64 * 1024  # bytes in
 MAX_TOPICS = 200  # of one socket
-TOO_SLOW, TOO_BIG = 4408, 1009
+TOO_SLOW, TOO_BIG, TOO_MANY = 4408, 1009, 4429
 
 
 class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
@@ -60,7 +60,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
             await self.close()  # before accept: HTTP 403
             return
         self.extensions = self.scope.get("extensions") or {}
-        self.wire = Wire(self.base_send, self.extensions.get("frame.write"))
+        self.wire = Wire(self.base_send, self.extensions.get("frame.write"), self.engine.watch.hold)
         cookies = parse_cookie(http.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
@@ -70,7 +70,9 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
             await self._count_refusal("not signed in" if visitor is None else f"{visitor.principal} may not view")
             return
         self.visitor = visitor
-        self.engine.watch.sockets.add(self)
+        if not self.engine.watch.admit(self, most=settings.CONFIG.sockets_per_principal):
+            self.dismiss(TOO_MANY)
+            await self._count_refusal(f"{visitor.principal} has {settings.CONFIG.sockets_per_principal:,} open already")
 
     async def _count_refusal(self, reason: str) -> None:
         count = sync_to_async(refusals.count, thread_sensitive=False)
@@ -94,15 +96,19 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         topic = asked["topic"]
         if (old := self.topics.pop(topic, None)) is not None:
             old.close()
+            self.engine.watch.left(self.visitor.principal, 1)
         if asked["op"] == "unsubscribe":
             return
         if len(self.topics) >= MAX_TOPICS:
             raise Invalid(f"a socket follows at most {MAX_TOPICS} topics", code="too_many", field="topic")
+        if self.engine.watch.topics[self.visitor.principal] >= (most := settings.CONFIG.topics_per_principal):
+            words = f"{self.visitor.principal} follows {most:,} topics already, over all its sockets: leave one first"
+            raise Invalid(words, code="too_many", field="topic")
         if topic == "fleet":
             if self.visitor.agent:
                 self.dismiss(NOT_ALLOWED)
                 return
-            self.topics[topic] = FleetSubscription(self.engine.fleet, self.wire, failed=self._failed)
+            self._keep(topic, FleetSubscription(self.engine.fleet, self.wire, failed=self._failed))
         else:
             await self._follow(topic, asked)
 
@@ -122,7 +128,11 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
             return
         last = after if after is not None else max(0, head - NEWEST)
         mode = "html" if asked.get("render") == "html" else "data"
-        self.topics[topic] = Subscription(hub, self.wire, key, mode, last=last, failed=self._failed)  # type: ignore[arg-type]
+        self._keep(topic, Subscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
+
+    def _keep(self, topic: str, subscription: Subscription | FleetSubscription) -> None:
+        self.topics[topic] = subscription
+        self.engine.watch.topics[self.visitor.principal] += 1
 
     def tell_heads(self) -> None:
         """Say where each topic is."""
@@ -152,9 +162,11 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         self._end()
 
     def _end(self) -> None:
-        self.engine.watch.sockets.discard(self)
+        self.engine.watch.forget(self)
         for subscription in self.topics.values():
             subscription.close()
+        if self.topics:
+            self.engine.watch.left(self.visitor.principal, len(self.topics))
         self.topics.clear()
 
 

@@ -1,6 +1,6 @@
 """Says after a commit what is new: within the process by a call, to other processes by the channel layer.
 
-Listeners must not block: those of `on_ring` run in the thread that committed, those of `on_heard` in the server's loop.
+Listeners must not block: they run in whatever thread committed or heard.
 What other processes are told is heads only (which conversation is at which seq), and "revoked". All of it is a hint:
 a lost one is healed by the hub's query and the watch's look (law A).
 """
@@ -26,7 +26,7 @@ def on_ring(listener: Listener) -> Callable[[], None]:
 
 
 def on_heard(listener: HeadListener) -> Callable[[], None]:
-    """Be told of the heads that other processes rang for; answer a function that ends it."""
+    """Be told of heads whose events do not come along: rung for elsewhere, or come to be seen; answer what ends it."""
     _heads.append(listener)
     return lambda: _heads.remove(listener)
 
@@ -49,6 +49,14 @@ def ring(stored: Sequence[Stored]) -> None:
         listener(stored)
     if (teller := telling.teller()) is not None:
         teller.say({event.conversation: event.seq for event in stored})
+
+
+def appeared(heads: Mapping[str, int]) -> None:
+    """Tell of conversations that came to be seen with all their events, after the commit."""
+    for listener in _heads:
+        listener(heads)
+    if (teller := telling.teller()) is not None:
+        teller.say(heads)
 
 
 def posted(topics: Collection[str]) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from conversations import hues, log
+from conversations import hues, log, tool_names
 from conversations.fragments.drawing import Fragment, Pen
 from conversations.log.events import Stored
 
@@ -25,6 +25,7 @@ class Artist:
             preview_after = log.preview_before(self._key, events[0].seq - 1)
             self._pen = Pen(self._key, preview_after=preview_after, previous=before[0] if before else None)
         hues.refresh()
+        tool_names.learn(events)
         self._last = events[-1].seq
         calls, ended = log.calls_of(self._key, events), log.ended_by(self._key, events)
         return [

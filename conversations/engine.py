@@ -6,9 +6,10 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from django.conf import settings
 from django.db import DatabaseError
 
-from conversations import epoch, log
+from conversations import epoch, log, relayed
 from conversations.errors import Unavailable
 from conversations.hearing import Ear
 from conversations.hub import Hub
@@ -23,7 +24,6 @@ from conversations.watch import TRY_AGAIN, Watch
 
 logger = logging.getLogger(__name__)
 
-ERRANDS = 8  # threads
 FOLLOW_EVERY = 1.0  # seconds between two looks at the epoch
 LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
 
@@ -32,9 +32,9 @@ class Engine:
     """Made before the loop runs; `start` and `stop` run in it."""
 
     def __init__(self) -> None:
-        self.hub = Hub(epoch="")
-        self.writer = log.Writer()
         self.watch = Watch()
+        self.hub = Hub(epoch="", hold=self.watch.hold)
+        self.writer = log.Writer()
         self.fleet = Fleet()
         self.ear = Ear()
         self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
@@ -53,10 +53,12 @@ class Engine:
 
     async def start(self, *, waits: bool = False) -> None:
         """Begin to take and to send. `waits`: first for a database that others bring up to date."""
-        asyncio.get_running_loop().set_default_executor(DatabaseThreads(ERRANDS, "errand"))  # of every `to_thread`
+        asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))  # of every `to_thread`
         if waits:
             await self._until_migrated()
         self.hub.epoch = await asyncio.to_thread(epoch.current)
+        if settings.CONFIG.redis_url:
+            await asyncio.to_thread(relayed.begin)
         self.hub.start()
         self.fleet.start()
         self.watch.start()

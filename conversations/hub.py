@@ -19,6 +19,7 @@ from conversations.drawn import Artist
 from conversations.failpoints import should_drop
 from conversations.fetcher import Fetcher
 from conversations.frames import Frame
+from conversations.holding import Hold
 from conversations.lasting import repeat
 from conversations.log.events import Stored
 from conversations.threads import DatabaseThreads
@@ -47,8 +48,8 @@ class Subscriber(Protocol):
 class Feed:
     """One conversation in one mode, while somebody follows it."""
 
-    def __init__(self, key: str, mode: Mode) -> None:
-        self.key, self.mode = key, mode
+    def __init__(self, key: str, mode: Mode, hold: Hold) -> None:
+        self.key, self.mode, self.hold = key, mode, hold
         self.topic = f"stream:{key}"
         self.head = 0  # the newest seq anybody told us of
         self.taken: int | None = None  # the newest seq handed to the ring or the artist; None: nobody was level yet
@@ -62,9 +63,13 @@ class Feed:
 
     def push(self, ready: Sequence[Frame]) -> None:
         """Add frames at the end; a hole before them empties the ring, and readers go to the database."""
+        is_held = self.hold.is_held
         for frame in ready:
             self._keep(frame)
-            self._hand_over(frame)
+            if is_held:
+                self.wake()  # who is woken waits until frames may go out
+            else:
+                self._hand_over(frame)
 
     def _keep(self, frame: Frame) -> None:
         if self.ring and self.ring[-1].last + 1 != frame.first:
@@ -124,11 +129,11 @@ class Feed:
 class Hub:
     """All feeds of this process. `start` in the loop it shall live in."""
 
-    def __init__(self, epoch: str) -> None:
-        self.epoch = epoch
+    def __init__(self, epoch: str, hold: Hold | None = None) -> None:
+        self.epoch, self.hold = epoch, hold or Hold()
         self.feeds: dict[tuple[str, Mode], Feed] = {}
-        self.readers = DatabaseThreads(4, "reader")
-        self._drawer = DatabaseThreads(1, "drawer")
+        self.readers = DatabaseThreads("reader")
+        self._drawer = DatabaseThreads("drawer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
@@ -155,7 +160,7 @@ class Hub:
 
     def follow(self, key: str, mode: Mode, subscriber: Subscriber) -> Feed:
         """Add a subscriber. First follow, then read: what is committed meanwhile is in the ring."""
-        feed = self.feeds.setdefault((key, mode), Feed(key, mode))
+        feed = self.feeds.setdefault((key, mode), Feed(key, mode, self.hold))
         feed.subscribers.add(subscriber)
         return feed
 
@@ -192,9 +197,12 @@ class Hub:
         self._loop.call_soon_threadsafe(self._publish, stored)
 
     def _heard(self, heads: Mapping[str, int]) -> None:
-        """Called in the loop with what other processes committed."""
-        if should_drop("doorbell"):
+        """Called with what other processes committed, or what came to be seen here; in any thread."""
+        if self._loop is None or should_drop("doorbell"):
             return
+        self._loop.call_soon_threadsafe(self._tell, heads)
+
+    def _tell(self, heads: Mapping[str, int]) -> None:
         for key, seq in heads.items():
             for feed in self._feeds_of(key):
                 self.told(feed, seq)

@@ -220,12 +220,14 @@ class RunDone(_Ours):
 
 
 class RunFailed(_Ours):
-    """It ended with an error: the real exception as text, without secrets."""
+    """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and of an
+    answer that did not fit the path of its field, and why."""
 
     event: Literal["run.failed"]
     run_id: str
     reason: str
     error: str | None = None
+    place: dict[str, Any] | None = None
     calls: list[str] = []
 
 
@@ -253,16 +255,19 @@ class RunIncompatible(_Ours):
     event: Literal["run.incompatible"]
     run_id: str
     reason: str
+    calls: list[str] = []
 
 
 class ModelTurn(_Ours):
-    """One answer of a model: what it was offered and what it spent. `tools` are hashes of schemas."""
+    """One answer of a model: what it was offered, what of it it called, and what it spent. `tools` are hashes of
+    schemas; `called` is `{name, schema}` in the order of the answer, schema null for a tool that was not offered."""
 
     event: Literal["model.turn"]
     run_id: str
     model: str
     demo: bool = False
     tools: list[str] = []
+    called: list[dict[str, Any]] = []
     usage: dict[str, Any] | None = None
     duration_ms: float | None = None
 
@@ -291,6 +296,37 @@ class ApprovalDecided(_Ours):
     tool_call: str
     decision: Literal["approve", "reject", "respond", "edit"]
     message: str | None = None
+    reason: str | None = None
+
+
+class ApprovalCancelled(_Ours):
+    """A question that nobody needs to decide any more: its run ended. The principal is who ended it."""
+
+    event: Literal["approval.cancelled"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    reason: str
+
+
+class ApprovalExpired(_Ours):
+    """A question whose time was up before anybody decided it."""
+
+    event: Literal["approval.expired"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    reason: str | None = None
+
+
+class ApprovalEscalated(_Ours):
+    """A question that nobody decided for long: somebody else is told of it. It stays open."""
+
+    event: Literal["approval.escalated"]
+    run_id: str
+    approval_id: str
+    tool_call: str
+    to: str
     reason: str | None = None
 
 
@@ -345,6 +381,9 @@ Known = Annotated[
     | ModelTurn
     | ApprovalRequested
     | ApprovalDecided
+    | ApprovalCancelled
+    | ApprovalExpired
+    | ApprovalEscalated
     | PolicyRefused
     | Gap,
     Field(discriminator="event"),

@@ -13,28 +13,13 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from conversations.masking import mask
+
 IDS = ("request", "conversation", "run", "call")
-MASK = "***"
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _known: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=_NONE)
-
-_SECRETS = (
-    (re.compile(r"\b(Bearer\s+)[\w.~+/=-]+", re.IGNORECASE), rf"\1{MASK}"),
-    (re.compile(r"\bsk-[\w-]{6,}"), f"sk-{MASK}"),
-    (re.compile(r"(?<=://)([^\s/:@'\"]*):[^\s/@'\"]+@"), rf"\1:{MASK}@"),
-    (re.compile(r"([?&]t=)[\w%.~-]+"), rf"\1{MASK}"),
-    (re.compile(r"\b(switchboard_(?:session|csrf)=)[^\s;'\"]+"), rf"\1{MASK}"),
-    (
-        re.compile(
-            r"(\b[\w-]*(?:password|passwd|secret|secret_key|api_?key|token|authorization)['\"]?\s*[=:]\s*['\"]?)"
-            r"(?!Bearer\b)[^\s'\",;&)}]+",
-            re.IGNORECASE,
-        ),
-        rf"\1{MASK}",
-    ),
-)
 
 
 @contextmanager
@@ -45,13 +30,6 @@ def knowing(**ids: str) -> Iterator[None]:
         yield
     finally:
         _known.reset(token)
-
-
-def mask(text: str) -> str:
-    """Take out what may be a secret: bearers, API keys, passwords in addresses, sign-in links, cookies."""
-    for pattern, kept in _SECRETS:
-        text = pattern.sub(kept, text)
-    return text
 
 
 class Masking(logging.Filter):

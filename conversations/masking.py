@@ -1,28 +1,43 @@
-"""Keys and tokens in text: found and covered. Called for errors that reach the record, for what teams remember and for
-what clients ask (the responses door)."""
+"""Keys, tokens and passwords in text: found and covered. The one place that knows how they look.
+
+Log lines go through it (`logs`), and what agents bring into the record: errors, arguments, outputs, what teams
+remember. A secret of fewer than four characters is none. Every pattern takes time in proportion to the text.
+"""
 
 import re
 from typing import Any
 
 MASK = "•••"
 
-_FORMS = re.compile(
-    r"""(?ix)
-    \b(?:sk|pk|rk|ghp|gho|ghs|github_pat|xox[abprs]|glpat|hf)[-_][A-Za-z0-9_\-]{8,}  # keys with a known beginning
-    | \bAKIA[0-9A-Z]{16}\b                                                           # an AWS key's id
-    | \bAIza[0-9A-Za-z_\-]{30,}                                                      # a Google key
-    | \beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*                   # a JSON web token
-    | (?<=bearer\s)\s*[A-Za-z0-9._~+/\-]{8,}=*
-    | (?<=basic\s)\s*[A-Za-z0-9+/]{16,}=*
-    | (?<=://)[^\s/:@]*:[^\s/@]+(?=@)                                                # a password in an address
-    | -----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
-    """,
-    re.DOTALL,
+_SECRETS = (
+    (
+        re.compile(
+            r"""(?x)
+            \b(?:sk|pk|rk|ghp|gho|ghs|github_pat|xox[abprs]|glpat|hf)[-_][A-Za-z0-9_\-]{6,}  # known beginnings
+            | \bAKIA[0-9A-Z]{16}\b # an AWS key's id
+            | \bAIza[0-9A-Za-z_\-]{30,} # a Google key
+            | \beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]* # a JSON web token
+            | -----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
+            """,
+            re.DOTALL | re.IGNORECASE,
+        ),
+        MASK,
+    ),
+    # "the bearer of this letter" stays: a token has a digit or a sign in it, or is long
+    (re.compile(r"(?i)\b(bearer\s+)(?=[\w.~+/=-]*[\d_~+/=]|\S{20})[\w.~+/=-]{8,}"), rf"\1{MASK}"),
+    (re.compile(r"(?i)\b(basic\s+)[A-Za-z0-9+/]{16,}=*"), rf"\1{MASK}"),
+    (re.compile(r"(?<=://)([^\s/:@'\"]*):[^\s/@'\"]+@"), rf"\1:{MASK}@"),  # a password in an address
+    (re.compile(r"([?&]t=)[\w%.~-]+"), rf"\1{MASK}"),  # a sign-in link of ours
+    (re.compile(r"\b(switchboard_(?:session|csrf)=)[^\s;'\"]+"), rf"\1{MASK}"),  # our cookies
+    (
+        re.compile(
+            r"""(?ix)((?:api[_-]?key|secret(?:[_-]?key)?|private[_-]?key|passwd|password|token|authorization)
+            \\?["']?\s*[:=]\s*\\?["']?(?:bearer\s+|basic\s+)?)(?!(?:bearer|basic)\s)[^\s"'\\,;&)}]{4,}"""
+        ),
+        rf"\1{MASK}",
+    ),
 )
-_NAMED = re.compile(
-    r"""(?ix)((?:api[_-]?key|secret|passwd|password|access[_-]?token|auth[_-]?token|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)
-    ([^\s"'\\,;&}]{4,})"""
-)
+_FORMS = _SECRETS[:-1]  # without what only a name before it says
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs"})  # data, not words
 _JSON_TEXTS = frozenset({"arguments"})
 _FIELD = re.compile(r"(?i)(^|_)(api_?key|secret|password|passwd|token|credentials?|authorization|private_?key)($|_)")
@@ -30,7 +45,7 @@ _FIELD = re.compile(r"(?i)(^|_)(api_?key|secret|password|passwd|token|credential
 
 def mask(text: str) -> str:
     """Cover what looks like a key, a token or a password; the rest stays as it is."""
-    return _NAMED.sub(rf"\1{MASK}", _FORMS.sub(MASK, text))
+    return _forms_covered(text, _SECRETS)
 
 
 def has_secret(text: str) -> bool:
@@ -54,12 +69,18 @@ def covered(value: Any, field: str = "") -> Any:  # any JSON
         case str() if names_secret(field):
             return MASK
         case str():
-            return mask(value) if field in _JSON_TEXTS else _FORMS.sub(MASK, value)
+            return mask(value) if field in _JSON_TEXTS else _forms_covered(value, _FORMS)
         case dict():
             return {
-                _FORMS.sub(MASK, name): inner if name in _OPAQUE else covered(inner, name)
+                _forms_covered(name, _FORMS): inner if name in _OPAQUE else covered(inner, name)
                 for name, inner in value.items()
             }
         case list():
             return [covered(inner, field) for inner in value]
     return value
+
+
+def _forms_covered(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    for pattern, kept in forms:
+        text = pattern.sub(kept, text)
+    return text

@@ -13,7 +13,7 @@ def headers_of(scope: Mapping[str, object]) -> dict[str, str]:
 
 
 def address_of(scope: Mapping[str, object]) -> str:
-    """Answer the client's address as the server saw it; forwarded headers are not trusted."""
+    """Answer the client's address, as the server saw it or a proxy told it that the operator trusts."""
     client: tuple[str, int] | None = scope.get("client")  # type: ignore[assignment]
     return client[0] if client else "unknown"
 

@@ -25,7 +25,7 @@ class Readiness:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._pool = DatabaseThreads(1, "readiness")
+        self._pool = DatabaseThreads("readiness")
         self._looked_at = float("-inf")
         self._database = ("", "")
         self._looking: asyncio.Future[None] | None = None

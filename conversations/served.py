@@ -83,6 +83,10 @@ class Tool:
     asks: bool
     schema: Markup | None
     key: str
+    full: str
+    """the qualified name, for an address"""
+    also: bool = False
+    """another tool of the team has the same public name"""
     users: list[Who] = field(default_factory=list)
 
 
@@ -90,10 +94,13 @@ class Tool:
 class Team:
     """A team: its agents, the graph of their handoffs, its tools."""
 
+    key: str
     name: Markup
     agents: list[Served]
     tools: list[Tool]
     graph: Graph
+    problems: list[Markup]
+    """names that an MCP server told and that collide"""
 
     @property
     def has_demo(self) -> bool:
@@ -111,11 +118,17 @@ def teams() -> list[Team]:
     return [_team(name, [agent for agent in told if agent.row.team == name]) for name in names]
 
 
+def one(row: Agent) -> Served:
+    """Answer one agent."""
+    return _served(row, _live(), _recent(), _failures(), database_time())
+
+
 def _team(name: str, agents: list[Served]) -> Team:
     edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
     entries = [agent.row.name for agent in agents if agent.row.is_entry]
     graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
-    return Team(richtext.inline(name), agents, _tools(agents), graph)
+    problems = [f"{agent.row.name!r} {one}" for agent in agents for one in _names(agent.row.problems)]
+    return Team(name, richtext.inline(name), agents, _tools(agents), graph, [*map(richtext.inline, problems)])
 
 
 def _served(
@@ -151,9 +164,21 @@ def _tools(agents: Sequence[Served]) -> list[Tool]:
             effect, origin = (hidden.spell(str(tool.get(key) or ""))[:60] for key in ("effect", "origin"))
             key = f"{hidden.spell(agent.row.team)}:{hidden.spell(name)}:{schema[:16]}"
             asks = tool.get("needs_approval") is True
-            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key)
+            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, name)
         made[name, schema].users.append(agent.face)
+    shared = _shared(tool for _, tool in told)
+    for (name, _), one in made.items():
+        one.also = name in shared
     return [made[key] for key in sorted(made)]
+
+
+def _shared(tools: Iterable[dict[str, Any]]) -> set[str]:
+    """Answer the qualified names whose public name another one has too."""
+    named: dict[str, set[str]] = {}
+    for tool in tools:
+        name = str(tool.get("name", ""))
+        named.setdefault(str(tool.get("public_name") or name), set()).add(name)
+    return {name for names in named.values() if len(names) > 1 for name in names}
 
 
 def _live() -> dict[str, Counts]:

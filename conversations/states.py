@@ -32,7 +32,7 @@ class Fleet:
         self.waiting = 0  # questions that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
-        self._pool = DatabaseThreads(1, "fleet")
+        self._pool = DatabaseThreads("fleet")
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
@@ -47,7 +47,7 @@ class Fleet:
 
         def heard(heads: Mapping[str, int]) -> None:
             if self.subscribers and not should_drop("doorbell"):
-                self._note(heads)
+                loop.call_soon_threadsafe(self._note, set(heads))
 
         self._stop_listening = [doorbell.on_ring(rung), doorbell.on_heard(heard)]
         self._tasks = [

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations import frames
+from conversations.holding import Hold
 
 if TYPE_CHECKING:
     from conversations.hub import Hub, Mode
@@ -23,11 +24,18 @@ class TooSlow(Exception):
 class Wire:
     """How a subscription sends: ready frames straight to the transport where it takes them, else an ASGI send."""
 
-    def __init__(self, send: Callable[[Mapping[str, object]], Awaitable[None]], write: Callable[[bytes], bool] | None):
-        self._send, self.write = send, write
+    def __init__(
+        self,
+        send: Callable[[Mapping[str, object]], Awaitable[None]],
+        write: Callable[[bytes], bool] | None,
+        hold: Hold | None = None,
+    ) -> None:
+        self._send, self.write, self._hold = send, write, hold or Hold()
 
     async def frame(self, frame: frames.Frame) -> None:
-        """Send one frame. Raises TooSlow when the reader does not read."""
+        """Send one frame, once frames may go out. Raises TooSlow when the reader does not read."""
+        if self._hold.is_held:
+            await self._hold.opened()
         if self.write is None or not self.write(frame.wire):
             await self.message(frame.message)
 
@@ -37,13 +45,17 @@ class Wire:
 
     def hint(self, text: str) -> None:
         """Send a text if there is room for it now; a reader without room hears what matters later."""
+        if self._hold.is_held:
+            return
         if self.write is not None:
             self.write(frames.wire(text.encode()))
         else:
             self._hinting = asyncio.ensure_future(self._send({"type": "websocket.send", "text": text}))
 
     async def message(self, message: Mapping[str, object]) -> None:
-        """Send one ASGI message within the time a reader has."""
+        """Send one ASGI message, once frames may go out, within the time a reader has."""
+        if self._hold.is_held:
+            await self._hold.opened()
         try:
             await asyncio.wait_for(self._send(message), SLOW_AFTER)
         except TimeoutError:

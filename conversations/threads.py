@@ -16,12 +16,36 @@ from conversations.errors import Unavailable
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# Every thread of a process that may ask the database, by what it is for. On PostgreSQL the pool of connections is as
+# large as all of them together (`dashboard.databases`): none waits for another's.
+ASKING = {
+    "writer": 1,
+    "reader": 4,
+    "drawer": 1,
+    "fleet": 1,
+    "watch": 1,
+    "readiness": 1,
+    "recorder": 1,
+    "pages": 8,
+    "errand": 8,
+    "topics": 4,
+    "publish": 1,
+    "import": 1,
+    "bearers": 1,
+    "bearers-notes": 1,
+    "runs": 4,
+    "tools": 4,
+    "posts": 1,  # a worker's
+    "asking": 4,  # the responses door
+    "responses": 4,
+}
+
 
 class DatabaseThreads(ThreadPoolExecutor):
-    """A pool of such threads. What the database cannot do now comes out as `Unavailable`."""
+    """A pool of such threads, as many as `ASKING` says. What the database cannot do now comes out as `Unavailable`."""
 
-    def __init__(self, threads: int, name: str) -> None:
-        super().__init__(threads, thread_name_prefix=name)
+    def __init__(self, name: str) -> None:
+        super().__init__(ASKING[name], thread_name_prefix=name)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         """Queue one piece of work."""

@@ -1,14 +1,18 @@
-"""Looks after open sockets: closes those whose rights ended, within a second and without the doorbell (law H)."""
+"""Looks after open sockets: closes those whose rights ended, within a second and without the doorbell (law H), and
+keeps how many one principal has open."""
 
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
 from conversations import doorbell, sessions
+from conversations.holding import Hold
 from conversations.lasting import repeat
+from conversations.principals import Principal
 from conversations.sessions import Visitor
 from conversations.threads import DatabaseThreads
 
@@ -32,15 +36,40 @@ class Guarded(Protocol):
 
 
 class Watch:
-    """All open sockets of this process. `start` in the loop it shall live in."""
+    """All open sockets of this process. `start` in the loop it shall live in.
+
+    While a look is late, since the database hangs, what the sockets would send is held.
+    """
 
     def __init__(self) -> None:
+        self.hold = Hold()
         self.sockets: set[Guarded] = set()
+        self.topics: Counter[Principal] = Counter()  # that one principal follows, over all its sockets
+        self._open: Counter[Principal] = Counter()
         self.drops: Counter[int] = Counter()  # sockets we closed, by code
-        self._pool = DatabaseThreads(1, "watch")
+        self._pool = DatabaseThreads("watch")
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
         self._stop_listening: Callable[[], None] = lambda: None
+        self._looked_at = 0.0  # monotonic, the beginning of the last look
+
+    def admit(self, socket: Guarded, *, most: int) -> bool:
+        """Look after a socket from now on; False when its principal has `most` open here already."""
+        if self._open[socket.visitor.principal] >= most:
+            return False
+        self._open[socket.visitor.principal] += 1
+        self.sockets.add(socket)
+        return True
+
+    def forget(self, socket: Guarded) -> None:
+        """A socket is closed; one that was not admitted is nothing new."""
+        if socket in self.sockets:
+            self.sockets.discard(socket)
+            _give_back(self._open, socket.visitor.principal)
+
+    def left(self, principal: Principal, topics: int) -> None:
+        """A principal follows so many topics no more."""
+        _give_back(self.topics, principal, topics)
 
     def start(self) -> None:
         """Begin to look."""
@@ -64,11 +93,17 @@ class Watch:
         self._pool.shutdown(wait=False)
 
     async def _guard(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
+        wait = self._looked_at + LOOK_EVERY - time.monotonic()
+        if wait > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
         self._wake.clear()
-        if not self.sockets:
-            return
+        self._looked_at = time.monotonic()
+        if self.sockets:
+            await self._look()
+        self.hold.passed(self._looked_at)
+
+    async def _look(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             gone = await loop.run_in_executor(self._pool, sessions.revoked, {s.visitor for s in self.sockets})
@@ -82,3 +117,9 @@ class Watch:
         await asyncio.sleep(HEAD_EVERY)
         for socket in list(self.sockets):
             socket.tell_heads()
+
+
+def _give_back(counts: Counter[Principal], principal: Principal, number: int = 1) -> None:
+    counts[principal] -= number
+    if counts[principal] <= 0:
+        del counts[principal]

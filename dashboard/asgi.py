@@ -39,10 +39,10 @@ from conversations.engine import Engine
 from conversations.epoch import HighWater
 from conversations.errors import Unavailable
 from conversations.lasting import repeat
-from conversations.readiness import OK
 from conversations.recorder import Embedded
 from dashboard.demo import Demo
 from dashboard.handler import PageHandler
+from dashboard.proxies import seen_through
 from dashboard.request_ids import numbered
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 PUBLISH = "/api/v1/publish"
 RESPONSES = "/v1/responses"
+PROXIES = settings.CONFIG.trusted_proxies
 
 
 class Application:
@@ -95,7 +96,9 @@ class Application:
         """Answer one connection."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif scope["type"] == "websocket":
+            return
+        scope = seen_through(scope, PROXIES)
+        if scope["type"] == "websocket":
             found = self._sockets.get(scope["path"]) if self._has_started else None
             await (found or _no_such_socket)(scope, receive, send)
         else:
@@ -166,7 +169,7 @@ class Application:
         recorder = self._recorder = Embedded(settings.CONFIG.redis_url)
         recorder.start()
         self.engine.further_parts["redis"] = lambda: recorder.service.redis
-        self.engine.further_parts["recorder"] = lambda: OK if recorder.is_alive() else "the recording thread has ended"
+        self.engine.further_parts["recorder"] = lambda: recorder.state
 
     def _work(self) -> None:
         """Run agents in this process, in a thread of their own; that imports the SDK, not this one."""

@@ -1,5 +1,6 @@
 """Settings from the environment, checked at start: a wrong value ends the start and names its variable (design 3.8)."""
 
+import ipaddress
 import os
 import secrets
 import sys
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from dashboard import databases
 
 SECRETS = ("secret_key", "database_url", "redis_url", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+LEAST_SECRET = 32  # characters
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -36,6 +38,11 @@ class Config(BaseSettings):
     )
     redis_url: str = Field(default="", description="redis://host:port/db, the foreign agents' bus and the doorbell")
     origins: str = Field(default="", description="further origins, comma separated: scheme://host[:port]")
+    proxies: str = Field(
+        default="", description="addresses or networks whose X-Forwarded-For is believed, comma separated"
+    )
+    sockets_per_principal: int = Field(default=1000, ge=1, description="open sockets of one principal in one process")
+    topics_per_principal: int = Field(default=10_000, ge=1, description="topics that all these follow together")
     log: Literal["", "text", "json"] = Field(
         default="", description="text or json lines; empty: text on a terminal, else json"
     )
@@ -90,10 +97,28 @@ class Config(BaseSettings):
             raise PydanticCustomError("secret", "SWITCHBOARD_SECRET_KEY is required with SWITCHBOARD_DATABASE_URL")
         return self
 
+    @field_validator("secret_key")
+    @classmethod
+    def _hard_to_guess(cls, value: str) -> str:
+        """Sessions, links and the doorbell's name are signed with it: a short one can be tried out."""
+        if value and len(value) < LEAST_SECRET:
+            raise PydanticCustomError("secret", f"expected at least {LEAST_SECRET} characters, got {len(value)}")
+        return value
+
+    @field_validator("proxies")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        for part in _parts(value):
+            try:
+                ipaddress.ip_network(part)
+            except ValueError as error:
+                raise ValueError(f"expected an address or a network like 10.0.0.0/8: {error}") from None
+        return value
+
     @field_validator("origins")
     @classmethod
     def _whole_origins(cls, value: str) -> str:
-        for origin in filter(None, (part.strip() for part in value.split(","))):
+        for origin in _parts(value):
             scheme, mark, host = origin.partition("://")
             if scheme not in ("http", "https") or not mark or "/" in host or not _hostname(origin):
                 raise ValueError(f"expected scheme://host[:port], got {origin!r}")
@@ -107,13 +132,23 @@ class Config(BaseSettings):
     @property
     def allowed_origins(self) -> list[str]:
         """The further origins, one by one."""
-        return [part.strip() for part in self.origins.split(",") if part.strip()]
+        return _parts(self.origins)
+
+    @property
+    def trusted_proxies(self) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+        """Where requests may come from that tell of their client by X-Forwarded-For."""
+        return [ipaddress.ip_network(part) for part in _parts(self.proxies)]
 
     @property
     def allowed_hosts(self) -> list[str]:
         """The hosts of the further origins, as Django compares them: no port, IPv6 in brackets."""
         hosts = map(_hostname, self.allowed_origins)
         return [f"[{host}]" if ":" in host else host for host in hosts]
+
+
+def _parts(value: str) -> list[str]:
+    """Cut a list at its commas."""
+    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def _hostname(origin: str) -> str:

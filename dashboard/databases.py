@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from conversations.threads import ASKING
+
 # One file, WAL, every commit on disk. Checkpoints belong to the writer thread alone: SQLite before 3.51.3 has a
 # WAL-reset bug that needs two checkpointers.
 PRAGMAS = {
@@ -14,10 +16,9 @@ PRAGMAS = {
     "cache_size": "-65536",
 }
 
-# Threads: writer 1, readers 4, pages 8, list, watch, bearers 1 each, errands 8; hardly ever all at once.
 POOL = {
     "min_size": 1,
-    "max_size": 20,
+    "max_size": sum(ASKING.values()),  # hardly ever all at once; what nobody wants any more is closed
     "timeout": 5.0,  # seconds until a caller is told that there is no connection
     "reconnect_timeout": 1.5,  # seconds of pauses that double; the next caller begins anew
     "max_idle": 60.0,

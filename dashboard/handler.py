@@ -19,8 +19,8 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from conversations import logs
+from conversations.threads import ASKING
 
-THREADS = 8
 MAX_BODY = 4 << 20  # bytes, before anything looks at them; settings limit what forms may hold
 
 
@@ -30,7 +30,7 @@ class PageHandler(ASGIHandler):
     def __init__(self) -> None:
         BaseHandler.__init__(self)
         self.load_middleware(is_async=False)
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
+        self._pool = ThreadPoolExecutor(ASKING["pages"], thread_name_prefix="pages")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: ASGI's own types
         """Read the request, answer it in a thread, send the answer."""

@@ -99,7 +99,7 @@ def signed_in(get_response: Handler) -> Handler:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Answer the client's address as the server saw it. Forwarded headers are not trusted."""
+    """Answer the client's address, as the server saw it or a trusted proxy told it (`proxies`)."""
     try:
         return str(ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")))
     except ValueError:

@@ -9,8 +9,18 @@ from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
 from dashboard.api.read_markers import read_markers
-from dashboard.pages import account, conversation, people, quarantine, sign_in, tokens, verbs
-from dashboard.pages.agents import agents
+from dashboard.pages import (
+    account,
+    agents,
+    conversation,
+    people,
+    policies,
+    quarantine,
+    sign_in,
+    tokens,
+    tools,
+    verbs,
+)
 from dashboard.pages.conversations import conversations
 from dashboard.pages.ops import ops
 
@@ -21,7 +31,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
-    path("agents/", agents, name="agents"),
+    path("agents/", agents.agents, name="agents"),
+    path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
+    path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
+    path("schemas/<str:hash>/", tools.schema, name="schema"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("account/", account.account, name="account"),
@@ -35,6 +48,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("people/<name>/link/", people.link, name="person-link"),
     path("people/<name>/roles/", people.roles, name="person-roles"),
     path("people/<name>/sign-outs/", people.sign_outs, name="person-sign-outs"),
+    path("policies/", policies.policies, name="policies"),
+    path("policies/removals/", policies.removals, name="policy-removals"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),

@@ -49,11 +49,11 @@ def team(*steps: Any, tools: Sequence[Any] = (), name: str = "test", **more: Any
 
 
 @contextmanager
-def working(*teams: Team, **more: Any) -> Iterator[Worker]:
+def working(*teams: Team, config: ModelConfig = MODEL, **more: Any) -> Iterator[Worker]:
     """Run a worker over these teams; at the end it has stopped in order."""
     writer = log.Writer()
     writer.start()
-    worker = Worker(writer, teams, config=MODEL, **more)
+    worker = Worker(writer, teams, config=config, **more)
     trouble: list[BaseException] = []
 
     def serve() -> None:

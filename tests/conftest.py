@@ -1,11 +1,13 @@
 """What every test has: plain addresses of files, quick passwords, the cast, counts of its own; browser tests last."""
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.test import override_settings
 
-from conversations import refusals
+from conversations import policy, refusals
 from conversations.actions import people
 from conversations.models import User
 from conversations.principals import SYSTEM
@@ -38,8 +40,9 @@ def quick_passwords() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def fresh_counts() -> None:
-    """Forget the refusals that earlier tests had counted."""
+    """Forget the refusals that earlier tests had counted, and the rules that they had read."""
     refusals._windows.clear()
+    policy.forget()
 
 
 @pytest.fixture
@@ -74,7 +77,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: "chromium" in getattr(item, "fixturenames", ()))
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what one of several processes left out to the one that tells it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(databases.left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take it: each process collects all tests, so one's count is everybody's."""
+    databases.left_out.update(Counter(getattr(node, "workeroutput", {}).get("left_out", {})) - databases.left_out)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which database it was."""
+    """Say which database it was, and how much the long proofs did."""
     for line in databases.report():
         terminalreporter.write_line(line)
+    for report in (one for some in terminalreporter.stats.values() for one in some):
+        if getattr(report, "when", "") == "teardown":
+            for name, value in report.user_properties:
+                terminalreporter.write_line(f"{report.nodeid}: {name}: {value}")

@@ -42,6 +42,7 @@ class Deployment:
         self.postgres = PostgresServer()
         self.home = Path(tempfile.mkdtemp(prefix="switchboard-deployment-"))
         self.recorders: list[Process] = []
+        self.workers: list[Process] = []
         self.token = ""
 
     def start(self) -> Deployment:
@@ -95,6 +96,18 @@ class Deployment:
         self.recorders.append(process)
         return process
 
+    def work(self) -> Process:
+        """Start one more worker: agents in a process of their own."""
+        log = self.home / "work.log"
+        process = self.a.spawn(["runagents"], log, log)
+        self.workers.append(process)
+        return process
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask the database."""
+        with psycopg.connect(self.environment["SWITCHBOARD_DATABASE_URL"]) as connection:
+            return connection.execute(sql.encode()).fetchall()
+
     def alive(self, kind: str) -> list[dict[str, Any]]:
         """Answer the facts of the processes of a kind that tell of themselves."""
         with psycopg.connect(self.environment["SWITCHBOARD_DATABASE_URL"]) as connection:
@@ -115,7 +128,7 @@ class Deployment:
 
     def close(self) -> None:
         """End everything that was started here."""
-        for process in self.recorders:
+        for process in (*self.recorders, *self.workers):
             if process.poll() is None:
                 process.kill()
                 process.wait()

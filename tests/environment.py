@@ -1,4 +1,5 @@
-"""Loaded by pytest before anything reads settings: a data directory of this run's own, removed at its end.
+"""Loaded by pytest before anything reads settings: a data directory of this run's own, removed at its end. With
+`-n` each of its processes has one, and a PostgreSQL cluster too.
 
 `SWITCHBOARD_TEST_DATABASE=postgresql` runs on a PostgreSQL cluster of this run's own; `tests.databases` says which
 tests.
@@ -22,11 +23,12 @@ def _start_postgresql() -> None:
     os.environ["SWITCHBOARD_SECRET_KEY"] = "a secret of this run's own, for as long as it runs"
 
 
-if "SWITCHBOARD_TEST_RUN" not in os.environ:
+ME = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # what it starts knows by this that there is a directory already
+if os.environ.get("SWITCHBOARD_TEST_RUN") != ME:
     HOME = tempfile.mkdtemp(prefix="switchboard-test-")
     atexit.register(shutil.rmtree, HOME, ignore_errors=True)
     os.environ["SWITCHBOARD_DATA_DIR"] = HOME
-    os.environ["SWITCHBOARD_TEST_RUN"] = "1"
+    os.environ["SWITCHBOARD_TEST_RUN"] = ME
     if os.environ.get("SWITCHBOARD_TEST_DATABASE") == "postgresql":
         _start_postgresql()
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's sync API runs a loop in the test's thread

@@ -18,6 +18,7 @@ ASKED = {
     "why": "it goes to the city",
 }
 DECIDED = {"event": "approval.decided", "run_id": "run-9", "approval_id": "approval-1", "tool_call": "call-9"}
+CLOSED = {"run_id": "run-9", "agent": "Dialogue", "approval_id": "approval-1", "tool_call": "call-9"}
 STEP = {"event": "tool_step", "name": "file_incident", "tool_call": "call-9", "tool_call_id": "c9", "run_id": "run-9"}
 
 RESPONSE = f"resp_{'0' * 31}1"
@@ -134,6 +135,14 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {**ASKED, "approval_id": "approval-2", "tool_call": "call-10", "tool_call_id": None},
         {**DECIDED, "approval_id": "approval-2", "tool_call": "call-10", "decision": "reject", "message": "no"},
     ],
+    "approval.cancelled": [
+        QUEUED,
+        STARTED,
+        ASKED,
+        {**CLOSED, "event": "approval.cancelled", "reason": "the run was stopped"},
+    ],
+    "approval.expired": [QUEUED, STARTED, ASKED, {**CLOSED, "event": "approval.expired", "reason": "after 15 minutes"}],
+    "approval.escalated": [QUEUED, STARTED, ASKED, {**CLOSED, "event": "approval.escalated", "to": "admin"}],
     "policy.refused": [
         QUEUED,
         STARTED,

@@ -217,8 +217,9 @@ def _child(asked: dict[str, Any]) -> None:
 
 def _publish(messages: list[list[Any]]) -> None:
     """Publish as our own processes do: topic, payload, bus id."""
-    from conversations import envelopes, log, principals
+    from conversations import envelopes, log, principals, relayed
 
+    relayed.begin()  # as they do when they start
     for topic, payload, bus_id in messages:
         body = json.dumps(payload, separators=(",", ":"))
         log.append([log.of_payload(topic, bus_id, body, envelopes.read(body.encode()), principals.SYSTEM)])

@@ -68,8 +68,9 @@ class Line:
         self.cut()
         self.client.must_subscribe = False
         self.room.set()
+        wire = Wire(self._send, self._write, self.hub.hold)
         self.subscription = Subscription(
-            self.hub, Wire(self._send, self._write), self.key, self.mode, last=self.client.last, failed=self._failed
+            self.hub, wire, self.key, self.mode, last=self.client.last, failed=self._failed
         )
 
     def cut(self) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -68,6 +70,26 @@ class ProviderServer:
             pass  # the client has left
         finally:
             writer.close()
+
+
+@contextmanager
+def served_apart(answer: Callable[[int, Asked], Answer | None]) -> Iterator[ProviderServer]:
+    """Serve in a thread of its own, for tests that have no loop."""
+    server, is_there, ends = ProviderServer(answer), threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with server:
+            is_there.set()
+            await asyncio.to_thread(ends.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
+    thread.start()
+    assert is_there.wait(10)
+    try:
+        yield server
+    finally:
+        ends.set()
+        thread.join(10)
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

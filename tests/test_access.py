@@ -32,6 +32,9 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/entries/": {"GET": EVERYONE},
     "/conversations/{cid}/panel/": {"GET": EVERYONE},
     "/agents/": {"GET": EVERYONE},
+    "/agents/{team}/{name}/": {"GET": EVERYONE},
+    "/tools/{team}/{name}/": {"GET": EVERYONE},
+    "/schemas/{hash}/": {"GET": EVERYONE},
     "/approvals/decisions/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
@@ -47,6 +50,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/people/{name}/sign-outs/": {"POST": ADMIN},
     "/tokens/": {"GET": ADMIN, "POST": ADMIN},
     "/tokens/revocations/": {"POST": ADMIN},
+    "/policies/": {"GET": ADMIN, "POST": ADMIN},
+    "/policies/removals/": {"POST": ADMIN},
     "/sign-in/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-in/link/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-out/": {"POST": EVERYONE | {SIGNED_IN}},
@@ -72,12 +77,20 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/metrics": {"GET": ADMIN},
     "/ws/": {"GET": PROGRAMS},
 }
-FILLED = {"cid": "mine", "id": "none", "name": "otto", "number": "1", "topic": "stream:mine"}
+FILLED = {
+    "cid": "mine",
+    "id": "none",
+    "name": "otto",
+    "number": "1",
+    "topic": "stream:mine",
+    "team": "Hall",
+    "hash": "0" * 64,
+}
 DOORS = frozenset(doors())
 METHODS = ("GET", "POST")
 CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]
 CHANGES = [(address, method) for address, method in CELLS if method == "POST"]
-DOOR_CELLS = [(address, method) for address in DOORS for method in TABLE[address]]
+DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE[address]]
 
 
 def filled(address: str, **names: str) -> str:

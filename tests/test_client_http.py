@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
@@ -328,7 +328,12 @@ def test_fork_needs_a_bus_of_its_own(bus: HttpBus, topic: str, monkeypatch: pyte
 
 @pytest.mark.faults
 def test_agent_killed_again_and_again_loses_and_doubles_nothing(
-    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+    proxy: CuttingProxy,
+    served: Server,
+    served_token: str,
+    topic: str,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
     random = Random(7)
     told: list[str] = []
@@ -341,6 +346,7 @@ def test_agent_killed_again_and_again_loses_and_doubles_nothing(
         assert heir.flush(60)
 
     there = stored(served, topic)
+    record_property("amount", f"60 kills, {len(told):,} told, {len(there):,} stored")
     assert [id_ for id_ in there if id_ in set(told)] == told
     assert len(there) - len(told) <= 60
     assert len(set(there)) == len(there)

@@ -92,6 +92,32 @@ def test_what_is_said_is_seen_on_the_other_node_while_parts_die(deployment, foll
     deployment.are_ready(deployment.a, deployment.b)
 
 
+def ask(deployment, key):
+    """Say something to an agent of ours, at node A."""
+    words = {"type": "message", "conversation_id": key, "sender": "user:ada", "recipient": "agent:Dialogue"}
+    status, _ = deployment.a.publish(deployment.token, "chat:Dialogue", words | {"content": "Hello!"}, key)
+    assert status == 201
+
+
+def test_workers_of_their_own_answer_at_the_other_node_and_a_killed_ones_runs_are_told(deployment, follow):
+    """What a dead worker had begun is `interrupted`; everything else is answered by the one that is left."""
+    doomed, _ = deployment.work(), deployment.work()
+    until(lambda: len(deployment.alive("worker")) == 2, within=START, what="two workers")
+    answered = follow(deployment.b, "asked-after")
+    for n in range(8):
+        ask(deployment, f"asked-before-{n}")
+    until(lambda: deployment.rows("SELECT 1 FROM conversations_run WHERE attempt>0"), within=START, what="a run")
+    doomed.kill()
+    ask(deployment, "asked-after")
+
+    over = "SELECT status FROM conversations_run WHERE status NOT IN ('queued','running')"
+    until(lambda: len(deployment.rows(over)) == 9, within=START, what="all of them to be over")
+    assert {status for (status,) in deployment.rows(over)} <= {"done", "interrupted"}
+    after = "SELECT r.status FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id"
+    assert deployment.rows(f"{after} WHERE c.key='asked-after'") == [("done",)]
+    until(lambda: answered.last >= 4, within=10, what="the answer at node B")  # asked, queued, started, said, done
+
+
 def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, follow):
     """The doorbell's Redis is gone: one look a second does its work (laws A and H)."""
     owner, other = (deployment.make_token(name, "viewer") for name in ("doomed", "doomed-too"))
@@ -182,6 +208,7 @@ def come_back(deployment, sockets):
     assert all(numbers == list(range(said)) for numbers in crowd.numbers)
     assert crowd.codes == {1012}
     assert took <= 10
+    return f"{sockets} sockets back in {took:.1f} s, {said} words each, no hole"
 
 
 def test_a_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment):
@@ -189,8 +216,8 @@ def test_a_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment):
 
 
 @pytest.mark.faults
-def test_five_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment):
-    come_back(deployment, 500)
+def test_five_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment, record_property):
+    record_property("amount", come_back(deployment, 500))
 
 
 def test_a_second_server_in_a_held_directory_is_a_web_node_on_postgresql(deployment):

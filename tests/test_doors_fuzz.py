@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import pytest
 import requests
 import schemathesis
@@ -22,6 +23,7 @@ from websockets.sync.client import ClientConnection, connect
 from dashboard.api.openapi import document
 from tests.doors import Caller, token
 from tests.live import Server
+from tests.shares import amount_of, seed
 
 OPERATIONS = [  # all that take something
     (path, method)
@@ -43,7 +45,7 @@ def as_lines(context: Any, value: Any) -> bytes:
 
 def runs(examples: int) -> Callable[[Any], Any]:
     """Run so many examples, the same ones each time."""
-    return settings(
+    chosen = settings(
         max_examples=examples,
         derandomize=True,
         deadline=None,
@@ -51,6 +53,7 @@ def runs(examples: int) -> Callable[[Any], Any]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
+    return lambda test: chosen(hypothesis.seed(seed())(test)) if seed() else chosen(test)
 
 
 def fuzz_operation(caller: Caller, path: str, method: str, examples: int) -> Counter[int]:
@@ -222,19 +225,20 @@ def test_no_frame_breaks_the_server(callers: dict[str, Caller]) -> None:
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
 def test_a_hundred_thousand_requests_and_frames_break_nothing(
-    door_server: Server, callers: dict[str, Caller], capsys: pytest.CaptureFixture[str]
+    door_server: Server, callers: dict[str, Caller], record_property: Callable[[str, object], None]
 ) -> None:
     statuses: Counter[int] = Counter()
     for path, method in OPERATIONS:
-        statuses += fuzz_operation(callers["admin"], path, method, 1000 if path == SLOW else 3000)
-    statuses += fuzz_bodies(callers["admin"], 30_000) + fuzz_bodies(callers["fuzzer"], 10_000)
-    frames = fuzz_frames(callers["admin"], 100_000 - sum(statuses.values()))
+        statuses += fuzz_operation(callers["admin"], path, method, amount_of(1000 if path == SLOW else 3000))
+        record_property("so far", f"{sum(statuses.values()):,} requests, after {method} {path}")
+    statuses += fuzz_bodies(callers["admin"], amount_of(30_000)) + fuzz_bodies(callers["fuzzer"], amount_of(10_000))
+    record_property("requests", dict(statuses))
+    frames = fuzz_frames(callers["admin"], max(0, amount_of(100_000) - sum(statuses.values())))
 
-    assert sum(statuses.values()) + frames["sent"] >= 100_000
+    record_property("frames", dict(frames))
+    assert sum(statuses.values()) + frames["sent"] >= amount_of(100_000)
     assert 500 not in statuses
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
-    with capsys.disabled():
-        print(json.dumps({"requests": dict(statuses), "frames": dict(frames)}))  # noqa: T201  # the figure
 
 
 def pid_of(server: Server) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from conversations import envelopes, hub, log, principals
 from conversations.drawn import Artist
+from conversations.holding import Hold
 from conversations.hub import Hub
 from conversations.threads import lent
 from tests.protocol_client import Client, Line
@@ -89,7 +90,7 @@ def test_a_drawing_that_failed_is_read_again(monkeypatch):
 
 
 def test_who_fell_behind_the_ring_does_not_wait_for_the_artist():
-    feed = hub.Feed("c", "html")
+    feed = hub.Feed("c", "html", Hold())
     feed.drawing = 1
 
     assert feed.is_coming_after(4)

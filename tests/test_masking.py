@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agents_app.masking import MASK, has_secret, mask, names_secret
+from conversations.masking import MASK, has_secret, mask, names_secret
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,8 @@ from agents_app.masking import MASK, has_secret, mask, names_secret
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefg", "eyJzdWIiOiIxMjM0In0"),
         ("ghp_0123456789abcdefABCDEF", "0123456789abcdefABCDEF"),
         ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN7EXAMPLE"),
+        ("{'Authorization': 'Bearer onlyletters'}", "onlyletters"),
+        ("GET /sign-in/link/?t=c2VjcmV0LWxpbms failed", "c2VjcmV0LWxpbms"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "MIIE"),
     ],
 )
@@ -29,6 +31,7 @@ def test_a_secret_is_covered(text: str, secret: str) -> None:
     assert secret not in mask(text)
     assert MASK in mask(text)
     assert has_secret(text)
+    assert mask(mask(text)) == mask(text)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,7 @@ def test_a_secret_is_covered(text: str, secret: str) -> None:
         "the token economy",
         "http://host:80/a?b=c",
         "sk-8",
+        "the bearer of this letter, and bearer documents.",
         "",
     ],
 )
@@ -55,7 +59,7 @@ def test_fields_for_secrets_are_known_by_name() -> None:
 
 
 def test_masking_is_quick_whatever_comes() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     for text in (
         "a" * 1_000_000,
@@ -63,7 +67,8 @@ def test_masking_is_quick_whatever_comes() -> None:
         "eyJ" * 300_000,
         "-----BEGIN PRIVATE KEY-----" * 30_000,
         "api_key" * 99_999,
+        "token: bearer " * 80_000,
     ):
         mask(text)
 
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

@@ -70,9 +70,10 @@ def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted(server, clust
 
 @pytest.mark.faults
 @pytest.mark.timeout(600)
-def test_nothing_acknowledged_is_lost_in_thirty_restarts(server, cluster, tmp_path):
+def test_nothing_acknowledged_is_lost_in_thirty_restarts(server, cluster, tmp_path, record_property):
     acknowledged, waits = under_restarts(server, cluster, tmp_path, 30)
 
+    record_property("amount", f"30 restarts, {acknowledged:,} acknowledged, 0 lost; back in at most {max(waits):.1f} s")
     assert acknowledged > 750
     assert max(waits) < 5, waits
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agents import Agent, FunctionTool, ModelBehaviorError, RunConfig, Runner
+from agents import Agent, ModelBehaviorError, RunConfig, Runner
 from agents.result import RunResultStreaming
 from django.conf import settings
 from django.test import override_settings
@@ -18,24 +18,20 @@ from agents_app.providers import ModelConfig, Provider, configured, model_for
 from agents_app.served_models import ChatModel, ModelFailed, ResponsesModel
 from dashboard import config
 from tests.provider_server import Answer, Asked, ProviderServer
+from tests.recorded_streams import (
+    CUT,
+    RECORDED,
+    Told,
+    api_of,
+    body_of,
+    has_refused_calls,
+    needs_recordings,
+    places_of,
+    recorded,
+    tools_of,
+)  # fmt: skip
 
 KEY = "sk-test-0123456789abcdefghij"
-RECORDED = sorted(Path(settings.SAMPLES_DIR).glob("streams-*/sse/*.response.sse"))
-needs_recordings = pytest.mark.skipif(not RECORDED, reason="no streams-* in SWITCHBOARD_SAMPLES_DIR")
-CUT = (  # one of each kind: text and a tool call by Chat Completions, both by Responses
-    "test_complex_agent_run.02",
-    "test_tools_streaming_variant_a.00",
-    "test_openai_responses_stream.00",
-    "test_openai_responses_stream.01",
-)
-
-
-class Told(NamedTuple):
-    """What an answer says."""
-
-    text: str
-    calls: list[tuple[str, str]]
-    tokens: tuple[int, int] | None
 
 
 def config_of(server: ProviderServer, **changed: Any) -> ModelConfig:
@@ -85,50 +81,8 @@ def told_by(response: Response) -> Told:
     return Told(text, calls, (usage.input_tokens, usage.output_tokens) if usage else None)
 
 
-def recorded(body: bytes) -> Told:
-    """Read a recording without the project and without the SDK."""
-    said = [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: {")]
-    if "choices" not in said[0]:
-        return _recorded_responses(said)
-    text, calls, tokens = "", {}, None
-    for chunk in said:
-        if usage := chunk.get("usage"):
-            tokens = (usage["prompt_tokens"], usage["completion_tokens"])
-        for delta in (choice["delta"] for choice in chunk["choices"]):
-            text += delta.get("content") or ""
-            for call in delta.get("tool_calls") or ():
-                name, arguments = calls.get(call["index"], ("", ""))
-                function = call["function"]
-                calls[call["index"]] = (
-                    name or function.get("name") or "",
-                    arguments + (function.get("arguments") or ""),
-                )
-    return Told(text, list(calls.values()), tokens)
-
-
-def _recorded_responses(said: list[dict[str, Any]]) -> Told:
-    text = "".join(event["delta"] for event in said if event["type"] == "response.output_text.delta")
-    final = said[-1]["response"]
-    calls = [(item["name"], item["arguments"]) for item in final["output"] if item["type"] == "function_call"]
-    return Told(text, calls, (final["usage"]["input_tokens"], final["usage"]["output_tokens"]))
-
-
 def refused(path: Path) -> type[Exception] | tuple[()]:
-    """The SDK's runner carries out no tool searches of the client's; the answers come through all the same."""
-    return ModelBehaviorError if "client_tool_search" in path.name else ()
-
-
-def api_of(body: bytes) -> str:
-    return "responses:m" if b"response.created" in body else "chat:m"
-
-
-def tools_of(body: bytes) -> list[FunctionTool]:
-    async def invoke(_ctx: object, arguments: str) -> str:
-        return "done"
-
-    names = {name for name, _ in recorded(body).calls}
-    schema = {"type": "object", "properties": {}}
-    return [FunctionTool(name, "", schema, invoke, strict_json_schema=False) for name in names]
+    return ModelBehaviorError if has_refused_calls(path) else ()
 
 
 @needs_recordings
@@ -152,9 +106,8 @@ def test_recorded_streams_come_through_unchanged() -> None:
 
 def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
     """Cut a recording at `steps` places (None: after every byte) before its end mark; answer the failures' reasons."""
-    body = next(path for path in RECORDED if path.name.startswith(name)).read_bytes()
-    whole = body.rindex(b"[DONE]") if b"[DONE]" in body else len(body.rstrip()) - 1
-    places = sorted({0, 1, whole - 1, whole, *(range(whole) if steps is None else _spread(whole, steps))})
+    body = body_of(name)
+    places = places_of(body, steps)
     reasons = []
 
     async def everywhere() -> None:
@@ -171,10 +124,6 @@ def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
     return reasons
 
 
-def _spread(whole: int, steps: int) -> Iterator[int]:
-    return (whole * step // steps for step in range(steps))
-
-
 @needs_recordings
 @pytest.mark.parametrize("name", CUT)
 @pytest.mark.parametrize("end", ["closed", "reset"])
@@ -189,9 +138,12 @@ def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: A
 @pytest.mark.timeout(600)
 @needs_recordings
 @pytest.mark.parametrize("name", CUT[1:2])
-def test_a_stream_cut_after_any_byte_ends_as_a_failure_with_a_reason(name: str) -> None:
+def test_a_stream_cut_after_any_byte_ends_as_a_failure_with_a_reason(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
     reasons = reasons_of_cuts(name, "closed", None)
 
+    record_property("amount", f"{len(reasons):,} cuts, each a failure with a reason")
     assert len(reasons) >= 1900
     assert all(reason.startswith("m: ") and len(reason) > 10 for reason in reasons)
 

@@ -6,7 +6,8 @@ import pytest
 
 from conversations import fleet, log
 from conversations.actions import approvals, runs
-from conversations.models import Conversation, Run
+from conversations.models import Conversation, Run, ToolSchema
+from conversations.principals import SYSTEM
 from dashboard.pages.entries import entries_of
 from tests import teamwork
 from tests.cast import client_of
@@ -108,15 +109,38 @@ def test_an_interruption_leaves_its_calls_in_doubt_and_says_so(team):
 def test_a_model_turn_tells_the_model_its_tools_and_what_it_spent(team):
     teamwork.say(team["operator"])
     usage = {"input_tokens": 1200, "output_tokens": 34}
-    turn = {"event": "model.turn", "turn": 1, "model": "gpt-x", "demo": True, "tools": ["a", "b"], "usage": usage}
-    log.append([teamwork.claim().event(turn)])
+    tools, called = [teamwork.SCHEMA, "0" * 64], [{"name": "gone", "schema": None}]
+    called = [{"name": "file_incident", "schema": teamwork.SCHEMA}, *called]
+    turn = {"event": "model.turn", "turn": 1, "model": "gpt-x", "demo": True, "tools": tools, "usage": usage}
+    log.append([teamwork.claim().event(turn | {"called": called})])
 
     told = block("model.turn")
 
     assert "asked the model gpt-x demo model" in words(told)
     assert "1,200 tokens in, 34 out" in told
-    assert "2 tools offered" in told
     assert 'data-level="all"' in told
+    assert "called call 1 file_incident call 2 gone not offered" in words(told)
+    assert "2 tools offered file_incident call 1 schema 00000000" in words(told)
+    assert f'href="/schemas/{teamwork.SCHEMA}/?agent=Dialogue"' in told
+
+
+def test_what_a_claim_says_it_was_offered_links_nowhere(team):
+    teamwork.say(team["operator"])
+    turn = {"event": "model.turn", "run_id": "r", "agent": "Dialogue", "model": "m", "tools": [teamwork.SCHEMA]}
+    teamwork.claim_from_outside("flood", turn)
+
+    assert "/schemas/" not in block("model.turn")
+
+
+def test_a_name_that_is_learned_later_is_drawn_then(team):
+    teamwork.say(team["operator"])
+    late = "1a" * 32
+    log.append([teamwork.claim().event({"event": "model.turn", "turn": 1, "model": "m", "tools": [late]})])
+    before = words(block("model.turn"))
+    ToolSchema.objects.create(hash=late, name="late_tool", body="{}")
+
+    assert "schema 1a1a1a1a" in before
+    assert "late_tool" in words(block("model.turn"))
 
 
 def test_a_stage_of_a_team_is_a_thin_line(team):
@@ -239,3 +263,19 @@ def test_a_conversation_that_nobody_handles_says_so(team):
     assert (
         "Nobody handles this conversation" in client_of(team["operator"]).get("/conversations/flood/").content.decode()
     )
+
+
+def test_a_call_of_a_clients_tool_waits_for_the_client_and_says_so(team):
+    teamwork.say(team["operator"])
+    claimed = teamwork.claim()
+    step = {"event": "tool_step", "name": "weather", "tool_call": "call-1", "tool_call_id": "c1", "origin": "external"}
+    runs.finish(claimed, {"event": "run.done"}, {**step, "args": {"city": "Oslo"}})
+
+    waiting = block("weather")
+    log.append([log.of_ours("flood", {**step, "run_id": claimed.run, "status": "success", "output": "rain"}, SYSTEM)])
+    closed = block("weather")
+
+    assert "waiting for the client" in words(waiting)
+    assert "Run by the client" in words(waiting)
+    assert "waiting for the client" not in words(closed)
+    assert "rain" in words(closed)

@@ -181,6 +181,8 @@ def two(**of_first: Any) -> list[Agent[Any]]:
         ({"effects": {"x": "read"}}, "it tells the effect of 'x', and none of its agents has such a tool"),
         ({"agents": [Agent(name="A", tools=[look])], "effects": {"look": "mild"}}, "is 'mild'; expected one of read"),
         ({"max_turns": 0}, "max_turns is 0"),
+        ({"may_post_to": "duty-*"}, "may_post_to is one text; expected a list"),
+        ({"may_post_to": ["duty-*", " "]}, "may_post_to has ' '"),
     ],
 )
 def test_wrong_teams_are_refused_with_one_reason(wrong: dict[str, Any], reason: str) -> None:
@@ -296,3 +298,21 @@ def test_the_example_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert context.reserved == ["Moby Dick"]
     assert "Moby Dick" in result.final_output
     assert found.effect("reserve") == "idempotent"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "conversation", "may"),
+    [
+        ([], "duty", False),
+        (["duty"], "duty", True),
+        (["duty"], "duty-2", False),
+        (["duty-*"], "duty-2", True),
+        (["duty-*"], "on-duty-2", False),
+        (["*-desk", "a.c"], "abc", False),
+        (["*-desk"], "first\n-desk", True),
+        (["[a-z]*"], "abc", False),
+        (["*"], "whatever", True),
+    ],
+)
+def test_a_team_says_where_else_its_agents_may_post(allowed: list[str], conversation: str, may: bool) -> None:
+    assert team(may_post_to=allowed).may_post(conversation) is may

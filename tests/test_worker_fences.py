@@ -12,7 +12,7 @@ from agents_app.chat import chat_send
 from agents_app.teams import Team
 from conversations.actions import runs
 from conversations.models import Agent as Row
-from conversations.models import Conversation, Event, Run, ToolCall
+from conversations.models import AuditEntry, Conversation, Event, Run, ToolCall
 from tests.agents_running import kinds, over, say, team, told, working
 from tests.live import until
 
@@ -82,12 +82,12 @@ def test_a_tool_that_outlives_its_run_cannot_record_its_end_or_send():
     assert ToolCall.objects.get().status == "unknown"
 
 
-def test_a_run_posts_to_its_own_conversation_and_its_children_only_and_counts_the_hop():
+def test_a_run_posts_to_its_own_conversation_its_children_and_where_its_team_may_and_counts_the_hop():
     child = Conversation.objects.create(key="child")
     Conversation.objects.create(key="stranger")
     sent = [
         function_call("chat_send", {"recipient": to, "content": "psst", "conversation_id": None}, call_id=to)
-        for to in ("chat:c", "chat:child", "chat:stranger")
+        for to in ("chat:c", "chat:child", "chat:duty-7", "chat:stranger")
     ]
 
     clerk = Agent(
@@ -104,18 +104,25 @@ def test_a_run_posts_to_its_own_conversation_and_its_children_only_and_counts_th
         return "ok"
 
     clerk.tools = [wait, chat_send]
-    with working(Team(name="t", agents=[clerk], entry=["Clerk"])):
+    with working(Team(name="t", agents=[clerk], entry=["Clerk"], may_post_to=["duty-*"])):
         say(metadata={"hop": 3})
         over()
 
     (said,) = [m for m in told("message") if m["sender"] == "agent:Clerk"]
     assert (said["content"], said["metadata"]) == ("psst", {"hop": 4})
     assert Event.objects.get(conversation__key="c", kind="message", principal="agent:Clerk")
-    assert [m["content"] for m in told("message", "child")] == ["psst"]
+    assert [[m["content"] for m in told("message", key)] for key in ("child", "duty-7")] == [["psst"], ["psst"]]
     assert told("message", "stranger") == []
     refused = [step for step in told("tool_step") if step["status"] == "error"]
     assert [step["tool_call_id"] for step in refused] == ["chat:stranger"]
-    assert "may post there and to that conversation's children only" in refused[0]["error"]
+    why = (
+        "a run of t may post to its own conversation, that conversation's children, and those its team allows; "
+        "not to stranger"
+    )
+    assert refused[0]["error"] == f"NotAllowed: {why}"
+    assert refused[0]["output"] == f"Error, not sent: {why}"
+    entry = AuditEntry.objects.get(outcome="refused")
+    assert (entry.principal, entry.verb, entry.target) == ("agent:Clerk", "publish", "conversation:stranger")
 
 
 def test_agents_who_answer_each_other_end_at_twenty_hops():
@@ -137,4 +144,4 @@ def test_agents_who_answer_each_other_end_at_twenty_hops():
     last = Run.objects.order_by("-queued_seq").first()
     assert (last.status, last.reason) == ("failed", "hop_limit")
     assert Run.objects.filter(status="done").count() == 20
-    assert {row.name for row in Row.objects.all()} == {"Ann", "Bob"}
+    assert {row.name for row in Row.objects.filter(team="pair")} == {"Ann", "Bob"}

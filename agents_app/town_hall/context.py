@@ -5,9 +5,9 @@ from enum import StrEnum
 from agents import Agent, AgentHookContext, AgentHooks
 from pydantic import BaseModel, ConfigDict
 
-from agents_app.masking import mask
 from agents_app.nesting import tell
 from agents_app.town_hall.forms import Feedback, Incident, Insights
+from conversations.masking import mask
 
 
 class AgentStage(StrEnum):

@@ -14,7 +14,8 @@ DECISIONS = ("approve", "reject")
 def decide(by: Who, approval: str, decision: str, *, message: str = "", reason: str = "") -> Approval:
     """Decide a tool call; the run is queued again once nothing more is pending.
 
-    Raises `Conflict` (code already_decided) when somebody was first, `NotFound`, `Invalid`.
+    Raises `Conflict` when somebody was first (code already_decided) or the question is over (cancelled, expired),
+    `NotFound`, `Invalid`.
     """
     if decision not in DECISIONS:
         raise Invalid(f"expected one of {', '.join(DECISIONS)}", field="decision")
@@ -25,7 +26,7 @@ def decide(by: Who, approval: str, decision: str, *, message: str = "", reason: 
         conversation = Conversation.objects.locked(found.conversation_id)
         if not Approval.objects.filter(id=approval, status="pending").update(status="decided"):
             found.refresh_from_db()
-            raise Conflict(f"{found.decided_by} decided already: {found.decision}", code="already_decided")
+            raise _over(found)
         run = Run.objects.get(id=found.run)
         facts: Body = {"id": new_id(), "run_id": run.id, "agent": run.agent, "tool_call": found.tool_call}
         decided: Body = {"event": "approval.decided", **facts, "approval_id": approval, "decision": decision}
@@ -39,3 +40,11 @@ def decide(by: Who, approval: str, decision: str, *, message: str = "", reason: 
         audit.enter(principal, "decide", f"approval:{approval}", reason=reason, correlation=told)
     found.refresh_from_db()
     return found
+
+
+def _over(found: Approval) -> Conflict:
+    if found.status == "cancelled":
+        return Conflict(f"the question was withdrawn: its run was ended by {found.decided_by}", code="cancelled")
+    if found.status == "expired":
+        return Conflict("the question is over: its time was up", code="expired")
+    return Conflict(f"{found.decided_by} decided already: {found.decision}", code="already_decided")

@@ -162,9 +162,8 @@ def _interrupt(run: Run) -> bool:
         held = Run.objects.mine(run.id, run.attempt).filter(lease_until__lt=database_time())
         if not held.update(lease_until=None):
             return False
-        calls = list(ToolCall.objects.filter(run=run.id, status="executing").values_list("id", flat=True))
         why = f"the worker {run.worker} is gone; nothing was done again"
-        told: Body = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why, "calls": calls}
+        told: Body = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why, "calls": _entered(run.id)}
         log.append([log.of_ours(conversation.key, {"event": "run.interrupted", **told}, SYSTEM)])
     return True
 
@@ -185,7 +184,10 @@ def run_again(by: Who, run: str) -> str:
 
 
 def stop(by: Who, run: str) -> None:
-    """Ask the worker to cancel a run, which it hears within a second; a run nobody holds is cancelled here."""
+    """Ask the worker to cancel a run, which it hears within a second; a run nobody holds is cancelled here.
+
+    Its open questions are withdrawn in the same transaction, by `log.append`.
+    """
     with acting(by, "cancel_run", f"run:{run}", right="control") as principal:
         found = _run(run)
         conversation = Conversation.objects.locked(found.conversation_id)
@@ -193,6 +195,7 @@ def stop(by: Who, run: str) -> None:
             if not Run.objects.filter(id=run, status__in=("queued", "waiting")).update(state=None, state_mac=None):
                 raise Conflict(f"run {run} is {_run(run).status} already")
             told: Body = {"id": new_id(), "run_id": run, "agent": found.agent, "reason": f"by {principal}"}
+            told |= {"calls": entered} if (entered := _entered(run)) else {}
             log.append([log.of_ours(conversation.key, {"event": "run.cancelled", **told}, principal)])
         audit.enter(principal, "cancel_run", f"run:{run}", correlation={"conversation": conversation.key})
 
@@ -202,6 +205,11 @@ def _hold(claimed: Claim, **fields: Any) -> None:
     Conversation.objects.locked(Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run))
     if not Run.objects.mine(claimed.run, claimed.attempt).update(**fields):
         raise Fenced(f"run {claimed.run} is not running in attempt {claimed.attempt} any more")
+
+
+def _entered(run: str) -> list[str]:
+    """Name the calls that were entered and have not ended; of a run that waits, those around the one it asks about."""
+    return list(ToolCall.objects.filter(run=run, status="executing").values_list("id", flat=True))
 
 
 def _run(run: str) -> Run:

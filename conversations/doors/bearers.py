@@ -39,8 +39,8 @@ class Bearers:
         self._asked: dict[str, asyncio.Task[Visitor | None]] = {}
         self._given: dict[str, Visitor] = {}
         self._noted: dict[str, float] = {}  # by digest, when a use was noted last
-        self._lookups = DatabaseThreads(1, "bearers")
-        self._notes = DatabaseThreads(1, "bearers-notes")  # these write: a lock they wait for holds no look-up up
+        self._lookups = DatabaseThreads("bearers")
+        self._notes = DatabaseThreads("bearers-notes")  # these write: a lock they wait for holds no look-up up
 
     def give(self, name: str) -> str:
         """Give out a token for `import:NAME`, good while this process lives."""

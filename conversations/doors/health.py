@@ -5,7 +5,7 @@ import re
 
 from conversations.doors import http
 from conversations.engine import Engine
-from conversations.logs import mask
+from conversations.masking import mask
 from conversations.readiness import HINTS, OK, Readiness, not_ready
 
 _ADDRESS = re.compile(

@@ -49,7 +49,7 @@ class ImportDoor:
 async def _import(principal: Principal, receive: http.Receive) -> list[Imported]:
     """Store what comes, in a thread of its own (and so over a connection of its own)."""
     loop = asyncio.get_running_loop()
-    thread = DatabaseThreads(1, "import")
+    thread = DatabaseThreads("import")
     intake = Intake(principal)
     try:
         async for lines in _lines(receive):

@@ -14,6 +14,7 @@ from conversations.envelopes import MAX_BYTES
 from conversations.errors import Invalid, TooLarge
 from conversations.log.events import NewEvent
 from conversations.sessions import Visitor
+from conversations.threads import ASKING
 
 MAX_BATCH = 8 << 20  # bytes of one request
 MANY = 64 << 10  # bytes that take the event loop longer than it has
@@ -41,7 +42,7 @@ class PublishDoor(http.Route):
 
     def __init__(self, engine: Engine, bearers: Bearers) -> None:
         self._engine, self._bearers = engine, bearers
-        self._readers = ThreadPoolExecutor(1, thread_name_prefix="publish")
+        self._readers = ThreadPoolExecutor(ASKING["publish"], thread_name_prefix="publish")
 
     async def handle(self, scope: http.Scope, receive: http.Receive) -> tuple[int, bytes]:
         """Answer 201 `{id, conversation_id, seq}`, or 200 `{"items": […]}` for several."""

@@ -37,7 +37,7 @@ class TopicDoor(http.Route):
     def __init__(self, bearers: Bearers) -> None:
         self._bearers = bearers
         self._waiting = Waiting()
-        self._readers = DatabaseThreads(4, "topics")
+        self._readers = DatabaseThreads("topics")
 
     async def handle(self, scope: http.Scope, receive: http.Receive) -> tuple[int, bytes]:
         """Answer 200 `{"items": [{id, topic, payload}], "cursor"}`, ascending; the cursor is the last one's id."""

@@ -6,12 +6,12 @@ import msgspec
 from markupsafe import Markup
 
 from conversations import principals
-from conversations.fragments import content, faces, hidden, jsontree, questions, richtext, times
+from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
 from conversations.log.events import Call, Stored
 
 PREVIEW = 160  # characters of the arguments in the closed block
 
-_STATES = {  # status of design 3.6 → the glyph
+STATES = {  # status of design 3.6 → the glyph
     "called": "running",
     "waiting": "waiting",
     "approved": "queued",
@@ -23,7 +23,13 @@ _STATES = {  # status of design 3.6 → the glyph
     "blocked": "rejected",
     "unknown": "unknown",
 }
-_WORDS = {"called": "called", "executing": "running", "timeout": "timed out"}
+_WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+_RUN_ENDS = {  # of the run, while the call was executing
+    "run.interrupted": "its worker was lost",
+    "run.cancelled": "its run was stopped",
+    "run.failed": "its run failed",
+    "run.incompatible": "its run could not go on",
+}
 
 
 class Block(NamedTuple):
@@ -40,10 +46,12 @@ class Block(NamedTuple):
     error: Markup | None
     call_id: Markup | None
     nth: int
-    is_ours: bool
+    where: str
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
     question: questions.Question | None
+    schema: str  # the hash of the schema that the call was made under, where a page tells of it
+    agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
 
 
@@ -54,14 +62,18 @@ def draw(call: Call, group: str | None) -> Markup:
     asked = faces.read(call.asked) if call.asked else None
     question = questions.of_call(call, asked) if asked else None
     is_loud = call.status in ("waiting", "unknown")
-    row = faces.row(called, "chat" if is_loud else "steps", state=_STATES.get(call.status, "unknown"), group=group)
+    is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
+    is_clients = is_ours and called.said.origin == "external"
+    is_awaited = is_clients and call.status == "called"
+    state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
+    row = faces.row(called, "chat" if is_loud else "steps", state=state, group=group)
     steps = [step for step in (called, finished, asked) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
     block = Block(
         name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
-        word=_WORDS.get(call.status, call.status),
+        word="waiting for the client" if is_awaited else _WORDS.get(call.status, call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),
@@ -69,10 +81,12 @@ def draw(call: Call, group: str | None) -> Markup:
         error=_error(result) if result else None,
         call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
         nth=call.nth,
-        is_ours=principals.is_ours(call.called.principal) and call.called.run is not None,
+        where="Run by the client" if is_clients else "Run here" if is_ours else "Observed",
         steps=_steps(call),
         extra=_extra(called, result),
         question=question,
+        schema=_schema(call, called),
+        agent=called.said.agent or "",
         note=_note(finished, call.status),
     )
     return faces.render("tool_step", row, block)
@@ -80,9 +94,11 @@ def draw(call: Call, group: str | None) -> Markup:
 
 def _steps(call: Call) -> tuple[tuple[str, int], ...]:
     """Answer the later events that the block is made of: they have no row of their own to link to."""
-    told = (("Asked", call.asked), ("Decided", call.decided), ("Ended", call.finished))
+    closed = {"approval.cancelled": "Withdrawn", "approval.expired": "Expired"}
+    word = closed.get(call.decided.kind, "Decided") if call.decided else ""
+    told = (("Asked", call.asked), (word, call.decided), ("Ended", call.finished))
     seen = {call.called.seq: "", **{event.seq: word for word, event in reversed(told) if event is not None}}
-    if call.finished is not None and call.finished.kind == "run.interrupted":
+    if call.finished is not None and call.finished.kind in _RUN_ENDS:
         seen.pop(call.finished.seq)  # it has a row of its own
     return tuple((word, seq) for seq, word in sorted(seen.items()) if seq != call.called.seq)
 
@@ -97,11 +113,21 @@ def _extra(called: faces.Read, result: faces.Read | None) -> Markup | None:
     return None
 
 
+def _schema(call: Call, called: faces.Read) -> str:
+    """Answer the schema of a call of ours; what is told from outside links nowhere."""
+    schema = called.said.schema or ""
+    is_known = call.called.run is not None and offered.HASH.fullmatch(schema) is not None
+    return schema if is_known else ""
+
+
 def _note(finished: faces.Read | None, status: str) -> Markup | None:
     if finished is None or finished.event.kind == "tool_step" or status == "rejected":
         return None
-    if finished.event.kind == "run.interrupted":
-        return richtext.inline("It was running when its worker was lost: it may or may not have had its effect.")
+    if why := _RUN_ENDS.get(finished.event.kind):
+        doubt = f"It was running when {why}: it may or may not have had its effect."
+        return richtext.inline(doubt if status == "unknown" else f"It did not run: {why} before.")
+    if finished.event.kind in ("approval.cancelled", "approval.expired"):
+        return None  # the question says it
     reason = finished.body.get("reason")
     return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import calls, faces, hidden, responses, runs
+from conversations.fragments import calls, faces, hidden, offered, responses, runs
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
 from conversations.fragments.who import learn_hues as learn
@@ -103,7 +103,8 @@ class Pen:
     def _event(self, event: Stored) -> Fragment:
         group = self._turn(event) if event.kind == "output" else None
         repeat = repeats(event, self._previous) if event.kind == "message" else ""
-        key = (self.conversation, event.seq, event.at, group, repeat)
+        names = offered.learned() if event.kind == "model.turn" else 0
+        key = (self.conversation, event.seq, event.at, group, repeat, names)
         make = partial(faces.draw, event, group, repeat, _FACES)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 

@@ -13,13 +13,14 @@ from conversations.log.events import Call
 
 FIELDS = frozenset({"approval_id", "why", "deadline", "decision", "message", "reason", "arguments_digest"})
 _STATES = {"approve": "approved", "reject": "rejected"}
+_ENDS = {"approval.cancelled": "withdrawn", "approval.expired": "expired"}
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Question(NamedTuple):
     """What templates/events/question.html draws. `approval` is its id while it can be decided, else empty."""
 
-    state: str  # waiting, approved, rejected, or over: nobody decided
+    state: str  # waiting, approved, rejected, withdrawn (its run ended), expired, or over: nobody decided
     approval: str
     asker: Markup
     asked: When
@@ -35,7 +36,7 @@ def of_call(call: Call, asked: faces.Read) -> Question:
     decided = faces.read(call.decided) if call.decided else None
     state = "waiting" if call.status == "waiting" else "over"
     if decided:
-        state = _STATES.get(str(decided.body.get("decision")), "approved")
+        state = _ENDS.get(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")
     approval = asked.body.get("approval_id")
     is_open = state == "waiting" and isinstance(approval, str) and _ID.fullmatch(approval) is not None
     return Question(
@@ -44,11 +45,16 @@ def of_call(call: Call, asked: faces.Read) -> Question:
         asker=faces.named(who(asked.said.speaker, asked.event.principal)),
         asked=_when(asked),
         why=_words(asked, "why"),
-        decider=faces.named(_decider(decided.event.principal)) if decided else None,
+        decider=faces.named(_decider(decided.event.principal)) if decided and _has_decider(state, decided) else None,
         decided=_when(decided) if decided else None,
         message=_words(decided, "message") if decided else None,
         reason=_words(decided, "reason") if decided else None,
     )
+
+
+def _has_decider(state: str, decided: faces.Read) -> bool:
+    """Tell whether somebody is to be named: a question that ended by itself was ended by a person, or by nobody."""
+    return state not in _ENDS.values() or decided.event.principal.startswith("user:")
 
 
 def _decider(principal: str) -> Who:

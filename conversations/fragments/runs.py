@@ -4,12 +4,24 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import content, faces, hidden, richtext, times
+from conversations.fragments import content, faces, hidden, offered, richtext, times
 from conversations.fragments.faces import Face, Read, Repeat
 
 _FIELDS = content.ENVELOPE | frozenset(
     {"run_kind", "input_seq", "parent_call", "attempt", "worker", "reason", "error", "calls", "duration_ms", "handler"}
-    | {"model", "tools", "approval_id", "tool_call", "tool_call_id", "args", "args_raw", "why", "deadline", "decision"}
+    | {
+        "model",
+        "tools",
+        "approval_id",
+        "tool_call",
+        "tool_call_id",
+        "args",
+        "args_raw",
+        "why",
+        "deadline",
+        "decision",
+        "to",
+    }
     | {
         "message",
         "stage",
@@ -20,6 +32,8 @@ _FIELDS = content.ENVELOPE | frozenset(
         "origin",
         "schema",
         "effect",
+        "place",
+        "called",
     }
 )
 _WAITS = {"approval": "waits for a person’s decision", "pause": "is paused"}
@@ -76,18 +90,18 @@ def _failed(read: Read, group: str | None, repeat: Repeat) -> Markup:
     told = richtext.inline(_REASONS.get(reason, reason))
     fault = read.body.get("error")
     drawn = richtext.plain(fault[:8000]) if isinstance(fault, str) and fault else None
-    return _bad_end(read, "failed", Line("s-failed", "failed", detail=told or None, fault=drawn))
+    line = Line("s-failed", "failed", detail=told or None, facts=(_place(read.body.get("place")),), fault=drawn)
+    return _bad_end(read, "failed", line)
 
 
 def _cancelled(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    return _bad_end(read, "rejected", Line("s-rejected", "was stopped", detail=_words(read, "reason")))
+    reason = faces.line(read.body.get("reason"))
+    told = None if reason.startswith("by user:") else _words(read, "reason")  # who it was stands behind it anyway
+    return _bad_end(read, "rejected", Line("s-rejected", "was stopped", detail=told))
 
 
 def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    calls = read.body.get("calls")
-    left = len(calls) if isinstance(calls, list) else 0
-    told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    return _bad_end(read, "unknown", Line("s-unknown", "was interrupted", detail=_words(read, "reason"), facts=(told,)))
+    return _bad_end(read, "unknown", Line("s-unknown", "was interrupted", detail=_words(read, "reason")))
 
 
 def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -96,16 +110,18 @@ def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 
 def _turn(read: Read, group: str | None, repeat: Repeat) -> Markup:
-    tools, is_demo = read.body.get("tools"), read.body.get("demo") is True
-    offered = len(tools) if isinstance(tools, list) else 0
-    facts = (
-        _duration(read),
-        faces.usage(read.body.get("usage")),
-        f"{offered} tool{'' if offered == 1 else 's'} offered",
-    )
+    is_demo, tools = read.body.get("demo") is True, offered.of_turn(read)
     name = faces.line(read.body.get("model"))
-    model = None if is_demo and "demo" in name.lower() else richtext.inline(name or "unknown")
-    return _line(read, "all", Line("agent", "asked the model", model, facts=facts, tag="demo model" if is_demo else ""))
+    line = Line(
+        "agent",
+        "asked the model",
+        None if is_demo and "demo" in name.lower() else richtext.inline(name or "unknown"),
+        facts=tuple(filter(None, (_duration(read), faces.usage(read.body.get("usage"))))),
+        tag="demo model" if is_demo else "",
+    )
+    if tools is None:
+        return _line(read, "all", line)
+    return faces.render("model_turn", faces.row(read, "all"), line, tools, content.more(read.body, _FIELDS))
 
 
 def _handler(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -126,18 +142,35 @@ def _approval(read: Read, group: str | None, repeat: Repeat) -> Markup:
     """Draw a step of a call that the record does not know: a claim from outside, or a stray."""
     words = {
         "approval.requested": "asked for approval of",
+        "approval.cancelled": "withdrew its question about a call",
+        "approval.expired": "waited too long for a decision about a call",
+        "approval.escalated": "still waits for a decision; told:",
         "approval.decided": f"decided: {hidden.spell(faces.line(read.body.get('decision')))[:40]}",
         "policy.refused": "was refused",
     }[read.event.kind]
     tag = "" if read.event.run else "claim"
-    name = richtext.inline(read.said.name) if read.said.name else None
+    name = richtext.inline(read.said.name) if read.said.name else _words(read, "to")
     detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")
     return _line(read, "steps", Line("gate", words, name, detail=detail, tag=tag))
 
 
+def _place(place: object) -> str:
+    """Say where in the run it was."""
+    if not isinstance(place, dict):
+        return ""
+    turn = place.get("turn")
+    agent, path, why = (hidden.spell(faces.line(place.get(word)))[:200] for word in ("agent", "path", "why"))
+    told = f"in turn {turn}" if type(turn) is int else ""
+    told += f" of {agent}" if told and agent else ""
+    told += f", at {path}" if told and path else ""
+    return f"{told}: {why}" if told and why else told
+
+
 def _bad_end(read: Read, state: str, line: Line) -> Markup:
-    run = read.event.run
-    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else ""), state)
+    run, calls = read.event.run, read.body.get("calls")
+    left = len(calls) if isinstance(calls, list) else 0
+    told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
+    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else "", facts=(told,)), state)
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:
@@ -179,6 +212,9 @@ FACES: dict[str, Face] = {
     "conversation.handler": _handler,
     "approval.requested": _approval,
     "approval.decided": _approval,
+    "approval.cancelled": _approval,
+    "approval.expired": _approval,
+    "approval.escalated": _approval,
     "policy.refused": _approval,
     ".stage": _stage,
 }

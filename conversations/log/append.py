@@ -13,7 +13,8 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations import doorbell, principals, projections
 from conversations.failpoints import failpoint
-from conversations.log import chain, fences, rows
+from conversations.log import chain, closing, fences, rows
+from conversations.log.calls import BROKEN_OFF, STEPS
 from conversations.log.events import NewEvent, Stored
 from conversations.log.known import Known, look_up
 from conversations.log.queue import Queue
@@ -25,8 +26,7 @@ from conversations.threads import sqlstate
 TRIES = 3
 DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
 
-BROKEN_OFF = ("run.interrupted", "run.failed", "run.cancelled")  # they list the calls whose effect nobody knows
-OF_CALLS = ("tool_step", "approval.requested", "approval.decided", "policy.refused", *BROKEN_OFF)
+OF_CALLS = (*STEPS, *BROKEN_OFF)
 _REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
 _segment_of = attrgetter("segment")
@@ -172,6 +172,8 @@ class _Work:
             self._post(event, head.id, seq, known)
         self.touched[head.id] = head
         projections.fold(self.changes, head, kind, Facts(said, at, principal, run, body))
+        if kind in BROKEN_OFF and run is not None:
+            self.more += [self.store(closed, known) for closed in closing.of(event, head, self.changes)]
         if self.queue is not None:
             self.more += [self.store(queued, known) for queued in self.queue.of(event, head)]
         return Stored(event.conversation, seq, kind, at, principal, run, turn, event_id, body)

@@ -10,7 +10,10 @@ from conversations.log.events import Call, Stored
 from conversations.log.rows import marks
 
 COLUMNS = "seq,kind,at,principal,run,turn,event_id,body"
-STEPS = ("tool_step", "approval.requested", "approval.decided", "policy.refused")
+STEPS = (
+    "tool_step", "approval.requested", "approval.decided", "approval.cancelled", "approval.expired", "policy.refused",
+)  # fmt: skip
+BROKEN_OFF = ("run.interrupted", "run.failed", "run.cancelled", "run.incompatible")  # they end calls of their run
 _CALL = "id,status,nth,started_at,duration_ms,called_seq,finished_seq,run"
 
 
@@ -31,8 +34,8 @@ def calls_of(key: str, events: Sequence[Stored]) -> dict[int, Call]:
 
 
 def ended_by(key: str, events: Sequence[Stored]) -> dict[int, list[Call]]:
-    """Answer the calls that each `run.interrupted` among `events` left unknown, by its seq."""
-    seqs = [e.seq for e in events if e.kind == "run.interrupted" and e.run]
+    """Answer the calls that each bad end of a run among `events` ended, by its seq."""
+    seqs = [e.seq for e in events if e.kind in BROKEN_OFF and e.run]
     if not seqs:
         return {}
     ended: dict[int, list[Call]] = {}

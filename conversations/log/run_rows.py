@@ -14,7 +14,7 @@ _STEP = """UPDATE conversations_run SET status=%s,reason=%s,ended_seq=%s,attempt
 WHERE id=%s AND conversation_id=%s"""
 _APPROVAL = """INSERT INTO conversations_approval(id,conversation_id,tool_call,run,asked_seq,asked_at,status,decision,
 decided_by,decided_at,decided_seq,version) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"""
-_DECIDE = """UPDATE conversations_approval SET status='decided',decision=%s,decided_by=%s,decided_at=%s,decided_seq=%s,
+_DECIDE = """UPDATE conversations_approval SET status=%s,decision=%s,decided_by=%s,decided_at=%s,decided_seq=%s,
 version=version+1 WHERE id=%s"""
 
 
@@ -30,4 +30,4 @@ def write(cursor: CursorWrapper, changes: Fold) -> None:
         version = 1 if a.decided_seq is None else 2
         cursor.execute(_APPROVAL, [*row, a.decided_by, a.decided_at, a.decided_seq, version])
     for approval, d in changes.decisions.items():
-        cursor.execute(_DECIDE, [d.decision, d.decided_by, d.decided_at, d.decided_seq, approval])
+        cursor.execute(_DECIDE, [d.status, d.decision, d.decided_by, d.decided_at, d.decided_seq, approval])

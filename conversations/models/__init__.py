@@ -1,6 +1,6 @@
 """The tables (design, section 5), one module a noun."""
 
-from conversations.models.agent import Agent, SessionItem, ToolSchema
+from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead
 from conversations.models.conversation import Conversation, Participant, ReadMarker
@@ -8,6 +8,7 @@ from conversations.models.event import Event
 from conversations.models.meta import Meta
 from conversations.models.node import Node
 from conversations.models.people import Role, SignInLink, Token, User
+from conversations.models.policy import Policy
 from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
 from conversations.models.response import Response
@@ -24,6 +25,7 @@ __all__ = [
     "Meta",
     "Node",
     "Participant",
+    "Policy",
     "Post",
     "Quarantine",
     "ReadMarker",
@@ -36,5 +38,6 @@ __all__ = [
     "Token",
     "ToolCall",
     "ToolSchema",
+    "ToolVersion",
     "User",
 ]

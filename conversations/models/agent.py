@@ -14,8 +14,16 @@ class Agent(models.Model):
     model = models.CharField(max_length=200, default="")
     is_demo_model = models.BooleanField(default=False)
     is_entry = models.BooleanField(default=False, help_text="answers messages addressed to its name")
-    tools = models.TextField(default="[]", help_text="JSON: [{name, schema, effect, needs_approval, origin}]")
+    tools = models.TextField(
+        default="[]",
+        help_text="JSON: [{name, schema, effect, needs_approval, origin, and what else is told of it}]",
+    )
     handoffs = models.TextField(default="[]", help_text="JSON: [agent name]; cycles are allowed")
+    transfers = models.TextField(
+        default="[]", help_text="JSON: [{name, schema, to, enabled}], handoffs as a model sees them: as tools"
+    )
+    output = models.TextField(default="{}", help_text="JSON: {type, is_wrapped, is_strict, schema}; schema null: text")
+    problems = models.TextField(default="[]", help_text="JSON: [sentence], of names of MCP servers that collide")
     hue = models.IntegerField(default=0, help_text="1 to 10 of the palette, its colour everywhere; 0: by its name")
     served_until = models.BigIntegerField(default=0, help_text="µs UTC, by the database's clock")
 
@@ -32,6 +40,20 @@ class ToolSchema(models.Model):
     hash = models.CharField(max_length=64, primary_key=True)
     name = models.CharField(max_length=200)
     body = models.TextField(help_text="JSON: {name, description, params_json_schema, output_json_schema?, strict}")
+
+
+class ToolVersion(models.Model):
+    """Since when and until when a team offered a tool under a schema. Rows stay: a call links to its own."""
+
+    team = models.CharField(max_length=100)
+    name = models.CharField(max_length=200, help_text="qualified")
+    hash = models.CharField(max_length=64)
+    first_at = models.BigIntegerField(help_text="µs UTC, by the database's clock")
+    last_at = models.BigIntegerField(help_text="µs UTC, when a worker last began or ceased to offer it")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "name", "hash"], name="tool_version_once")]
+        indexes = [models.Index(fields=["hash"], name="tool_version_by_hash")]
 
 
 class SessionItem(models.Model):

@@ -37,6 +37,7 @@ class ToolCall(models.Model):
         indexes = [
             models.Index(fields=["name", "id"], name="call_by_name"),
             models.Index(fields=["agent", "id"], name="call_by_agent"),
+            models.Index(fields=["schema", "id"], name="call_by_schema", condition=Q(schema__isnull=False)),
             models.Index(fields=["id"], name="call_bad", condition=Q(status__in=BAD)),
             models.Index(fields=["conversation", "called_seq"], name="call_by_seq"),
             models.Index(

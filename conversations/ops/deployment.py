@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from conversations import epoch
-from conversations.models import Conversation, Event, Post, Quarantine, RedisPosition, ToolCall
+from conversations import epoch, relayed
+from conversations.models import Conversation, Event, Quarantine, RedisPosition, ToolCall
 from conversations.ops import database, transport
 from conversations.ops.counts import Count, bounded
 from conversations.ops.database import Database
@@ -56,7 +56,7 @@ def state(stream: str = "") -> Deployment:
     active = next((one for one in living if one.role == "active"), None)
     has_redis = bool(settings.CONFIG.redis_url) or active is not None
     looked = database.look()
-    unsent = bounded(Post.objects.filter(sent_at=None)) if has_redis else Count(0)
+    unsent = bounded(relayed.unsent()) if has_redis else Count(0)
     last_at = Conversation.objects.visible().newest_first().values_list("last_at", flat=True).first()
     return Deployment(
         read_at=datetime.now(UTC),

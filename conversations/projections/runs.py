@@ -6,12 +6,18 @@
 | run.started | running, attempt | | |
 | run.waiting | waiting, reason | | |
 | run.resumed | queued | | |
-| run.done, cancelled, incompatible, interrupted | that status, ended | those it lists as `calls`: unknown | |
-| run.failed | failed, reason, ended | those it lists as `calls`: unknown | errors +1 |
+| run.done | done, ended | | |
+| run.cancelled, incompatible, interrupted | that status, ended | its `calls`: unknown; never entered ones: blocked | |
+| run.failed | failed, reason, ended | as above | errors +1 |
 | approval.requested | | a row, waiting | an approval, pending |
 | approval.decided | | approved, or rejected and ended | the approval, decided |
+| approval.cancelled, expired | | blocked and ended, where it still waits | the approval, that status |
+| approval.escalated | | | nothing: it stays pending, and is drawn |
 | policy.refused | | blocked and ended | |
 | conversation.handler | | | the handler |
+
+`log.append` itself adds an approval.cancelled for each question that is open when its run ends (`log/closing.py`). The
+call is `blocked`, not `rejected`: nobody said no to it; its run ended, or its time was up, before it could be entered.
 """
 
 from __future__ import annotations
@@ -41,6 +47,8 @@ class Told(msgspec.Struct, kw_only=True):
     handler: str = ""
     calls: list[str] = []
 
+
+NEVER_ENTERED = ("called", "waiting", "approved")
 
 _decoder = msgspec.json.Decoder(Told)
 
@@ -96,9 +104,11 @@ def _apply(status: str, is_end: bool, changes: Fold, head: Head, facts: Facts, t
         kept = attempt or (before.attempt if before else None)
         changes.run_steps[head.id, facts.run] = RunStep(status, reason, ended_seq, kept)
     head.errors += status == "failed"
-    for call in _open_calls(changes, head, facts.run) if is_end else ():
+    for call in _open_calls(changes, head, facts.run) if is_end and status != "done" else ():
         if call.id in told.calls:
             end(changes, head, call, "unknown")
+        elif call.status in NEVER_ENTERED:
+            end(changes, head, call, "blocked")
 
 
 @of_ours
@@ -116,18 +126,32 @@ def _asked(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
 
 @of_ours
 def _decided(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
-    decision = Decision(told.decision[:10], facts.principal, facts.at, head.head_seq)
-    row = changes.approvals.get(told.approval_id)
-    if row is not None:
-        row.status, row.decision, row.decided_by = "decided", decision.decision, decision.decided_by
-        row.decided_at, row.decided_seq = decision.decided_at, decision.decided_seq
-    else:
-        changes.decisions[told.approval_id] = decision
+    _settle(changes, told, Decision("decided", told.decision[:10], facts.principal, facts.at, head.head_seq))
     call = next((c for c in changes.open_calls.get(head.id, ()) if c.id == told.tool_call), None)
     if call is not None and told.decision == "reject":
         end(changes, head, call, "rejected")
     elif call is not None:
         change(changes, call, "approved")
+
+
+def _closed(status: str) -> Rule:
+    return of_ours(partial(_close, status))
+
+
+def _close(status: str, changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    _settle(changes, told, Decision(status, None, facts.principal, facts.at, head.head_seq))
+    call = next((c for c in changes.open_calls.get(head.id, ()) if c.id == told.tool_call), None)
+    if call is not None and call.status == "waiting":
+        end(changes, head, call, "blocked")
+
+
+def _settle(changes: Fold, told: Told, decision: Decision) -> None:
+    row = changes.approvals.get(told.approval_id)
+    if row is None:
+        changes.decisions[told.approval_id] = decision
+        return
+    row.status, row.decision, row.decided_by = decision.status, decision.decision, decision.decided_by
+    row.decided_at, row.decided_seq = decision.decided_at, decision.decided_seq
 
 
 @of_ours
@@ -158,6 +182,8 @@ RULES: dict[str, Rule] = {
     "run.incompatible": _step("incompatible", is_end=True),
     "approval.requested": _asked,
     "approval.decided": _decided,
+    "approval.cancelled": _closed("cancelled"),
+    "approval.expired": _closed("expired"),
     "policy.refused": _refused,
     "conversation.handler": _handler,
 }

@@ -108,9 +108,10 @@ class ApprovalRow:
 
 @dataclass(slots=True)
 class Decision:
-    """What a batch decides of an approval it did not make."""
+    """What ends an approval: a decision, or what came before one. `status`: decided, cancelled or expired."""
 
-    decision: str
+    status: str
+    decision: str | None
     decided_by: str
     decided_at: int
     decided_seq: int

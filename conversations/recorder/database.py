@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from django.db import connection
 
 from conversations.log.writer import CHECKPOINT
-from conversations.threads import give_back
+from conversations.threads import ASKING, give_back
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class Database:
     """Runs one thing after the other, on one connection of its own."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "recorder-database")
+        self._thread = ThreadPoolExecutor(ASKING["recorder"], "recorder-database")
 
     def __call__(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Begin `work(*arguments)`; await the answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from conversations import entry_ids as ids
 from conversations.envelopes import MAX_KEY, Said
 from conversations.errors import Invalid, SwitchboardError
 from conversations.log.events import NewEvent
+
+logger = logging.getLogger(__name__)
 
 KEPT = 64 << 10  # bytes of what cannot be filed
 
@@ -59,6 +62,10 @@ def read(stream: str, entry_id: str, nth: int, fields: Fields, *, found_at: int)
         event = arrivals.event_of(stream, payload, _bus_id(bus_id), entry_id=entry_id, found_at=found_at)
     except SwitchboardError as error:
         return Entry(stream, entry_id, nth, None, poison(stream, error.message, payload, fields), size, place)
+    except Exception as error:  # a mistake of ours with one entry costs that entry, not the streams behind it
+        logger.exception("entry %s of %s cannot be read", entry_id, stream)
+        reason = f"it could not be read: {type(error).__name__}: {error}"
+        return Entry(stream, entry_id, nth, None, poison(stream, reason, payload, fields), size, place)
     return Entry(stream, entry_id, nth, event, None, size, place)
 
 
@@ -82,7 +89,7 @@ def _concerned(stream: str, raw: bytes) -> str | None:
     """Answer the conversation it would have been of: named by it where that can be read, else by the stream."""
     said = Said()
     if len(raw) <= envelopes.MAX_BYTES:
-        with contextlib.suppress(SwitchboardError):
+        with contextlib.suppress(Exception):  # it is poison already, whatever it does to reading
             said = envelopes.read(raw)
     prefix, _, suffix = stream.partition(":")
     keys = (said.conversation_id, suffix if prefix == "stream" else None)

@@ -26,6 +26,7 @@ from conversations.recorder import entries, gaps
 from conversations.recorder.entries import Entry
 from conversations.recorder.gaps import Loss
 from conversations.recorder.streams import Stream
+from conversations.threads import sqlstate
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,10 @@ Moves = dict[str, tuple[str, int] | None]  # stream → entry id and count; None
 _MOVE = """UPDATE conversations_redisposition SET last_id=v.column3,entries_read=CAST(v.column4 AS bigint)
 FROM (VALUES {}) AS v WHERE conversations_redisposition.stream=v.column1
 AND conversations_redisposition.last_id=v.column2"""
+
+
+_FORGET = "DELETE FROM conversations_redisposition WHERE (stream,last_id) IN (VALUES {})"
+TOO_LARGE = "54"  # PostgreSQL's class for a value that no index can take: the entry's fault, not the database's
 
 
 class Superseded(Exception):
@@ -73,9 +78,9 @@ class Filing:
         """Store a round. What cannot be stored costs itself alone: the round is halved until it stands by itself."""
         try:
             self._store(some)
-        except (Superseded, OperationalError, InterfaceError):
-            raise
         except Exception as error:
+            if isinstance(error, Superseded) or _is_passing(error):
+                raise
             if len(some) == 1:
                 self._give_up(some[0], error)
                 return
@@ -85,9 +90,12 @@ class Filing:
     def tell(self, losses: Sequence[Loss]) -> None:
         """Tell of losses in the conversations concerned, else in the quarantine; their streams go on behind them."""
         told = [loss for loss in losses if loss.after != ids.START or loss.lost]
-        named = [(loss, _concerned(loss.stream.name)) for loss in told]
+        concerned = _concerned([loss.stream.name for loss in told])
+        named = [(loss, concerned.get(loss.stream.name)) for loss in told]
         events = [_loss_event(loss, key) for loss, key in named if key is not None]
-        rows = [_loss_row(loss) for loss, key in named if key is None]
+        unnamed = [loss for loss, key in named if key is None]
+        at = database_time() if unnamed else 0
+        rows = [_loss_row(loss, at) for loss in unnamed]
         moves: Moves = {loss.stream.name: loss.move_to for loss in losses}
         log.append(events, riding=partial(self._ride, moves, rows))
         self._moved(moves)
@@ -106,7 +114,7 @@ class Filing:
 
     def _store(self, some: Sequence[Entry]) -> None:
         told = [(entry, event) for entry in some if (event := entry.event or _poison_event(entry)) is not None]
-        rows = [_poison_row(entry) for entry in some if entry.poison is not None]
+        rows = _poison_rows(some)
         moves: Moves = {entry.stream: (entry.id, entry.nth) for entry in some}
         refused: list[Entry] = []
 
@@ -121,30 +129,26 @@ class Filing:
         self.quarantined += len(rows) + len(refused)
 
     def _give_up(self, entry: Entry, error: Exception) -> None:
+        """Quarantine what the database refuses; where it refuses even that, only where and why."""
         logger.warning("entry %s of %s cannot be stored: %s", entry.id, entry.stream, error)
-        if entry.event is None:
-            raise error
-        body = entry.event.body.encode("utf-8", "replace")
-        poison = entries.poison(entry.stream, f"it could not be stored: {error}", body)
-        self._store([entry._replace(event=None, poison=poison)])
+        said = (str(error).splitlines() or [""])[0]  # further lines repeat the row
+        reason = f"it could not be stored: {type(error).__name__}: {said}"
+        body = entry.event.body.encode("utf-8", "replace") if entry.event else b""
+        poison = entry.poison or entries.poison(entry.stream, reason, body)
+        bare = poison._replace(reason=f"it could not be stored: {type(error).__name__}", raw=b"", conversation=None)
+        for kept in (poison, bare):
+            try:
+                self._store([entry._replace(event=None, poison=kept)])
+            except Exception as again:
+                if kept is bare or isinstance(again, Superseded) or _is_passing(again):
+                    raise
+            else:
+                return
 
     def _ride(self, moves: Moves, rows: Sequence[Quarantine]) -> None:
-        self._move({name: to for name, to in moves.items() if to is not None})
-        for name in (name for name, to in moves.items() if to is None):
-            gone, _ = RedisPosition.objects.filter(stream=name, last_id=self._stored[name]).delete()
-            if not gone:
-                raise Superseded(f"another recorder moved {name}")
+        _change(_MOVE, [(name, self._stored[name], *to) for name, to in moves.items() if to is not None])
+        _change(_FORGET, [(name, self._stored[name]) for name, to in moves.items() if to is None])
         _quarantine(rows)
-
-    def _move(self, moves: dict[str, tuple[str, int]]) -> None:
-        flat = [(name, self._stored[name], *to) for name, to in moves.items()]
-        with connection.cursor() as cursor:
-            for at in range(0, len(flat), BLOCK):
-                some = flat[at : at + BLOCK]
-                marks = ",".join(["(%s,%s,%s,%s)"] * len(some))
-                cursor.execute(_MOVE.format(marks), [value for row in some for value in row])
-                if cursor.rowcount != len(some):
-                    raise Superseded(f"another recorder moved {len(some) - cursor.rowcount} of {len(some)} positions")
 
     def _moved(self, moves: Moves) -> None:
         for name, to in moves.items():
@@ -154,11 +158,27 @@ class Filing:
                 self._stored[name] = to[0]
 
 
+def _change(sql: str, flat: Sequence[tuple[Any, ...]]) -> None:
+    """Change positions in blocks, each from where it was seen last. Raises Superseded when one is elsewhere."""
+    with connection.cursor() as cursor:
+        for at in range(0, len(flat), BLOCK):
+            some = flat[at : at + BLOCK]
+            marks = ",".join([f"({','.join(['%s'] * len(some[0]))})"] * len(some))
+            cursor.execute(sql.format(marks), [value for row in some for value in row])
+            if cursor.rowcount != len(some):
+                raise Superseded(f"another recorder moved {len(some) - cursor.rowcount} of {len(some)} positions")
+
+
+def _is_passing(error: Exception) -> bool:
+    """Tell whether the database as a whole cannot do it now; else it is this row that it can never take."""
+    return isinstance(error, OperationalError | InterfaceError) and not sqlstate(error).startswith(TOO_LARGE)
+
+
 def _refuse(clashing: Sequence[Entry]) -> None:
     """Quarantine entries whose id stands for other words already; within the transaction that passes them by."""
     refused = [entry._replace(event=None, poison=_reused(entry)) for entry in clashing]
     log.append([event for entry in refused if (event := _poison_event(entry)) is not None])
-    _quarantine([_poison_row(entry) for entry in refused])
+    _quarantine(_poison_rows(refused))
 
 
 def _quarantine(rows: Sequence[Quarantine]) -> None:
@@ -176,19 +196,22 @@ def _poison_event(entry: Entry) -> NewEvent | None:
     )
 
 
-def _poison_row(entry: Entry) -> Quarantine:
-    poison = entry.poison
-    assert poison is not None
-    return Quarantine(
-        source=entry.stream,
-        entry=entry.id[:41],
-        at=database_time(),
-        reason=poison.reason,
-        raw=poison.raw,
-        size=poison.size,
-        digest=poison.digest,
-        conversation=poison.conversation,
-    )
+def _poison_rows(some: Sequence[Entry]) -> list[Quarantine]:
+    poisons = [(entry, entry.poison) for entry in some if entry.poison is not None]
+    at = database_time() if poisons else 0
+    return [
+        Quarantine(
+            source=entry.stream,
+            entry=entry.id[:41],
+            at=at,
+            reason=poison.reason,
+            raw=poison.raw,
+            size=poison.size,
+            digest=poison.digest,
+            conversation=poison.conversation,
+        )
+        for entry, poison in poisons
+    ]
 
 
 def _loss_event(loss: Loss, key: str) -> NewEvent:
@@ -199,13 +222,13 @@ def _loss_event(loss: Loss, key: str) -> NewEvent:
     )
 
 
-def _loss_row(loss: Loss) -> Quarantine:
+def _loss_row(loss: Loss, at: int) -> Quarantine:
     """Tell of a loss nobody's history can tell: on the page where people look after such things."""
     count = "an unknown number of" if loss.lost is None else f"{loss.lost:,}"
     return Quarantine(
         source=loss.stream.name,
         entry=f">{loss.after}"[:41],
-        at=database_time(),
+        at=at,
         reason=f"record.gap: {count} entries are lost: {gaps.WHY[loss.reason]}",
         raw=b"",
         size=0,
@@ -217,14 +240,17 @@ def _gap(key: str, facts: dict[str, Any]) -> NewEvent:
     return log.of_ours(key, {"event": "record.gap", "id": new_id()} | facts, SYSTEM)
 
 
-def _concerned(name: str) -> str | None:
+def _concerned(names: Sequence[str]) -> dict[str, str]:
     """Answer whose history a stream's loss belongs to: `chat:X` may be an agent's, so that one has to exist."""
-    prefix, _, suffix = name.partition(":")
-    if prefix == "stream":
-        return suffix if len(suffix.strip()) >= 1 and len(suffix) <= 200 else None
-    if prefix == "chat" and Conversation.objects.visible().filter(key=suffix).exists():
-        return suffix
-    return None
+    suffixes = {name: name.partition(":")[2] for name in names}
+    streams = {name: suffix for name, suffix in suffixes.items() if name.startswith("stream:")}
+    chats = {name: suffix for name, suffix in suffixes.items() if name.startswith("chat:")}
+    known: set[str] = set()
+    for at in range(0, len(keys := sorted(chats.values())), BLOCK):
+        found = Conversation.objects.visible().filter(key__in=keys[at : at + BLOCK])
+        known.update(found.values_list("key", flat=True))
+    fit = {name: key for name, key in streams.items() if len(key.strip()) >= 1 and len(key) <= 200}
+    return fit | {name: key for name, key in chats.items() if key in known}
 
 
 def _reused(entry: Entry) -> entries.Poison:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from conversations import entry_ids as ids
 from conversations.recorder.streams import Stream
 
+MOST = 1 << 62  # entries anybody counts; beyond, somebody set the count, and a column may not hold it
 UNCOUNTED = -1  # of RedisPosition.entries_read: not known; counted anew once the stream is read to its end
 
 Reason = Literal["trimmed", "deleted", "went_back", "emptied", "perhaps_trimmed"]
@@ -25,7 +26,7 @@ WHY: dict[Reason, str] = {
 
 
 class Info(NamedTuple):
-    """What XINFO STREAM says. `added` is None before Redis 7."""
+    """What XINFO STREAM says. `added` is None before Redis 7, and where it makes no sense."""
 
     length: int
     last_id: str
@@ -49,10 +50,11 @@ def info_of(answer: list[Any]) -> Info:
     """Read XINFO STREAM's flat answer."""
     found = dict(zip(answer[::2], answer[1::2], strict=False))
     first, last = found.get(b"first-entry"), found.get(b"last-entry")
+    added = int(found.get(b"entries-added", UNCOUNTED))
     return Info(
         length=int(found[b"length"]),
         last_id=found[b"last-generated-id"].decode(),
-        added=int(found[b"entries-added"]) if b"entries-added" in found else None,
+        added=added if 0 <= added < MOST else None,
         first_id=first[0].decode() if first else None,
         last_entry=(last[0].decode(), last[1]) if last else None,
     )

@@ -1,7 +1,8 @@
 """Posts → Redis: what our processes published on `chat:`, `control:`, `signal:` and `dlq:` topics, for foreign agents.
 
 After the commit, in order, at least once, under the same envelope id and bus id; the echo comes back by the recorder
-and is dropped by its id (design 3.2). What came from Redis itself is marked as sent when it is stored.
+and is dropped by its id (design 3.2). What came from Redis itself is marked as sent when it is stored; what is from
+before Redis was first set stays here (`relayed`).
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ import redis
 import redis.asyncio
 from django.db import connection
 
+from conversations import relayed
 from conversations.failpoints import failpoint
 from conversations.log import writing
 from conversations.models import Post
 
 BATCH = 500  # posts at once
 REMEMBERED = 20_000  # echoes that may still come
+SWEEP = 5.0  # seconds of one sweep at most: what was committed behind it waits no longer
 REFUSED_FOR = 60.0  # seconds until a topic whose key is no stream is tried again
 
 _UNSENT = """SELECT p.id,p.topic,p.bus_id,COALESCE(p.body,e.body) FROM conversations_post p
 LEFT JOIN conversations_event e ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq
-WHERE p.sent_at IS NULL {} ORDER BY p.id LIMIT %s"""
+WHERE p.sent_at IS NULL AND p.id>%s {} ORDER BY p.id LIMIT %s"""
 
 
 class Unsent(NamedTuple):
@@ -62,16 +65,30 @@ class Relay:
         self.waiting = 0
         self._maxlen = _maxlen()
         self._refused: dict[str, float] = {}
+        self._line: int | None = None  # the last post that stays here
+        self._after = 0  # the last post of this sweep; 0 before it
+        self._sweep_ends = 0.0
 
     def unsent(self) -> list[Unsent]:
-        """Read the oldest unsent posts, but those of topics that Redis refused lately."""
+        """Read the next unsent posts, but those of topics that Redis refused lately; none is the end of a sweep.
+
+        A sweep goes once through what is unsent, oldest first; the next one begins with whatever was left.
+        """
+        if self._line is None:
+            self._line = relayed.begin()
         now = time.monotonic()
+        is_first = not self._after or now > self._sweep_ends
+        if is_first:
+            self._after, self._sweep_ends = self._line, now + SWEEP
         self._refused = {topic: until for topic, until in self._refused.items() if until > now}
         but = f"AND p.topic NOT IN ({','.join(['%s'] * len(self._refused))})" if self._refused else ""
         with connection.cursor() as cursor:
-            cursor.execute(_UNSENT.format(but), [*self._refused, BATCH])
+            cursor.execute(_UNSENT.format(but), [self._after, *self._refused, BATCH])
             found = [Unsent(*row) for row in cursor.fetchall()]
-        self.waiting = len(found) if len(found) < BATCH else Post.objects.filter(sent_at__isnull=True).count()
+        if is_first:  # counted once a sweep
+            self.waiting = len(found) if len(found) < BATCH else relayed.unsent().count()
+        if not found:
+            self._after = 0
         return found
 
     async def send(self, client: redis.asyncio.Redis, posts: list[Unsent]) -> list[int]:
@@ -85,11 +102,16 @@ class Relay:
         failpoint("after-xadd")
         return [post.id for post, answer in zip(posts, answers, strict=True) if self._is_there(post, answer)]
 
-    def mark(self, sent: list[int]) -> None:
-        """Note what is on Redis."""
+    def mark(self, posts: list[Unsent], sent: list[int]) -> None:
+        """Note which of these posts are on Redis, and go on behind them."""
         with writing():
             Post.objects.filter(id__in=sent).update(sent_at=time.time_ns() // 1000)
         self.waiting = max(0, self.waiting - len(sent))
+        self._after = posts[-1].id
+
+    def begin_anew(self) -> None:
+        """Begin a new sweep: the last one broke off, and nobody knows what of it arrived."""
+        self._after = 0
 
     def _command(self, post: Unsent) -> list[Any]:
         trim = ["MAXLEN", "~", self._maxlen] if self._maxlen else []

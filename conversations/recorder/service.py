@@ -31,7 +31,7 @@ STANDBY_LOOKS_EVERY = 0.5  # seconds
 RELAY_LOOKS_EVERY = 1.0
 BACKOFF = (0.1, 0.2, 0.4, 0.8, 1.0)  # seconds before each new try; the last one stays
 
-_TROUBLE = (redis.RedisError, OSError, DatabaseError)
+_EXPECTED = (redis.RedisError, OSError, DatabaseError)  # said in a line; anything else is a mistake of ours
 
 
 class Service:
@@ -47,6 +47,7 @@ class Service:
         self._reader: Reader | None = None
         self._relay = Relay(Echoes())
         self._told: dict[str, Any] = {}
+        self._trouble: dict[str, str] = {}  # what cannot be done at this moment, and why
         self._pulse = Pulse("recorder", lambda: self._told)
         self._pulse.name = f"{self._pulse.name[:91]}-recorder"  # a process that serves has a row of its own
         self._rate = Rate()
@@ -78,6 +79,11 @@ class Service:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stopped.set)
 
+    @property
+    def trouble(self) -> str:
+        """What keeps this recorder from its work at this moment; empty when nothing does."""
+        return "; ".join(f"{what}: {why}" for what, why in self._trouble.copy().items())
+
     def facts(self) -> dict[str, Any]:
         """Tell how it goes: what the ops page and the metrics show of a recorder."""
         reader = self._reader
@@ -92,6 +98,7 @@ class Service:
             "quarantined": self.filing.quarantined,
             "unsent_posts": self._relay.waiting,
             "redis": self.redis,
+            "warnings": [self.trouble] if self.trouble and self.redis == "ok" else [],
         }
 
     async def _end(self) -> None:
@@ -99,23 +106,35 @@ class Service:
         for last in (self._lease.release, self._pulse.stop):
             try:
                 await self._database(last)
-            except DatabaseError as error:
-                logger.warning("recorder: %s", error)
+            except Exception as error:
+                self._note("ending", error)
         await self._database.close()
 
     async def _lead(self) -> None:
         while not self._stopped.is_set():
             try:
-                if await self._database(self._lease.take):
+                is_mine = await self._database(self._lease.take)
+                self._trouble.pop("lease", None)
+                if is_mine:
                     await self._lead_once()
             except Superseded as reason:
                 logger.warning("recorder: standing by: %s", reason)
-            except DatabaseError as error:
-                logger.warning("recorder: the database: %s", error)
+            except Exception as error:
+                self._note("lease", error)
             await asyncio.sleep(STANDBY_LOOKS_EVERY)
 
+    def _note(self, what: str, error: Exception, *, is_old: bool = False) -> None:
+        """Keep why something cannot be done, and log what is new of it: a mistake of ours with where it was made."""
+        why = (str(error).splitlines() or [""])[0] or type(error).__name__
+        before, self._trouble[what] = self._trouble.get(what), why
+        if not isinstance(error, _EXPECTED):
+            if why != before:
+                logger.error("recorder: %s", what, exc_info=error)
+        elif before is None and not is_old:
+            logger.warning("recorder: %s: %s", what, error)
+
     async def _lead_once(self) -> None:
-        """Be the active recorder until another one is. Raises Superseded or DatabaseError."""
+        """Be the active recorder until another one is. Raises Superseded, or why the lease cannot be kept."""
         self.is_active = True
         loops = (self._keep_lease(), self._wait_out(self._record, "reading"), self._wait_out(self._send, "relay"))
         tasks = [asyncio.create_task(loop) for loop in loops]
@@ -127,6 +146,8 @@ class Service:
             self.is_active = False  # every loop looks at it: on its way through libraries a cancellation may get lost
             await _cancel(tasks)
             self._reader = None
+            for what in ("reading", "relay"):
+                self._trouble.pop(what, None)
 
     async def _keep_lease(self) -> None:
         while self.is_active:
@@ -137,18 +158,20 @@ class Service:
                 raise Superseded("another recorder took over")
 
     async def _wait_out(self, work: Callable[[], Coroutine[Any, Any, None]], what: str) -> None:
-        """Do it again and again, every second at least: what Redis or the database cannot do now, it can later."""
+        """Do it again and again, every second at least: what Redis or the database cannot do now, it can later, and
+        a mistake of ours with one thing is no reason to leave all the others."""
         tries = 0
         while self.is_active:
             began = time.monotonic()
             try:
                 await work()
-            except _TROUBLE as error:
+            except Superseded:
+                raise
+            except Exception as error:
                 tries = 1 if time.monotonic() - began > 5 * BACKOFF[-1] else tries + 1
                 if isinstance(error, redis.RedisError | OSError):
                     self.redis = str(error) or type(error).__name__
-                if tries == 1:
-                    logger.warning("recorder: %s: %s", what, error)
+                self._note(what, error, is_old=tries > 1)
                 await asyncio.sleep(BACKOFF[min(tries, len(BACKOFF) - 1)])
 
     async def _record(self) -> None:
@@ -163,6 +186,7 @@ class Service:
             self.redis, self._reader = "ok", reader
             while self.is_active:
                 await reader.round()
+                self._trouble.pop("reading", None)
         finally:
             self._lease.looked_at = reader.looked_at
             await _quietly(client.aclose())
@@ -170,23 +194,27 @@ class Service:
     async def _send(self) -> None:
         """Relay until something fails."""
         client = connect(self._url)
+        self._relay.begin_anew()
         try:
             while self.is_active:
                 self._news.clear()
                 while posts := await self._database(self._relay.unsent):
                     sent = await self._relay.send(client, posts)
-                    await self._database(self._relay.mark, sent)
+                    await self._database(self._relay.mark, posts, sent)
+                self._trouble.pop("relay", None)
                 await _wait(self._news, RELAY_LOOKS_EVERY)
         finally:
             await _quietly(client.aclose())
 
     async def _beat(self) -> None:
         while not self._stopped.is_set():
-            self._told = self.facts()  # here, in the loop: the reader's streams change in it
             try:
+                self._told = self.facts()  # here, in the loop: the reader's streams change in it
                 await self._database(self._pulse.beat)
-            except DatabaseError as error:
-                logger.warning("recorder: cannot tell of itself: %s", error)
+            except Exception as error:
+                self._note("telling of itself", error)
+            else:
+                self._trouble.pop("telling of itself", None)
             await asyncio.sleep(BEAT_EVERY)
 
     def _posted(self, _: Collection[str]) -> None:
@@ -221,6 +249,11 @@ class Embedded(threading.Thread):
             asyncio.run(self.service.run())
         except Exception:
             logger.exception("the recorder ended")
+
+    @property
+    def state(self) -> str:
+        """`ok`, or why nothing is recorded at this moment."""
+        return (self.service.trouble or "ok") if self.is_alive() else "the recording thread has ended"
 
     def close(self) -> None:
         """Finish what was begun and end."""

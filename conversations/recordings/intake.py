@@ -1,6 +1,6 @@
 """Stores an import: in staged chunks, so that live writers go on in between; visible whole at its end, or never."""
 
-from conversations import envelopes, log
+from conversations import doorbell, envelopes, log
 from conversations.errors import Conflict, Invalid
 from conversations.log import NewEvent
 from conversations.models import Conversation
@@ -41,7 +41,9 @@ class Intake:
         if not self._is_complete:
             raise Invalid("expected an end line: the import was cut off")
         self._batch.publish()
-        return [item for at in range(0, len(self._keys), CHUNK) for item in _imported(self._keys[at : at + CHUNK])]
+        found = [item for at in range(0, len(self._keys), CHUNK) for item in _imported(self._keys[at : at + CHUNK])]
+        doorbell.appeared({item.conversation_id: item.events for item in found})
+        return found
 
     def discard(self) -> None:
         """Remove what was staged."""

@@ -17,13 +17,14 @@ from dashboard.pages.allowed import takes
 @require_POST
 @takes("decide")
 def decision(request: HttpRequest, id: str) -> JsonResponse:
-    """Decide a question: 200 with who decided what and when, or 409 `already_decided` with the same facts."""
+    """Decide a question: 200 with who decided what and when, or 409 with the same facts: `already_decided`, or
+    `cancelled` or `expired` when the question was over."""
     asked = bodies.read(request, ToDecide)
     try:
         found = approvals.decide(request.user, id, asked.decision, message=asked.message, reason=asked.reason)
     except Conflict as error:
-        first = Approval.objects.filter(id=id, status="decided").first()
-        if error.code != "already_decided" or first is None:
+        first = Approval.objects.filter(id=id).exclude(status="pending").first()
+        if error.code not in ("already_decided", "cancelled", "expired") or first is None:
             raise
         return JsonResponse({"error": error.as_dict() | _told(first)}, status=error.status)
     return JsonResponse({"approval_id": found.id, "run_id": found.run, **_told(found)})
@@ -46,4 +47,4 @@ def cancellation(request: HttpRequest, id: str) -> JsonResponse:
 
 def _told(found: Approval) -> dict[str, str]:
     at = datetime.fromtimestamp((found.decided_at or 0) / 1e6, UTC).isoformat()
-    return {"by": found.decided_by or "", "at": at, "decision": found.decision or ""}
+    return {"by": found.decided_by or "", "at": at, "decision": found.decision or "", "status": found.status}

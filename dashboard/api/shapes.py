@@ -196,14 +196,16 @@ class Decided(Shape):
     by: str
     at: str
     decision: str
+    status: str
 
 
 class DecidedBefore(Wrong):
-    """Somebody was first."""
+    """Somebody was first, or the question was over: `status` is decided, cancelled or expired."""
 
     by: str = ""
     at: str = ""
     decision: str = ""
+    status: str = ""
 
 
 class AlreadyDecided(Shape):

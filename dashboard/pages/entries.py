@@ -5,12 +5,14 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
+from conversations import tool_names
 from conversations.fragments.drawing import Pen
 from conversations.log import Page, Stored
 
 
 def entries_of(page: Page) -> list[Markup]:
     """Draw a page in seq order; the tokens of an open turn are one block, where its first one stands."""
+    tool_names.learn(page.events)
     pen = Pen(page.key, page.preview_after, page.previous)
     drawn: list[Markup] = []
     turns: dict[str, _OpenTurn] = {}

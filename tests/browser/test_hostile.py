@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +23,7 @@ from tests.browser import sign_in
 from tests.browser.hostile import Guard, Trap, lines_of_import, look, trapped
 from tests.hostile import payloads, places
 from tests.live import Server, until
+from tests.shares import share_of
 
 SEED = int(os.environ.get("HOSTILE_SEED", random.randrange(1 << 30)))
 BATCH = 30  # payloads of one conversation: about 450 rows, fewer than a page unloads
@@ -39,6 +40,7 @@ SPILL = """() => {
   card.append(wide);
   return card;
 }"""
+Done = Callable[[int], None]
 _number = itertools.count(1)
 
 
@@ -88,6 +90,14 @@ def page(context: BrowserContext, guard: Guard) -> Iterator[Page]:
     assert not guard.found, f"{chr(10).join(guard.found)}\nHOSTILE_SEED={SEED}"
 
 
+@pytest.fixture
+def done(record_property: Callable[[str, object], None]) -> Iterator[Done]:
+    """Count what was proved, and tell it, also of a test that did not get to its end."""
+    counts: list[int] = []
+    yield counts.append
+    record_property("amount", f"{sum(counts):,} texts proved")
+
+
 def test_the_guard_sees_scripts_reports_requests_and_spills(context: BrowserContext, guard: Guard) -> None:
     page = context.new_page()
     page.goto("/")
@@ -113,9 +123,10 @@ def test_sampled_payloads_stay_text_in_a_transcript(page: Page, server: Server, 
 
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
-def test_every_payload_stays_text_in_a_transcript(page: Page, server: Server, token: str) -> None:
-    for texts in in_parts(payloads(), BATCH):
+def test_every_payload_stays_text_in_a_transcript(page: Page, server: Server, token: str, done: Done) -> None:
+    for texts in in_parts(share_of(payloads()), BATCH):
         prove_in_transcript(page, server, token, texts)
+        done(len(texts))
 
 
 def test_sampled_payloads_stay_text_in_the_list(page: Page, server: Server, token: str) -> None:
@@ -124,9 +135,10 @@ def test_sampled_payloads_stay_text_in_the_list(page: Page, server: Server, toke
 
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
-def test_every_payload_stays_text_in_the_list(page: Page, server: Server, token: str) -> None:
-    for texts in in_parts(payloads(), PAGE):
+def test_every_payload_stays_text_in_the_list(page: Page, server: Server, token: str, done: Done) -> None:
+    for texts in in_parts(share_of(payloads()), PAGE):
         prove_in_list(page, server, token, texts)
+        done(len(texts))
 
 
 def test_sampled_payloads_stay_text_in_titles_and_addresses(page: Page, server: Server, token: str) -> None:
@@ -137,10 +149,11 @@ def test_sampled_payloads_stay_text_in_titles_and_addresses(page: Page, server: 
 
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
-def test_every_payload_stays_text_in_titles_and_addresses(page: Page, server: Server, token: str) -> None:
-    titles = list(packed(payloads(), TITLE))
+def test_every_payload_stays_text_in_titles_and_addresses(page: Page, server: Server, token: str, done: Done) -> None:
+    titles = share_of(list(packed(payloads(), TITLE)))
     for texts in in_parts(titles, PAGE):
         prove_in_titles(page, server, token, texts)
+        done(len(texts))
     for text in titles[::10]:
         prove_in_address(page, text)
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from conversations import datadir, log
+from conversations import datadir, log, relayed
 from conversations.errors import Unavailable
 from conversations.management import tables
 
@@ -32,6 +32,8 @@ class Command(BaseCommand):
         try:
             with datadir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else contextlib.nullcontext():
                 tables.ensure()
+                if settings.CONFIG.redis_url:
+                    relayed.begin()
                 asyncio.run(self._serve(teams))
         except Unavailable as error:
             raise CommandError(

@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 MAX_EVENTS, MAX_SIZE = 1000, 4 << 20  # events, and characters, that a follower holds
 HEAL_EVERY = 1.0  # seconds
-READERS = 4  # threads
 
 
 class Follower:
@@ -81,7 +80,7 @@ class Followers:
     """All followers of one process. It listens from the first one on, in the loop it is asked in."""
 
     def __init__(self) -> None:
-        self.readers = DatabaseThreads(READERS, "responses")
+        self.readers = DatabaseThreads("responses")
         self._by_key: dict[str, tuple[Follower, ...]] = {}
         self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None

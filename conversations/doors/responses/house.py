@@ -23,7 +23,6 @@ from conversations.sessions import Visitor
 from conversations.threads import DatabaseThreads
 
 VERB = "respond"
-ASKERS = 4  # threads that store what is asked
 LOOK_EVERY = 1.0  # seconds, while nothing happens: sees the server stop and the client leave
 SILENCE = 15.0  # seconds after which something is said, so that nobody in between hangs up
 SLOW_AFTER = 20.0  # seconds a reader may leave what is sent to it
@@ -63,7 +62,7 @@ class House:
     def __init__(self, engine: Engine, bearers: Bearers) -> None:
         self.engine, self._bearers = engine, bearers
         self.followers = Followers()
-        self._askers = DatabaseThreads(ASKERS, "asking")
+        self._askers = DatabaseThreads("asking")
 
     async def admit(self, scope: http.Scope, method: str = "POST") -> Visitor:
         """Answer who asks, by the bearer alone. Raises NotSignedIn, NotAllowed (an agent's token too), Unavailable."""

@@ -1,0 +1,224 @@
+"""The gate: every call of a team's function tools passes it once, before anything of the tool runs (design 8).
+
+    guard(agent)      # at load; every function tool that the agent can come to is guarded, once
+
+A guarded tool asks the run's scope (`nesting.current()`) for the operators' rules, which are at most half a second old,
+and for the run's own restriction. A call goes, waits for a person, or is refused: then the tool's function is never
+entered, `policy.refused` is in the record, and the model is told in words so that it can go on.
+
+In the SDK a tool says by `needs_approval` whether a call waits, and by its input guardrails whether it is refused. The
+first is not asked when the arguments are not a JSON object: such a call counts as one that waits. So a worker's runs
+have the guardrails run before the waiting too (`GUARDED_CALLS`): there the gate lets such a call go on to the
+tool's own error when neither code nor policy asks. A team's own input guardrails thus run before a person is asked, and
+again after. Outside of a worker there are no rules.
+"""
+
+import copy
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, cast
+
+from agents import (
+    Agent,
+    FunctionTool,
+    Handoff,
+    RunContextWrapper,
+    ToolApprovalItem,
+    ToolExecutionConfig,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+)
+from agents._tool_identity import get_function_tool_lookup_key_for_tool
+from agents.tool_context import ToolContext
+
+from agents_app.nesting import RunScope, current
+from agents_app.restriction import UNRESTRICTED, Restriction
+from conversations.policy import Declared, Effective, Row, Rows, effective, matching
+from conversations.policy_form import whom
+
+__all__ = ["GUARDED_CALLS", "UNRESTRICTED", "Gate", "Keeper", "Refusal", "Restriction", "gate_of", "guard", "why"]
+
+GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
+"""What a run config needs for calls to be refused before a person is asked."""
+
+
+class Refusal(NamedTuple):
+    """Why a call does not go on: `reason` for people, `told` for a model; `by`: policy, allowed_tools, tool_choice."""
+
+    by: str
+    reason: str
+    told: str
+    row: Row | None = None
+
+
+class Keeper(Protocol):
+    """What the gate asks and tells: a run's worker has one in its scope."""
+
+    async def rules(self) -> Rows:
+        """Answer the operators' rules, at most half a second old."""
+
+    async def refuse(self, context: ToolContext[Any], agent: Any, tool: FunctionTool, refusal: Refusal) -> None:
+        """Record a refused call."""
+
+
+def guard(agent: Agent[Any]) -> None:
+    """Have every function tool that an agent can come to pass the gate: its own, and those of the agents that it hands
+    over to or that its tools are made of. Done again it changes nothing."""
+    seen: set[int] = set()
+    todo = [agent]
+    while todo:
+        one = todo.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            guard_tools(one)
+            todo += _reached(one)
+
+
+def guard_tools(agent: Agent[Any]) -> None:
+    """Guard an agent's own function tools. A tool that several agents share becomes one object for each."""
+    tools = [_guarded(tool, agent.name) for tool in agent.tools]
+    if any(new is not old for new, old in zip(tools, agent.tools, strict=True)):
+        agent.tools = tools
+
+
+def gate_of(tool: Any) -> "Gate | None":
+    """Find a tool's gate; None of one that is not guarded."""
+    found = getattr(tool, "tool_input_guardrails", None) or ()
+    return next((guardrail for guardrail in found if isinstance(guardrail, Gate)), None)
+
+
+class Gate(ToolInputGuardrail[Any]):
+    """The gate of one tool of one agent. `code` is the tool's own `needs_approval`."""
+
+    def __init__(self, tool: FunctionTool, agent: str) -> None:
+        super().__init__(guardrail_function=self._pass, name="policy")
+        self.agent, self.tool, self.code = agent, tool, tool.needs_approval
+
+    async def verdict(self, agent: str = "") -> Effective:
+        """Answer what code and policy say of a call now, by the gate's own agent or the one that is named."""
+        scope = current()
+        rows = await scope.keeper.rules() if scope is not None and scope.keeper is not None else {}
+        declared = Declared("ask" if self.code is True else "allow")
+        return effective(declared, matching(rows, agent or self.agent, self.tool.qualified_name))
+
+    async def refusal(self, agent: str = "") -> Refusal | None:
+        """Answer why a call would not go on, whatever a person says."""
+        return _restricted(current(), self.tool.qualified_name) or _denied(await self.verdict(agent), self)
+
+    async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        if (refusal := await self.refusal(data.agent.name)) is not None:
+            scope = current()
+            if scope is not None and scope.keeper is not None:
+                await scope.keeper.refuse(data.context, data.agent, self.tool, refusal)
+            return ToolGuardrailFunctionOutput.reject_content(refusal.told)
+        if self.code is False and (await self.verdict(data.agent.name)).rule == "allow":
+            self._approve(data)
+        return ToolGuardrailFunctionOutput.allow()
+
+    def _approve(self, data: ToolInputGuardrailData) -> None:
+        """Let a call go on that nobody asks about: the SDK would have a person look at arguments it cannot read."""
+        context = data.context
+        if context.tool_call is None or _is_object(context.tool_arguments):
+            return
+        item = ToolApprovalItem(
+            agent=data.agent, raw_item=context.tool_call, tool_name=self.tool.name,
+            tool_namespace=context.tool_namespace, tool_lookup_key=get_function_tool_lookup_key_for_tool(self.tool),
+        )  # fmt: skip
+        context.approve_tool(item)
+
+
+class Asking:
+    """`needs_approval` of a guarded tool. True in a condition as the code's own would be."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def __bool__(self) -> bool:
+        return bool(self._gate.code)
+
+    async def __call__(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        """Tell whether a call waits for a person. One that is refused does not: nobody is asked in vain."""
+        if await self._gate.refusal() is not None:
+            return False
+        if (await self._gate.verdict()).rule == "ask":
+            return True
+        code = self._gate.code
+        found = code(context, arguments, call_id) if callable(code) else code
+        return bool(await found) if inspect.isawaitable(found) else bool(found)
+
+
+def _guarded(tool: Any, agent: str) -> Any:
+    if not isinstance(tool, FunctionTool):
+        return tool  # it runs at the model's provider
+    found = gate_of(tool)
+    if found is not None and found.agent == agent:
+        return tool
+    if found is not None:
+        tool, code = copy.copy(tool), found.code
+        tool.tool_input_guardrails = [g for g in tool.tool_input_guardrails or () if g is not found]
+        tool.needs_approval = code
+    gate = Gate(tool, agent)
+    if isinstance(gate.code, bool) and hasattr(tool.on_invoke_tool, "prepare_arguments"):
+        # With a function to ask, the SDK has a person look at every call whose arguments are models or are converted.
+        # That protects a team's own function from what it cannot see; where the code says yes or no it would change it.
+        cast(Any, tool.on_invoke_tool).prepare_arguments = _nothing_prepared
+    tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ())]
+    tool.needs_approval = Asking(gate)
+    return tool
+
+
+def _nothing_prepared(arguments: str, tool: str) -> None:
+    """Tell the SDK that the arguments are read when the tool is invoked."""
+
+
+def _reached(agent: Agent[Any]) -> Iterator[Agent[Any]]:
+    for handoff in agent.handoffs:
+        kept = getattr(handoff, "_agent_ref", None) if isinstance(handoff, Handoff) else None
+        target = kept() if callable(kept) else handoff
+        if isinstance(target, Agent):
+            yield target
+    for tool in agent.tools:
+        inner = getattr(tool, "_agent_instance", None)  # of an agent as a tool
+        if isinstance(inner, Agent):
+            yield inner
+
+
+def _restricted(scope: RunScope | None, name: str) -> Refusal | None:
+    if scope is None or scope.parent_call is not None:
+        return None
+    limits = scope.restriction
+    if limits.none:
+        told = f"This request allows no tool calls: {name} was not called. Answer without tools."
+        return Refusal("tool_choice", "the request allows no tool calls (tool_choice: none)", told)
+    if not limits.allowed or name in limits.allowed:
+        return None
+    names = ", ".join(sorted(limits.allowed))
+    told = f"{name} was not called: this request allows {names} only. Go on with those, or without a tool."
+    return Refusal("allowed_tools", f"the request allows {names} only (allowed_tools)", told)
+
+
+def _denied(verdict: Effective, gate: Gate) -> Refusal | None:
+    if verdict.rule != "deny" or verdict.by is None:
+        return None
+    told = f"{gate.tool.qualified_name} was not called: the operators of this system do not allow it. Go on without it."
+    return Refusal("policy", why(verdict.by), told, verdict.by)
+
+
+def why(row: Row) -> str:
+    """Name the rule that a call was stopped or held by, and who set it."""
+    note = f": {row.note}" if row.note else ""
+    words = {"deny": "denies", "ask": "asks before"}.get(row.rule, "allows")
+    return f"the policy {words} {whom(row)} (set by {row.updated_by}){note}"
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text, parse_constant=_no_constant), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,162 @@
+"""What the operators' policy comes to for a call. Asked by the agents' gate before every call, and by pages.
+
+The rule of the most specific row counts:
+
+1. this agent and this tool
+2. any agent, this tool
+3. this agent, any tool
+4. any agent, any tool
+
+and then the stricter of it and what the team's code says: deny > ask > allow. A row that tells an effect counts for
+the effect the same way, and then the stronger of it and the code's: destructive > unsafe > idempotent > read. So a row
+never loosens the code; among rows, a specific `allow` frees one agent from a general `deny`. Rules are about tools. A
+handoff is none: which agent may follow which is the team's code.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from conversations.models import Policy
+
+Rule = Literal["allow", "ask", "deny"]
+Effect = Literal["read", "idempotent", "unsafe", "destructive"]
+
+RULES: tuple[Rule, ...] = ("allow", "ask", "deny")  # the later the stricter
+EFFECTS: tuple[Effect, ...] = ("read", "idempotent", "unsafe", "destructive")
+MOST = 1_000  # rows; the actions take no more
+FRESH = 0.5  # seconds for which rows that were read are good, in every process; a change binds the next call within 1 s
+
+Target = tuple[str, str]  # agent and tool, either may be empty
+
+
+class Row(NamedTuple):
+    """A rule as it was stored."""
+
+    agent: str
+    tool: str
+    rule: Rule
+    effect: Effect | Literal[""] = ""
+    note: str = ""
+    updated_by: str = ""
+
+    @property
+    def target(self) -> Target:
+        """Whom and what it is about."""
+        return self.agent, self.tool
+
+
+class Declared(NamedTuple):
+    """What the team's code says of a call."""
+
+    rule: Rule = "allow"
+    effect: Effect = "unsafe"
+
+
+UNDECLARED = Declared()
+
+
+class Effective(NamedTuple):
+    """What holds. `by` and `effect_by` are the rows that tightened it; None where it is the code's own word."""
+
+    rule: Rule
+    effect: Effect
+    by: Row | None = None
+    effect_by: Row | None = None
+
+
+Rows = Mapping[Target, Row]
+
+
+def targets(agent: str, tool: str) -> Iterator[Target]:
+    """Answer whom and what rows may name to be about a call, the most specific first."""
+    yield from dict.fromkeys(((agent, tool), ("", tool), (agent, ""), ("", "")))
+
+
+def matching(rows: Rows, agent: str, tool: str) -> list[Row]:
+    """Answer the rows about a call, the most specific first."""
+    return [rows[target] for target in targets(agent, tool) if target in rows]
+
+
+def effective(declared: Declared, rows: Iterable[Row]) -> Effective:
+    """Tighten what the code says by `rows`, which are about this call, the most specific first."""
+    told = list(rows)
+    rule, effect = declared
+    first = next(iter(told), None)
+    by = first if first is not None and RULES.index(first.rule) > RULES.index(rule) else None
+    second = next((row for row in told if row.effect), None)
+    effect_by = second if second is not None and _strength(second.effect) > _strength(effect) else None
+    return Effective(
+        by.rule if by else rule, (effect_by.effect or effect) if effect_by else effect, by=by, effect_by=effect_by
+    )
+
+
+def for_tool(agent: str, tool: str, declared: Declared = UNDECLARED) -> Effective:
+    """Answer what holds for a tool of an agent now. At most one query in half a second. Sync."""
+    return effective(declared, matching(rows(), agent, tool))
+
+
+def stored() -> dict[Target, Row]:
+    """Read all rows, by whom and what they are about. Sync."""
+    fields = ("agent", "tool", "rule", "effect", "note", "updated_by")
+    return {(row[0], row[1]): Row(*row) for row in Policy.objects.order_by("agent", "tool").values_list(*fields)[:MOST]}
+
+
+def rows() -> Rows:
+    """Answer the rows as they were half a second ago, or later. Sync."""
+    return _kept.answer()
+
+
+def known() -> Rows | None:
+    """Answer them without a query, or None when that takes one. For event loops."""
+    return _kept.fresh()
+
+
+def latest() -> Rows:
+    """Answer the rows that were read last, without a query, however old. For what only has to be told."""
+    return _kept.latest
+
+
+def forget() -> None:
+    """The rows have changed: read them anew. Called after the commit."""
+    _kept.forget()
+
+
+class _Kept:
+    """The rows as they were read last."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._rows: Rows = {}
+        self._read_at = float("-inf")
+        self._changes = 0
+
+    @property
+    def latest(self) -> Rows:
+        return self._rows
+
+    def fresh(self) -> Rows | None:
+        return self._rows if time.monotonic() - self._read_at < FRESH else None
+
+    def answer(self) -> Rows:
+        if (found := self.fresh()) is not None:
+            return found
+        began, changes = time.monotonic(), self._changes
+        found = stored()
+        with self._guard:
+            if changes == self._changes:  # what changed while we read may not be in it
+                self._rows, self._read_at = found, began
+        return found
+
+    def forget(self) -> None:
+        with self._guard:
+            self._changes += 1
+            self._read_at = float("-inf")
+
+
+_kept = _Kept()
+
+
+def _strength(effect: str) -> int:
+    return EFFECTS.index(effect) if effect in EFFECTS else -1

@@ -1,0 +1,86 @@
+"""The versions of a tool: which schemas a team offered under its name, since when, and what one changed."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.models import Agent, ToolSchema, ToolVersion
+from conversations.tools import diff, fields
+
+MOST = 50
+PARTS = ("description", "strict", "params_json_schema", "output_json_schema", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One of them, numbered in the order in which they were first offered."""
+
+    number: int
+    hash: str
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a model saw of a tool. `parameters` is JSON text; texts are not fit for HTML."""
+
+    description: str
+    is_strict: bool | None
+    parameters: str
+    fields: list[fields.Field]
+    is_cut: bool
+    output: str | None
+
+
+def versions_of(team: str, name: str) -> list[Version]:
+    """Answer the newest versions of a team's tool (qualified name), the newest first."""
+    rows = ToolVersion.objects.filter(team=team, name=name)
+    number, newest = rows.count(), list(rows.order_by("-first_at", "-id")[:MOST])
+    return [Version(number - n, row.hash, _at(row.first_at), _at(row.last_at)) for n, row in enumerate(newest)]
+
+
+def body_of(hash: str) -> dict[str, Any]:
+    """Answer a schema as it is kept; empty when it is not known."""
+    text = ToolSchema.objects.filter(hash=hash).values_list("body", flat=True).first()
+    return _read(text or "")
+
+
+def seen(body: dict[str, Any]) -> Seen:
+    """Read a schema for drawing."""
+    parameters, output, strict = body.get("params_json_schema"), body.get("output_json_schema"), body.get("strict")
+    rows, is_cut = fields.fields_of(parameters)
+    return Seen(
+        description=str(body.get("description") or ""),
+        is_strict=strict if isinstance(strict, bool) else None,
+        parameters=json.dumps(parameters if parameters is not None else {}, ensure_ascii=False),
+        fields=rows,
+        is_cut=is_cut,
+        output=json.dumps(output, ensure_ascii=False) if output is not None else None,
+    )
+
+
+def compared(before: dict[str, Any], after: dict[str, Any]) -> tuple[list[diff.Change], bool]:
+    """Answer what changed from one schema to another, in an order for reading."""
+    old, new = ({part: body[part] for part in PARTS if part in body} for body in (before, after))
+    return diff.changes(old, new)
+
+
+def home_of(hash: str, agent: str = "") -> tuple[str, str] | None:
+    """Answer the team and name that offered a schema last, a team of this agent first; None when nobody did."""
+    found = list(ToolVersion.objects.filter(hash=hash).order_by("-last_at", "-id").values_list("team", "name")[:MOST])
+    teams = set(Agent.objects.filter(name=agent).values_list("team", flat=True)) if len(found) > 1 else set()
+    return next((one for one in found if one[0] in teams), found[0] if found else None)
+
+
+def _at(moment: int) -> datetime:
+    return datetime.fromtimestamp(moment / 1e6, UTC)
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

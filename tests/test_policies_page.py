@@ -1,0 +1,185 @@
+"""The admin's page of policies: rules in words, set, edited and removed; and what one rule does to another."""
+
+import html
+import json
+import re
+
+import pytest
+
+from conversations import policy
+from conversations.actions.policies import load_policies, state_of
+from conversations.models import Agent, AuditEntry, Policy
+from conversations.policy import Declared, Row
+from conversations.policy_view import remarks
+from conversations.principals import SYSTEM
+from tests.cast import CAST, cast, client_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team():
+    return cast()
+
+
+@pytest.fixture
+def admin(team):
+    return client_of(team["admin"])
+
+
+def words(response):
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+
+def serve(name, *tools):
+    told = [{"name": tool, "needs_approval": asks, "effect": effect} for tool, asks, effect in tools]
+    Agent.objects.create(team="t", name=name, tools=json.dumps(told), served_until=1 << 62)
+
+
+def add(client, **fields):
+    return client.post("/policies/", {"tool": "pay", "rule": "deny", "expected": ""} | fields)
+
+
+@pytest.mark.parametrize("role", [role for role in CAST.values() if role not in ("admin", "")])
+def test_only_the_admin_gets_in(team, role):
+    client = client_of(team[role])
+
+    answers = [client.get("/policies/"), add(client), client.post("/policies/removals/", {"tool": "pay"})]
+
+    assert [answer.status_code for answer in answers] == [403] * 3
+    assert not Policy.objects.exists()
+    assert "/policies/" not in client.get("/").content.decode()
+
+
+def test_without_rules_the_page_says_so_and_how_to_make_one(admin):
+    page = admin.get("/policies/")
+
+    assert "No rules yet" in words(page)
+    assert "Add the rule" in words(page)
+    assert 'href="/policies/" aria-current="page"' in page.content.decode()
+
+
+def test_a_rule_is_added_and_told_in_words(admin):
+    serve("Clerk", ("pay", False, "unsafe"))
+
+    answer = add(admin, agent="Clerk", effect="destructive", note="no money", reason="audit")
+    page = words(admin.get(answer["Location"]))
+
+    assert answer.status_code == 302
+    assert "The rule is set." in page
+    assert (
+        "A call is refused before it begins; the model is told, and the run goes on. It counts as destructive" in page
+    )
+    assert "by user:ada" in page
+    assert AuditEntry.objects.get().reason == "audit"
+
+
+def test_a_rule_is_edited_to_be_about_another_tool(admin):
+    load_policies(SYSTEM, [Row("Clerk", "pay", "ask", "", "n")])
+    page = admin.get("/policies/?edit=1&agent=Clerk&tool=pay").content.decode()
+    hidden = dict(
+        re.findall(r'type="hidden" name="(was\w*|expected)" value="([^"]*)"', page[page.index('id="rule"') :])
+    )
+    assert hidden == {"was": "yes", "was_agent": "Clerk", "was_tool": "pay",
+                      "expected": state_of(Row("Clerk", "pay", "ask", "", "n"))}  # fmt: skip
+
+    add(admin, agent="Clerk", tool="refund", rule="deny", **hidden)
+
+    assert list(policy.stored()) == [("Clerk", "refund")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words_of_it"),
+    [
+        ({"rule": "perhaps"}, 422, "expected one of allow, ask, deny"),
+        ({"tool": "x" * 402}, 422, "402 characters; expected 401 at most"),
+        ({"effect": "bad"}, 422, "expected one of read, idempotent, unsafe, destructive"),
+        ({"agent": "Clerk"}, 409, "the rule for pay of Clerk is another one now: system has changed it"),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_was_entered_stays(admin, fields, status, words_of_it):
+    load_policies(SYSTEM, [Row("Clerk", "pay", "ask")])
+
+    answer = add(admin, note="my words", **fields)
+
+    assert answer.status_code == status
+    assert words_of_it in words(answer)
+    assert 'value="my words"' in answer.content.decode()
+    assert [row.rule for row in policy.stored().values()] == ["ask"]
+
+
+def test_a_rule_is_removed_unless_somebody_changed_it(admin):
+    load_policies(SYSTEM, [Row("", "pay", "ask")])
+    target = {"agent": "", "tool": "pay"}
+
+    stale = admin.post("/policies/removals/", target | {"expected": "0" * 64})
+    assert (stale.status_code, Policy.objects.count()) == (409, 1)
+
+    answer = admin.post("/policies/removals/", target | {"expected": state_of(Row("", "pay", "ask"))})
+    assert "The rule is removed." in words(admin.get(answer["Location"]))
+    assert admin.post("/policies/removals/", target).status_code == 404
+
+
+def test_names_are_text_and_long_ones_are_found(admin):
+    load_policies(
+        SYSTEM, [Row("<b>נועה</b>" * 10, "t" * 401, "ask", "", "<script>alert(1)</script>"), Row("", "pay", "ask")]
+    )
+
+    page = admin.get("/policies/?q=SCRIPT")
+
+    assert "<script>alert" not in page.content.decode()
+    assert "<script>alert(1)</script>" in words_with_markup(page)
+    assert "1 rule" in words(page)
+    assert "No rule matches" in words(admin.get("/policies/?q=nothing"))
+
+
+def words_with_markup(response):
+    return html.unescape(response.content.decode())
+
+
+# Remarks
+
+CODES = {
+    ("Clerk", "pay"): Declared("allow", "unsafe"),
+    ("Clerk", "look"): Declared("allow", "read"),
+    ("Boss", "pay"): Declared("ask", "unsafe"),
+}
+
+
+def said(row, *others):
+    rows = {one.target: one for one in (row, *others)}
+    return " ".join(remarks(row, rows, CODES))
+
+
+@pytest.mark.parametrize(
+    ("row", "others", "remark"),
+    [
+        (Row("", "pya", "ask"), [], "No agent that is served has this tool. It may belong to an agent inside a tool"),
+        (Row("Nobody", "", "ask"), [], "No agent of this name with tools is served"),
+        (Row("Clerk", "transfer_to_boss", "deny"), [], "Handoffs are no tools: no rule is about them"),
+        (Row("", "pay", "deny"), [Row("Boss", "pay", "ask")], "More specific, so they go before it: ask pay of Boss."),
+        (Row("Clerk", "", "deny"), [Row("", "pay", "ask")], "More specific, so they go before it: ask pay of every"),
+        (
+            Row("Boss", "pay", "ask"),
+            [Row("", "pay", "deny")],
+            "It goes before stricter rules: deny pay of every agent.",
+        ),
+        (Row("Boss", "pay", "ask"), [], "It changes nothing now"),
+        (Row("", "", "allow", "read"), [], "It changes nothing now"),
+        (Row("Boss", "", "ask"), [Row("", "pay", "deny")], "It decides nothing now"),
+        (Row("", "pay", "deny"), [Row("", "", "deny")], "It changes nothing now"),
+    ],
+)
+def test_a_rule_tells_what_one_would_not_see_by_it_alone(row, others, remark):
+    assert remark in said(row, *others)
+
+
+@pytest.mark.parametrize(
+    ("row", "others"),
+    [
+        (Row("Clerk", "pay", "ask"), []),
+        (Row("", "", "allow", "destructive"), []),
+    ],
+)
+def test_a_plain_rule_needs_no_remark(row, others):
+    assert said(row, *others) == ""

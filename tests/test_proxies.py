@@ -1,0 +1,48 @@
+"""Whose address it is behind a proxy: only who is trusted may say."""
+
+import ipaddress
+
+import pytest
+from pydantic import ValidationError
+
+from dashboard.config import Config
+from dashboard.proxies import seen_through
+
+PROXIES = [ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8")]
+
+
+def address(peer, *forwarded, proxies=PROXIES):
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    return seen_through({"type": "http", "client": (peer, 1), "headers": headers}, proxies)["client"][0]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("10.0.0.1", ["203.0.113.7"], "203.0.113.7"),
+        ("10.0.0.1", ["198.51.100.1, 203.0.113.7"], "203.0.113.7"),  # the left one is the client's own words
+        ("10.0.0.1", ["203.0.113.7, 10.0.0.2"], "203.0.113.7"),  # through two proxies of ours
+        ("10.0.0.1", ["198.51.100.1", "203.0.113.7"], "203.0.113.7"),
+        ("10.0.0.1", ["203.0.113.7:4711"], "203.0.113.7"),
+        ("10.0.0.1", ["[2001:db8::7]:4711"], "2001:db8::7"),
+        ("fd00::1", ["2001:db8::7"], "2001:db8::7"),
+        ("10.0.0.1", ["::ffff:203.0.113.7"], "203.0.113.7"),
+        ("10.0.0.1", ["10.0.0.3"], "10.0.0.3"),  # all of them are ours: the first one
+        ("10.0.0.1", ["unknown"], "10.0.0.1"),
+        ("10.0.0.1", ["203.0.113.7, <script>, 10.0.0.2"], "10.0.0.2"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),  # no proxy of ours
+    ],
+)
+def test_the_address_is_the_first_one_from_the_right_that_is_no_proxy(peer, forwarded, client):
+    assert address(peer, *forwarded) == client
+
+
+def test_nobody_is_believed_by_default():
+    assert Config().trusted_proxies == []
+    assert address("127.0.0.1", "203.0.113.7", proxies=Config().trusted_proxies) == "127.0.0.1"
+
+
+def test_a_network_that_is_none_ends_the_start():
+    with pytest.raises(ValidationError, match=r"network like 10\.0\.0\.0/8"):
+        Config(proxies="10.0.0.0/8, the proxy")
