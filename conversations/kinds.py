@@ -140,6 +140,7 @@ class ResponseReceived(_Event):
     input: list[Any]
     instructions: str | None = None
     tools: list[Any] = []
+    hosted: list[str] = []
     tool_choice: str | dict[str, Any] = "auto"
     allowed_tools: list[str] | None = None
     params: dict[str, Any] = {}

@@ -41,6 +41,7 @@ RECEIVED = {
         {"type": "function", "name": "rain", "description": "Rain on a street", "parameters": {"type": "object"}},
         {"type": "acme:search"},
     ],
+    "hosted": ["search"],
     "tool_choice": {"type": "function", "name": "rain"},
     "allowed_tools": ["rain"],
     "params": {"temperature": 0.5, "metadata": {"desk": "4"}},

@@ -173,13 +173,13 @@ def test_secrets_are_covered_and_words_are_not():
             {"type": "acme:server", "headers": {"X-Api-Key": "tulip", "Authorization": "Bearer tulipsandroses"}},
             {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,sk-notakey0123"}]},
         ],
-        instructions="Use Bearer abcdefghijklmnop",
+        instructions="Use Bearer abcdefghijklmnop77",
         metadata={"password": "tulip", "note": "fine"},
         tools=[RAIN | {"parameters": {"properties": {"password": {"type": "string"}}}}],
     )
 
     kept = json.dumps([asked.input, asked.instructions, asked.params, asked.tools])
-    for secret in ("sk-top", "sk-abcdef", '"tulip"', "tulipsandroses", "abcdefghijklmnop"):
+    for secret in ("sk-top", "sk-abcdef", '"tulip"', "tulipsandroses", "abcdefghijklmnop77"):
         assert secret not in kept, secret
     assert "my password: tulip" in kept
     assert "sk-notakey0123" in kept

@@ -10,7 +10,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from conversations.models import Response, Run
-from tests.live import Server, until
+from tests.doors import events_of
+from tests.live import until
 from tests.responses_served import served_desk
 from tests.stand_in import MODEL
 
@@ -165,31 +166,29 @@ def test_a_frame_over_a_megabyte_closes_the_socket(served):
     assert closed.value.rcvd.code == 1009
 
 
-def test_a_real_server_streams_what_a_worker_elsewhere_writes():
-    server = Server(SWITCHBOARD_TEAMS="").start()
-    worker = server.spawn(
-        ["shell", "--no-imports", "-c", "from tests import stand_in; stand_in.main(60)"],
-        server.data_dir.parent / "worker.out",
-        server.data_dir.parent / "worker.err",
-    )
+def test_a_real_server_streams_what_a_worker_elsewhere_writes(door_server, callers):
+    token, home = callers["operator"].token, door_server.data_dir.parent
+    script = ["shell", "--no-imports", "-c", "from tests import stand_in; stand_in.main(60)"]
+    worker = door_server.spawn(script, home / "worker.out", home / "worker.err")
     try:
-        token = server.token("asker", "operator")
-        client = client_of(f"{server.url}/v1", token)
-
-        def is_served():
-            with server.database() as database:
-                return database.execute("SELECT 1 FROM conversations_agent WHERE name=?", [MODEL]).fetchall()
-
-        until(is_served, within=20, what="the worker to register")
-        final = drive(client)
-        with closing(socket_to(server.port, token)) as wire:
+        with door_server.database() as database:
+            registered = "SELECT 1 FROM conversations_agent WHERE name='Stand-in'"
+            until(lambda: database.execute(registered).fetchall(), within=30, what="the worker to register")
+        final = drive(client_of(f"{door_server.url}/v1", token))
+        with closing(socket_to(door_server.port, token)) as wire:
             wire.send(json.dumps({"type": "response.create", "model": MODEL, "input": "over a socket"}))
             assert turn(wire)[0][-1] == "response.completed"
-        page = server.command("verify")
     finally:
         worker.kill()
         worker.wait()
-        server.terminate()
-    assert final.status == "completed"
-    assert "are whole" in page
-    assert "Traceback" not in server.output()
+    told = [kind for _, kind, _ in events_of(door_server, conversation_of(final, door_server))]
+    assert told.count("response.completed") == 3
+
+
+def conversation_of(final, server):
+    """Answer the conversation of a response."""
+    with server.database() as database:
+        (found,) = database.execute(
+            "SELECT conversation_id FROM conversations_response WHERE id=?", [final.id]
+        ).fetchone()
+        return database.execute("SELECT key FROM conversations_conversation WHERE id=?", [found]).fetchone()[0]

@@ -71,11 +71,11 @@ def receive(by: Who, asked: Asked, *, socket: str = "", known_here: bool = True)
 def _receive(by: Who, asked: Asked, socket: str, *, known_here: bool) -> Received:
     with acting(by, "respond", "responses", right="respond") as principal:
         agent = agent_of(asked.model)
-        _check_hosted(asked.tools)
+        hosted = _hosted(asked.tools)
         earlier = previous_of(asked.previous_response_id, socket if known_here else "")
         response, run = new_response_id(), new_id()
         place = _place(asked, earlier, response)
-        body = _received(asked, response, agent, principal)
+        body = _received(asked, response, agent, principal) | {"hosted": hosted}
         queued: Body = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "agent"}
         queued |= {"input_seq": place.head + (2 if place.opened else 1), "response_id": response}
         queued |= {"previous_response_id": asked.previous_response_id, "store": asked.store, "socket": socket}
@@ -104,19 +104,23 @@ def agent_of(model: str) -> str:
     raise missing
 
 
-def _check_hosted(tools: Sequence[Json]) -> None:
-    """Raise `Invalid` for a `slug:NAME` that names no tool hosted here."""
-    asked = [(at, str(tool["type"])) for at, tool in enumerate(tools) if tool["type"] != "function"]
-    if not asked:
-        return
+def _hosted(tools: Sequence[Json]) -> list[str]:
+    """Answer which of the tools are hosted here, as far as rows tell: for who reads the record, the worker decides.
+
+    Raises `Invalid` for a `slug:NAME` that names none.
+    """
+    if not tools:
+        return []
     rows = Agent.objects.filter(team=PLAIN_TEAM, name=PLAIN_MODEL, served_until__gt=database_time())
     told = [tool for row in rows.values_list("tools", flat=True) for tool in msgspec.json.decode(row)]
     hosted = {tool["name"] for tool in told if tool.get("origin") == "hosted"}
-    for at, kind in asked:
-        if kind.partition(":")[2] not in hosted:
+    named = [str(tool.get("name") if tool["type"] == "function" else tool["type"].partition(":")[2]) for tool in tools]
+    for at, (tool, name) in enumerate(zip(tools, named, strict=True)):
+        if tool["type"] != "function" and name not in hosted:
             raise Invalid(
-                f"expected function, or slug:NAME of a tool hosted here; got {kind}", field=f"tools[{at}].type"
+                f"expected function, or slug:NAME of a tool hosted here; got {tool['type']}", field=f"tools[{at}].type"
             )
+    return [name for name in named if name in hosted]
 
 
 def previous_of(response: str | None, socket: str) -> Response | None:
