@@ -41,7 +41,7 @@ class DemoModel(Model):
         handoffs: Handoffs, tracing: Any, **ids: Any,
     ) -> ModelResponse:  # fmt: skip
         """Answer whole."""
-        item = _item(_step(input, tools, output_schema, handoffs))
+        item = _item(_step(input, tools, output_schema, handoffs, model_settings))
         spent = _spent(input, item)
         usage = Usage(
             requests=1,
@@ -56,7 +56,7 @@ class DemoModel(Model):
         handoffs: Handoffs, tracing: Any, **ids: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:  # fmt: skip
         """Answer in pieces, the events in a server's order."""
-        item = _item(_step(input, tools, output_schema, handoffs))
+        item = _item(_step(input, tools, output_schema, handoffs, model_settings))
         for number, event in enumerate(_events(item, _spent(input, item))):
             if self.pace_s and event.type == "response.output_text.delta":
                 await asyncio.sleep(self.pace_s)
@@ -65,10 +65,17 @@ class DemoModel(Model):
             yield event
 
 
-def _step(input: Given, tools: list[Tool], output_schema: Schema, handoffs: Handoffs) -> Say | Call:
+def _step(
+    input: Given, tools: list[Tool], output_schema: Schema, handoffs: Handoffs, settings: ModelSettings
+) -> Say | Call:
     items = [{"role": "user", "content": input}] if isinstance(input, str) else input
     schema = None if output_schema is None or output_schema.is_plain_text() else output_schema.json_schema()
-    return decide(Offer(items, tools, handoffs, schema))
+    choice = settings.tool_choice if isinstance(settings.tool_choice, str) else "auto"
+    step = decide(Offer(items, tools, handoffs, schema, choice))
+    if isinstance(step, Say) and settings.max_tokens is not None:
+        cut = re.match(rf"(?:\s*\S+){{0,{settings.max_tokens}}}", step.text)
+        return Say(cut[0] if cut else "")
+    return step
 
 
 def _item(step: Say | Call) -> TResponseOutputItem:
@@ -157,7 +164,9 @@ def _pieces(text: str) -> list[str]:
 
 def _spent(input: Given, item: TResponseOutputItem) -> r.ResponseUsage:
     """Count words as tokens: the demo model has none."""
-    given, made = len(str(input).split()), len(item.model_dump_json().split())
+    said = item.content[0] if isinstance(item, r.ResponseOutputMessage) else None
+    words = said.text if isinstance(said, r.ResponseOutputText) else item.model_dump_json()
+    given, made = len(str(input).split()), len(words.split())
     return r.ResponseUsage(
         input_tokens=given,
         input_tokens_details=InputTokensDetails(cached_tokens=0, cache_write_tokens=0),

@@ -79,7 +79,7 @@ def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
         sent = done["chat_send"]
         why = str(sent).removeprefix("Error, not sent: ")
         return "I passed that on." if isinstance(sent, dict) else f"That was not sent: {why}"
-    return ""
+    return plain(done, (), reading) if done else ""
 
 
 def _filed(output: Any, reading: Reading) -> str:

@@ -7,6 +7,7 @@ import pytest
 from conversations import fleet, log
 from conversations.actions import approvals, runs
 from conversations.models import Conversation, Run, ToolSchema
+from conversations.principals import SYSTEM
 from dashboard.pages.entries import entries_of
 from tests import teamwork
 from tests.cast import client_of
@@ -315,3 +316,19 @@ def test_a_conversation_that_nobody_handles_says_so(team):
     assert (
         "Nobody handles this conversation" in client_of(team["operator"]).get("/conversations/flood/").content.decode()
     )
+
+
+def test_a_call_of_a_clients_tool_waits_for_the_client_and_says_so(team):
+    teamwork.say(team["operator"])
+    claimed = teamwork.claim()
+    step = {"event": "tool_step", "name": "weather", "tool_call": "call-1", "tool_call_id": "c1", "origin": "external"}
+    runs.finish(claimed, {"event": "run.done"}, {**step, "args": {"city": "Oslo"}})
+
+    waiting = block("weather")
+    log.append([log.of_ours("flood", {**step, "run_id": claimed.run, "status": "success", "output": "rain"}, SYSTEM)])
+    closed = block("weather")
+
+    assert "waiting for the client" in words(waiting)
+    assert "Run by the client" in words(waiting)
+    assert "waiting for the client" not in words(closed)
+    assert "rain" in words(closed)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import calls, faces, hidden, offered, runs
+from conversations.fragments import calls, faces, hidden, offered, responses, runs
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
 from conversations.fragments.who import learn_hues as learn
@@ -17,6 +17,7 @@ from conversations.log.events import Call, Stored
 logger = logging.getLogger(__name__)
 
 _cache = DrawnCache()
+_FACES = {**runs.FACES, **responses.FACES}
 
 
 class Fragment(NamedTuple):
@@ -106,7 +107,7 @@ class Pen:
         repeat = repeats(event, self._previous) if event.kind == "message" else ""
         names = offered.learned() if event.kind == "model.turn" else 0
         key = (self.conversation, event.seq, event.at, group, repeat, names)
-        make = partial(faces.draw, event, group, repeat, runs.FACES)
+        make = partial(faces.draw, event, group, repeat, _FACES)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 
     def _turn(self, output: Stored) -> str | None:
