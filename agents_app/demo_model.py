@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
-from agents import AgentOutputSchemaBase, Handoff, Model, ModelResponse, Tool, Usage
+from agents import AgentOutputSchemaBase, Handoff, Model, ModelResponse, ModelSettings, Tool, Usage
 from agents.items import TResponseInputItem, TResponseOutputItem, TResponseStreamEvent
 from openai.types import responses as r
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
