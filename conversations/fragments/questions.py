@@ -20,7 +20,9 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 class Question(NamedTuple):
     """What templates/events/question.html draws. `approval` is its id while it can be decided, else empty."""
 
-    state: str  # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided
+    state: (
+        str  # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided
+    )
     approval: str
     asker: Markup
     asked: When
