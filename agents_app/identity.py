@@ -119,6 +119,11 @@ def schema_of_handoff(handoff: Handoff[Any, Any]) -> Schema:
     return _schema(facts, f"bare:{handoff.tool_name}")
 
 
+def key_of(tool: FunctionTool) -> FunctionToolLookupKey | None:
+    """Answer the lookup key of a tool as the SDK takes it."""
+    return get_function_tool_lookup_key_for_tool(tool)
+
+
 def key_of_call(call: Any) -> str:
     """Answer the lookup key that a call, or an approval item, asks for; empty when it names no tool."""
     kept = getattr(call, "tool_lookup_key", None)

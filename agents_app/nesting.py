@@ -52,6 +52,8 @@ class RunScope:
     """the response that the run answers; empty for any other run"""
     restriction: Restriction = UNRESTRICTED
     """what the run's own agents may call at all; the gate heeds it"""
+    is_resumed: bool = False
+    """it goes on from where it waited: the tools that it waited for are offered in any case"""
     keeper: "Keeper | None" = None
     """answers the operators' rules to the gate, and records what it refuses"""
 

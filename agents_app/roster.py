@@ -55,6 +55,10 @@ class Roster:
             self._schemas[id(agent)] = agent, made
         return self._schemas[id(agent)][1]
 
+    def forget(self, agent: Agent[Any]) -> None:
+        """Look at an agent's tools anew: they have changed."""
+        self._schemas.pop(id(agent), None)
+
     def offered(self, agent: Agent[Any]) -> list[str]:
         """Answer the hashes of these schemas."""
         return [schema.hash for schema in self.schemas(agent)]

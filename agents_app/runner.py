@@ -172,6 +172,7 @@ class Attempt:
             our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
             answers=opening.metadata,
             **(self._reply.of_scope if self._reply else {}),
+            is_resumed=self.claim.state is not None,
             keeper=self._keeper,
         )
         self._house.bus.enter(self.claim, self._roster.team)

@@ -18,7 +18,8 @@ from agents import Agent, FunctionTool, Handoff, Tool
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents_app import contexts, identity, tool_checks
+from agents_app import contexts, identity, mcp_servers, tool_checks
+from agents_app.mcp_servers import McpServer
 
 GROUP = "switchboard.teams"
 MAX_NAME = 200
@@ -50,6 +51,8 @@ class Team:
     max_turns: int = 20
     hosted_tools: Sequence[FunctionTool] = ()
     """tools that requests to `/v1/responses` may name, for whichever agent or model; no agent has them by itself"""
+    mcp_servers: Sequence[McpServer] = ()
+    """their tools are offered to its agents while they are connected"""
     may_post_to: Sequence[str] = ()
     """conversations that its agents' `chat_send` may reach beside their own and its children: ids, or patterns in which
     `*` stands for any text (`duty-*`); `*` alone is every conversation"""
@@ -134,6 +137,7 @@ def _problems(team: Team) -> Iterator[str]:
     for agent in team.agents:
         yield from _wrong_agent(team, agent)
     yield from _wrong_effects(team)
+    yield from mcp_servers.problems(team.mcp_servers, names)
     if problem := contexts.problem_of(team.context):
         yield problem
     if team.max_turns < 1:
@@ -179,7 +183,7 @@ def _wrong_effects(team: Team) -> Iterator[str]:
     for name, effect in team.effects.items():
         if effect not in get_args(Effect):
             yield f"the effect of {name!r} is {effect!r}; expected one of {', '.join(get_args(Effect))}"
-        if name not in known:
+        if name not in known and not team.mcp_servers:  # theirs are not known yet
             yield f"it tells the effect of {name!r}, and none of its agents has such a tool"
 
 

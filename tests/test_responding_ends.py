@@ -10,6 +10,7 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal,
 from openai.types.responses.response_reasoning_item import Summary
 from pydantic import BaseModel
 
+from agents_app.providers import ModelConfig
 from agents_app.teams import Team
 from conversations.actions import approvals, runs
 from conversations.log import rebuild
@@ -18,6 +19,7 @@ from conversations.responses import message_item_id
 from tests.agents_running import kinds, over, team, told, working
 from tests.cast import cast
 from tests.live import until
+from tests.provider_server import Answer, served_apart
 from tests.responses import answer, ask, calls, function, returned, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -303,3 +305,59 @@ def test_a_teams_context_is_kept_between_the_responses_of_a_conversation_and_kno
         over(2)
 
     assert json.loads(told("tool_step", first)[-1]["output"]) == [first, second]
+
+
+def cut_by_responses(reason):
+    """Write the stream of a server that ends an answer itself."""
+    part = {"type": "output_text", "text": "Once", "annotations": []}
+    item = {"type": "message", "id": "m", "role": "assistant", "status": "incomplete", "content": [part]}
+    at = {"item_id": "m", "output_index": 0, "content_index": 0}
+    details = {"input_tokens_details": {"cached_tokens": 2}, "output_tokens_details": {"reasoning_tokens": 1}}
+    usage = {"input_tokens": 5, "output_tokens": 16, "total_tokens": 21, **details}
+    head = {"id": "r", "object": "response", "created_at": 1, "model": "m", "tools": [], "tool_choice": "auto"}
+    head |= {"parallel_tool_calls": True, "status": "incomplete", "incomplete_details": {"reason": reason}}
+    events = [
+        {"type": "response.created", "response": head | {"output": [], "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item | {"content": []}},
+        {"type": "response.content_part.added", **at, "part": part | {"text": ""}},
+        {"type": "response.output_text.delta", **at, "delta": "Once", "logprobs": []},
+        {"type": "response.incomplete", "response": head | {"output": [item], "usage": usage}},
+    ]
+    return b"".join(f"data: {json.dumps(e | {'sequence_number': n})}\n\n".encode() for n, e in enumerate(events))
+
+
+def cut_by_chat(text):
+    """Write the stream of a server that stops at a number of tokens."""
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    delta = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 5, "completion_tokens": 16, "total_tokens": 21}
+    chunks = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}], "usage": None},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": None},
+        {"choices": [], "usage": usage},
+    ]
+    return b"".join(f"data: {json.dumps(head | chunk)}\n\n".encode() for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "reason", "said"),
+    [
+        ("responses:m", cut_by_responses("max_output_tokens"), "max_output_tokens", ["Once"]),
+        ("responses:m", cut_by_responses("content_filter"), "content_filter", ["Once"]),
+        ("chat:m", cut_by_chat("Once"), "max_output_tokens", ["Once"]),
+        ("chat:m", cut_by_chat(""), "max_output_tokens", []),
+    ],
+    ids=["responses", "filtered", "chat", "before a word"],
+)
+def test_an_answer_that_its_server_cut_off_is_incomplete_and_has_what_was_said(model, body, reason, said):
+    with served_apart(lambda n, asked: Answer(body)) as server:
+        config = ModelConfig(api_key="sk-a", base_url=server.url, model="m")
+        with working(team(), config=config):
+            response = ask(agent="Plain model", model=model, params={"max_output_tokens": 16})
+            (run,) = over()
+
+    told_ = answer(response)
+    assert (told_["status"], told_["incomplete_details"], words(told_)) == ("incomplete", {"reason": reason}, said)
+    assert [item["status"] for item in told_["output"]] == ["incomplete"] * len(said)
+    assert told_["usage"] is None if not said else told_["usage"]["output_tokens"] == 16
+    assert run.status == "done"

@@ -4,10 +4,13 @@ Ids and statuses are ours and the client's; a model's server knows none of them.
 out (no server takes one), and an answer without its call is the client's mistake.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from agents_app.responding.asked import Item, Unfit
+
+COUNTED = 16  # characters: a call id with fewer has no chance in it
 
 Opened = Callable[[Item], str | None]  # the words a compaction stands for; None when it is not ours
 
@@ -60,7 +63,10 @@ def _said(content: Any) -> str:
 
 
 def _paired(items: list[Item]) -> list[Item]:
+    """Leave out calls without an output, and give each pair an id that no other has: the SDK takes items of one call id
+    for one item, whenever they were said."""
     waiting: dict[str, list[int]] = {}
+    pairs: list[tuple[int, int]] = []
     for place, item in enumerate(items):
         call_id = str(item.get("call_id"))
         if item.get("type") == "function_call":
@@ -68,6 +74,20 @@ def _paired(items: list[Item]) -> list[Item]:
         elif item.get("type") == "function_call_output":
             if not waiting.get(call_id):
                 raise Unfit("invalid_request", f"There is an output for the call {call_id}, and no such open call.")
-            waiting[call_id].pop(0)
+            pairs.append((waiting[call_id].pop(0), place))
     open_calls = {place for places in waiting.values() for place in places}
-    return [item for place, item in enumerate(items) if place not in open_calls]
+    renamed = _renamed(items, pairs)
+    made = [{**item, "call_id": renamed[place]} if place in renamed else item for place, item in enumerate(items)]
+    return [item for place, item in enumerate(made) if place not in open_calls]
+
+
+def _renamed(items: list[Item], pairs: list[tuple[int, int]]) -> dict[int, str]:
+    """Answer other call ids, by place: for ids used twice, and for those that a server seems to count from the start
+    in every answer, since it may use them again in this one."""
+    ids = [str(items[call]["call_id"]) for call, _ in pairs]
+    uses = Counter(ids)
+    made: dict[int, str] = {}
+    for n, ((call, output), call_id) in enumerate(zip(pairs, ids, strict=True), 1):
+        if uses[call_id] > 1 or len(call_id) < COUNTED:
+            made[call] = made[output] = f"{call_id[:40]}-past{n}"
+    return made

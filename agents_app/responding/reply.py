@@ -26,6 +26,9 @@ from agents_app.turns import Turns
 from conversations.actions.runs import Body, Claim
 
 
+CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer that ended before its first word
+
+
 @dataclass(slots=True)
 class Reply:
     """The request, what the model is given, and the answer as it grows. `roster` is the team as the request sees it."""
@@ -78,6 +81,8 @@ class Reply:
 
     def is_answer(self, error: BaseException) -> bool:
         """Tell whether what ended the run is an answer all the same: a refusal, or one that was cut off."""
+        if CUT_AT_ONCE in str(error):
+            self.answer.hear_cut(None)
         return isinstance(error, ModelRefusalError) or (bool(self.answer.cut) and not isinstance(error, Limited))
 
     def completed(self, end: Body, told: Sequence[Body], spent: Usage | None) -> list[Body]:
