@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("schemas/<str:hash>/", tools.schema, name="schema"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("runs/again/", verbs.again, name="runs-again"),
+    path("runs/stop/", verbs.stop, name="runs-stop"),
     path("account/", account.account, name="account"),
     path("ops/", ops, name="ops"),
     path("ops/quarantine/", quarantine.entries, name="quarantine"),

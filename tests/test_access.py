@@ -37,6 +37,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/schemas/{hash}/": {"GET": EVERYONE},
     "/approvals/decisions/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
+    "/runs/stop/": {"POST": OPERATING},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
     "/ops/": {"GET": ADMIN},
     "/ops/quarantine/": {"GET": ADMIN},
@@ -71,6 +72,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/import": {"POST": ADMIN},
     "/api/v1/door": {"POST": frozenset()},  # the one-use token of the data directory
     "/api/v1/topics/{topic}/messages": {"GET": PROGRAMS},
+    "/v1/responses": {"POST": OPERATING},
+    "/v1/responses/compact": {"POST": OPERATING},
     "/healthz": {"GET": frozenset({ANYBODY})},
     "/readyz": {"GET": frozenset({ANYBODY})},
     "/metrics": {"GET": ADMIN},
