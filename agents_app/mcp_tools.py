@@ -22,7 +22,7 @@ from conversations.readiness import OK
 
 logger = logging.getLogger(__name__)
 
-FIRST_S = 12.0  # seconds that a worker waits for the first tries before it takes runs
+FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes runs
 
 
 class McpTools:
@@ -44,7 +44,7 @@ class McpTools:
         return Link(roster.team.mcp_servers[number], changed)
 
     async def start(self, stopped: asyncio.Event) -> None:
-        """Begin to connect; return when every server was tried once, after 12 s, or when the worker is stopped."""
+        """Begin to connect; return when every server was tried once, after 5 s, or when the worker is stopped."""
         self._tasks = [asyncio.create_task(link.run(), name=f"mcp link {link.name}") for _, link in self._links]
         if not self._links:
             return
