@@ -24,6 +24,7 @@ STATES = {  # status of design 3.6 → the glyph
     "unknown": "unknown",
 }
 _WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
     "run.cancelled": "its run was stopped",
@@ -47,6 +48,7 @@ class Block(NamedTuple):
     call_id: Markup | None
     nth: int
     where: str
+    has_inner: bool  # runs here, and so may have runs inside it
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
     question: questions.Question | None
@@ -82,12 +84,13 @@ def draw(call: Call, group: str | None) -> Markup:
         call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
         nth=call.nth,
         where="Run by the client" if is_clients else "Run here" if is_ours else "Observed",
+        has_inner=is_ours and not is_clients,
         steps=_steps(call),
         extra=_extra(called, result),
         question=question,
         schema=_schema(call, called),
         agent=called.said.agent or "",
-        note=_note(finished, call.status),
+        note=_note(finished, call.status) if question is None or question.state not in OVER else None,
     )
     return faces.render("tool_step", row, block)
 
