@@ -23,6 +23,8 @@ from agents_app import register, session
 from agents_app.mcp_tools import McpTools
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
+from agents_app.responding import plain
+from agents_app.responding.tools import hosted_by
 from agents_app.roster import Roster
 from agents_app.runner import Attempt, House
 from agents_app.teams import Team
@@ -61,11 +63,12 @@ class Worker:
         self._stop_s = given.stop_s if stop_s is None else stop_s
         config = config or configured()
         self._provider = Provider(config)
-        self.rosters = [Roster(team, config, self._provider) for team in teams]
+        hosted = hosted_by(teams)
+        self.rosters = [Roster(team, config, self._provider) for team in (*teams, plain.team_of(hosted))]
         self._threads = DatabaseThreads("runs")
         self._mcp = McpTools(self.rosters, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
-        self._house = House(writer, self._do, self._bus)
+        self._house = House(writer, self._do, self._bus, hosted)
         self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"
@@ -136,7 +139,8 @@ class Worker:
             for roster, room in self._free():
                 await self._claim(roster, min(room, AT_A_TIME))
         try:
-            await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
+            async with asyncio.timeout(LOOK_EVERY):  # `wait_for` may lose the cancellation at the end
+                await self._news.wait()
         except TimeoutError:
             return
 
