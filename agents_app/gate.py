@@ -38,18 +38,7 @@ from agents_app.restriction import UNRESTRICTED, Restriction
 from conversations.policy import Declared, Effective, Row, Rows, effective, matching
 from conversations.policy_form import whom
 
-__all__ = [
-    "GUARDED_CALLS",
-    "UNRESTRICTED",
-    "Gate",
-    "Keeper",
-    "Refusal",
-    "Restriction",
-    "code_of",
-    "gate_of",
-    "guard",
-    "why",
-]
+__all__ = ["UNRESTRICTED", "Restriction"]  # for those who fill it
 
 GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
 """What a run config needs for calls to be refused before a person is asked."""

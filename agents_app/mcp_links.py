@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY = 5.0  # seconds between two looks at what the server offers, which tells that it is there
 LOOK_S = 5.0  # seconds it may take to answer
 BACK_OFF = (0.5, 30.0)  # seconds before the next try: the first, and the longest
+MOST_TOOLS = 500  # of one server
 CLOSE_S = 5.0  # seconds for a connection to end
 
 Changed = Callable[["Link"], Awaitable[None]]
@@ -33,6 +34,10 @@ Changed = Callable[["Link"], Awaitable[None]]
 
 class McpDown(UserError):
     """A call that was not sent, or whose connection broke. The text is for people and models."""
+
+
+class McpFailed(UserError):
+    """What a server answered instead of a result: its own words, for the model as they are."""
 
 
 class Link(MCPServer):
@@ -88,7 +93,8 @@ class Link(MCPServer):
     async def call_tool(
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> CallToolResult:
-        """Call a tool by its name on the server, once. Raises McpDown when it cannot be sent or is broken off."""
+        """Call a tool by its name on the server, once. Raises McpDown when it cannot be sent or is broken off, and
+        McpFailed when the server answers an error."""
         inner, lost = self._inner, self._lost
         if inner is None:
             raise McpDown(f"the MCP server {self.name} is not connected ({self.state}): nothing was called")
@@ -102,7 +108,10 @@ class Link(MCPServer):
                 self._news.set()  # look at once whether the server is there
             if not call.done() or _is_closed(error):
                 raise McpDown(f"the connection to the MCP server {self.name} broke: the call may have had its effect")
-            return call.result()
+            result = call.result()
+            if result.is_error:  # an error in the record, too
+                raise McpFailed("\n".join(p.text for p in result.content if p.type == "text") or "it failed")
+            return result
         finally:
             self._running -= 1
             for task in (call, broken):
@@ -134,7 +143,7 @@ class Link(MCPServer):
         was_up = self.is_up
         reason = "the connection was closed"
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-            reason = _said(error)
+            reason = _said(error).removeprefix(f"Failed to connect to MCP server '{self.name}': ").rstrip(".")
         await self._down(reason)
         return was_up
 
@@ -160,7 +169,7 @@ class Link(MCPServer):
                     await inner.cleanup()  # type: ignore[no-untyped-call]
 
     async def _listed(self, listed: Sequence[McpTool]) -> None:
-        tools = [tool for tool in listed if self.spec.takes(tool.name)]
+        tools = [tool for tool in listed if self.spec.takes(tool.name)][:MOST_TOOLS]
         if self.state == OK and tools == self.tools:
             return
         if self.state != OK:
@@ -179,6 +188,8 @@ class Link(MCPServer):
 
     def _tell(self, context: RunContextWrapper[Any], error: Exception) -> str:
         """Say to a model what became of its call."""
+        if isinstance(error, McpFailed):
+            return str(error)
         if isinstance(error, McpDown):
             return f"{error}. Go on without it."
         return f"The MCP server {self.name} did not carry it out: {_said(error)}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 
 GRACE_S = 5.0  # seconds beyond a call's limit after which the transport gives up by itself
+LONGEST = 100  # characters of a tool's name
 MOST_PAGES = 20  # of a server's list of tools
 
 Transport = MCPServerStdio | MCPServerStreamableHttp
@@ -42,7 +43,9 @@ class McpServer:
     call_s: float = 60.0
 
     def takes(self, tool: str) -> bool:
-        """Tell whether a tool of the server is offered here."""
+        """Tell whether a tool of the server is offered here; one whose name a record could not hold is not."""
+        if not (0 < len(tool) <= LONGEST and tool.isprintable()):
+            return False
         return tool not in self.block and (self.allow is None or tool in self.allow)
 
     def asks(self, tool: str) -> bool:
@@ -79,6 +82,8 @@ def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[
         where = f"its MCP server {server.name!r}"
         if not server.name.strip() or not server.name.isprintable() or len(server.name) > 100:
             yield f"{where}: expected a name of 1 to 100 printed characters"
+        if len(server.prefix) > LONGEST or not server.prefix.isprintable():
+            yield f"{where}: expected a prefix of up to {LONGEST} printed characters"
         if bool(server.command) == bool(server.url):
             yield f"{where}: expected a command or a url, one of the two"
         elif server.url and not server.url.startswith(("http://", "https://")):

@@ -62,10 +62,10 @@ def opening_of(claim: Claim, team: Team) -> Opening:
 def _known(claim: Claim) -> list[Known]:
     """Read the calls of earlier attempts, with the call that each is inside: only its event tells that."""
     rows = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
-    calls = list(rows.values_list("called_seq", "id", "call_id", "status", "arguments_digest"))
-    told = Event.objects.filter(conversation__key=claim.conversation, seq__in=[call[0] for call in calls])
+    calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "called_seq"))
+    told = Event.objects.filter(conversation__key=claim.conversation, seq__in=[seq for *_, seq in calls])
     parents = {seq: json.loads(body).get("parent_call") for seq, body in told.values_list("seq", "body")}
-    return [Known(ours, call_id, status, digest, parents.get(seq)) for seq, ours, call_id, status, digest in calls]
+    return [Known(id_, call_id, status, digest, parents.get(seq)) for id_, call_id, status, digest, seq in calls]
 
 
 def _metadata(body: str) -> Mapping[str, Any]:

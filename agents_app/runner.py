@@ -213,7 +213,8 @@ class Attempt:
 
     def _tell(self, event: dict[str, Any]) -> None:
         parent = _parent()
-        told = event | {"turn": self._steps.turns.current} | ({"parent_call": parent} if parent else {})
+        facts = {"agent": self._steps.acting, "turn": self._steps.turns.current}
+        told = facts | event | ({"parent_call": parent} if parent else {})
         self._pen.tell(told)
 
     async def _ended(self, result: RunResultStreaming) -> None:

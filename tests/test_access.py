@@ -37,6 +37,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/schemas/{hash}/": {"GET": EVERYONE},
     "/approvals/decisions/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
+    "/runs/stop/": {"POST": OPERATING},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
     "/ops/": {"GET": ADMIN},
     "/ops/quarantine/": {"GET": ADMIN},
@@ -63,6 +64,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
+    "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
     # doors: bearers only
@@ -87,9 +89,9 @@ FILLED = {
     "hash": "0" * 64,
 }
 DOORS = frozenset(doors())
-METHODS = ("GET", "POST")
+METHODS = ("GET", "POST", "PUT")
 CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]
-CHANGES = [(address, method) for address, method in CELLS if method == "POST"]
+CHANGES = [(address, method) for address, method in CELLS if method in ("POST", "PUT")]
 DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE[address]]
 
 

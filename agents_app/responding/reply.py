@@ -25,7 +25,6 @@ from agents_app.teams import PLAIN_TEAM
 from agents_app.turns import Turns
 from conversations.actions.runs import Body, Claim
 
-
 CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer that ended before its first word
 
 

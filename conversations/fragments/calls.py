@@ -24,6 +24,7 @@ STATES = {  # status of design 3.6 → the glyph
     "unknown": "unknown",
 }
 _WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
     "run.cancelled": "its run was stopped",
@@ -87,7 +88,7 @@ def draw(call: Call, group: str | None) -> Markup:
         question=question,
         schema=_schema(call, called),
         agent=called.said.agent or "",
-        note=_note(finished, call.status),
+        note=_note(finished, call.status) if question is None or question.state not in OVER else None,
     )
     return faces.render("tool_step", row, block)
 

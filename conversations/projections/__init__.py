@@ -3,7 +3,7 @@
 | event | messages | tool_calls | errors | else |
 |---|---|---|---|---|
 | message | +1, unless it repeats an output (design 3.1) | | | participants, last line |
-| output | +1 | | | last line; without a run it ends the preview |
+| output | +1 | | | last line, unless it is of a run inside a call; without a run it ends the preview |
 | tool_step that starts a call, or ends one that never started | | +1 | | a tool call row |
 | tool_step with an error | | | +1 | the call's end |
 | conversation.opened, ours or an import's | | | | title; ours: handler, demo, parent |
@@ -54,6 +54,7 @@ __all__ = [
 ]
 
 starts_call = calls.starts_call
+INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would be escaped
 
 
 def fold(changes: Fold, head: Head, kind: str, facts: Facts) -> None:
@@ -93,7 +94,8 @@ def _output(changes: Fold, head: Head, facts: Facts) -> None:
     if facts.run is None:
         head.preview_after = head.head_seq
     take_part(changes, head, said)
-    head.says = said
+    if facts.run is None or INSIDE not in facts.body:
+        head.says = said
 
 
 def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
