@@ -49,6 +49,7 @@ class Block(NamedTuple):
     nth: int
     is_ours: bool
     where: str
+    has_inner: bool  # runs here, and so may have runs inside it
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
     question: questions.Question | None
@@ -85,6 +86,7 @@ def draw(call: Call, group: str | None) -> Markup:
         nth=call.nth,
         is_ours=is_ours and not is_clients,
         where="Run by the client" if is_clients else "Run here" if is_ours else "Observed",
+        has_inner=is_ours and not is_clients,
         steps=_steps(call),
         extra=_extra(called, result),
         question=question,
