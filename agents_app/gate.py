@@ -38,7 +38,7 @@ from agents_app.restriction import UNRESTRICTED, Restriction
 from conversations.policy import Declared, Effective, Row, Rows, effective, matching
 from conversations.policy_form import whom
 
-__all__ = ["GUARDED_CALLS", "UNRESTRICTED", "Gate", "Keeper", "Refusal", "Restriction", "gate_of", "guard", "why"]
+__all__ = ["UNRESTRICTED", "Restriction"]  # for those who fill it
 
 GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
 """What a run config needs for calls to be refused before a person is asked."""
@@ -87,6 +87,17 @@ def gate_of(tool: Any) -> "Gate | None":
     """Find a tool's gate; None of one that is not guarded."""
     found = getattr(tool, "tool_input_guardrails", None) or ()
     return next((guardrail for guardrail in found if isinstance(guardrail, Gate)), None)
+
+
+def code_of(tool: FunctionTool) -> Any:
+    """Answer a tool's own `needs_approval`: True, False or a function."""
+    found = gate_of(tool)
+    return tool.needs_approval if found is None else found.code
+
+
+def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
+    """Answer a tool's own input guardrails."""
+    return [guardrail for guardrail in tool.tool_input_guardrails or () if not isinstance(guardrail, Gate)]
 
 
 class Gate(ToolInputGuardrail[Any]):

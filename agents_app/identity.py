@@ -23,6 +23,8 @@ from agents._tool_identity import (
 )
 from agents.tool import get_function_tool_origin
 
+MARK = "switchboard_origin"  # the attribute of a tool that says it; copies keep it
+
 
 class Schema(NamedTuple):
     """A tool as a model sees it. `body` is canonical JSON, `hash` its SHA-256, `key` the lookup key of its calls."""
@@ -146,7 +148,10 @@ def as_invoked(call: Any, tool: FunctionTool) -> Any:
 
 
 def origin(tool: Tool) -> str | None:
-    """Tell where a tool comes from: function, mcp or agent_as_tool; None of the SDK's own kinds."""
+    """Tell where a tool comes from: function, mcp or agent_as_tool; hosted or external where a request named it; None
+    of the SDK's own kinds."""
+    if (marked := getattr(tool, MARK, None)) is not None:
+        return str(marked)
     found = get_function_tool_origin(tool) if isinstance(tool, FunctionTool) else None
     return found.type.value if found else None
 

@@ -12,7 +12,7 @@ from agents_app import tool_facts, tool_outputs
 from agents_app.identity import Schema, schema_of, schema_of_handoff
 from agents_app.roster import Roster, handoffs_of
 from agents_app.tool_collisions import collisions
-from conversations.log.writing import writing
+from conversations.log.writing import take_turn, writing
 from conversations.models import Agent, ToolSchema, ToolVersion
 from conversations.nodes import database_time
 
@@ -23,6 +23,7 @@ HUES = 10  # the palette's agents (static/css/tokens.css)
 def enter(rosters: Sequence[Roster]) -> None:
     """Write the rows of what is served here; rows that nobody serves any more go. Sync."""
     with writing():
+        take_turn()  # workers that start at once find the same rows missing
         now = database_time()
         here = [roster.team.name for roster in rosters]
         Agent.objects.filter(served_until__lt=now).exclude(team__in=here).delete()

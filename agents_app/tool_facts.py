@@ -28,7 +28,7 @@ def facts_of(tool: Tool, siblings: Sequence[Tool], effect: str) -> Facts:
         "name_there": one.name_there,
         "schema": identity.schema_of(tool).hash,
         "effect": effect,
-        "needs_approval": bool(_asks(tool)),
+        "needs_approval": bool(gate.code_of(tool)) if isinstance(tool, FunctionTool) else False,
     }
     return facts | (_of_function(tool) if isinstance(tool, FunctionTool) else {})
 
@@ -75,10 +75,10 @@ def called(rule: object) -> str:
 def _of_function(tool: FunctionTool) -> Facts:
     inside = agent_inside(tool)
     return {
-        "approval": _rule(_asks(tool)),
+        "approval": _rule(gate.code_of(tool)),
         "enabled": _rule(tool.is_enabled),
         "guardrails": {
-            "input": [called(_guard(one)) for one in tool.tool_input_guardrails or () if one is not gate.gate_of(tool)],
+            "input": [called(_guard(one)) for one in gate.guardrails_of(tool)],
             "output": [called(_guard(one)) for one in tool.tool_output_guardrails or ()],
         },
         "timeout_s": tool.timeout_seconds,
@@ -88,12 +88,6 @@ def _of_function(tool: FunctionTool) -> Facts:
         "returns": _returns(tool),
         "agent_inside": inside.name if inside else None,
     }
-
-
-def _asks(tool: Tool) -> Any:
-    """Answer what a team's code says of approval, past the gate that its worker puts before the tool."""
-    guarded = gate.gate_of(tool)
-    return guarded.code if guarded is not None else getattr(tool, "needs_approval", False)
 
 
 def _rule(given: object) -> str:

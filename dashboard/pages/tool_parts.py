@@ -40,7 +40,7 @@ def offer(one: offers.Offer) -> Part:
 def _policy(one: offers.Offer, agent: str) -> list[str]:
     """Say how the operators' rules tighten what the code says of a tool for an agent."""
     rule: policy.Rule = "allow" if one.asks == "never" else "ask"
-    effect = next((word for word in policy.EFFECTS if word == one.text("effect")), "unsafe")
+    effect: policy.Effect = next((word for word in policy.EFFECTS if word == one.text("effect")), "unsafe")
     rows = policy.matching(policy.rows(), agent, one.text("name"))
     held = policy.effective(policy.Declared(rule, effect), rows)
     told = [(_RULES[held.rule], held.by), (f"counts as {held.effect}", held.effect_by)]
