@@ -5,24 +5,13 @@ Reading is lenient (`envelopes.read`); these models say what we write strictly. 
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from conversations.kinds_base import BaseEvent, OurEvent
+from conversations.kinds_steering import HandedBack, Paused, Resumed, RunStopping, TakenOver
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    id: str | None = None
-    conversation_id: str
-    created_at: str | None = None
-
-
-class _Ours(_Event):
-    run_id: str | None = None
-    agent: str | None = None
-    turn: int | None = None
-
-
-class Message(_Event):
+class Message(BaseEvent):
     """An envelope that says something."""
 
     event: Literal["message"] = "message"
@@ -32,7 +21,7 @@ class Message(_Event):
     metadata: dict[str, Any] = {}
 
 
-class Control(_Event):
+class Control(BaseEvent):
     """An envelope that steers."""
 
     event: Literal["control"] = "control"
@@ -42,7 +31,7 @@ class Control(_Event):
     metadata: dict[str, Any] = {}
 
 
-class Token(_Ours):
+class Token(OurEvent):
     """A piece of an answer while it is written; `index` restarts each turn."""
 
     event: Literal["token"]
@@ -50,7 +39,7 @@ class Token(_Ours):
     index: int
 
 
-class ToolStep(_Ours):
+class ToolStep(OurEvent):
     """A tool called, or its result."""
 
     event: Literal["tool_step"]
@@ -60,7 +49,7 @@ class ToolStep(_Ours):
     tool_call_id: str | None = None
 
 
-class Output(_Ours):
+class Output(OurEvent):
     """The final text of a turn; its tokens were the preview."""
 
     event: Literal["output"]
@@ -68,32 +57,32 @@ class Output(_Ours):
     usage: dict[str, Any] | None = None
 
 
-class UserMessage(_Event):
+class UserMessage(BaseEvent):
     """What a person typed, as the stream tells it."""
 
     event: Literal["user_message"]
 
 
-class SignalSend(_Event):
+class SignalSend(BaseEvent):
     """A signal sent."""
 
     event: Literal["signal_send"]
 
 
-class SignalReceive(_Event):
+class SignalReceive(BaseEvent):
     """A signal received."""
 
     event: Literal["signal_recv"]
 
 
-class Signal(_Event):
+class Signal(BaseEvent):
     """A signal on the bus that names the conversation."""
 
     event: Literal["signal"]
     payload: Any = None
 
 
-class DeadLetter(_Event):
+class DeadLetter(BaseEvent):
     """A message that an agent gave up on."""
 
     event: Literal["dead_letter"]
@@ -102,21 +91,23 @@ class DeadLetter(_Event):
     error: str | None = None
 
 
-class Log(_Event):
+class Log(BaseEvent):
     """A line an agent logged."""
 
     event: Literal["log"]
 
 
-class Opened(_Event):
+class Opened(BaseEvent):
     """A conversation begins: its title, and who handles it."""
 
     event: Literal["conversation.opened"]
     title: str = ""
     handler: str | None = None
+    parent: str | None = None
+    forked_at: int | None = None
 
 
-class Handoff(_Ours):
+class Handoff(OurEvent):
     """One agent gives the conversation to another."""
 
     event: Literal["agent.handoff"]
@@ -125,44 +116,49 @@ class Handoff(_Ours):
     reason: str | None = None
 
 
-class HandlerChanged(_Ours):
+class ResponseReceived(BaseEvent):
+    """A client asks for a response (Open Responses): its input verbatim, secrets masked. `agent` is to answer it."""
+
+    event: Literal["response.received"]
+    response_id: str
+    previous_response_id: str | None = None
+    sender: str = ""
+    recipient: str = ""
+    model: str
+    agent: str
+    input: list[Any]
+    instructions: str | None = None
+    tools: list[Any] = []
+    hosted: list[str] = []
+    tool_choice: str | dict[str, Any] = "auto"
+    allowed_tools: list[str] | None = None
+    params: dict[str, Any] = {}
+    store: bool = True
+    stream: bool = False
+
+
+class ResponseCompleted(OurEvent):
+    """What the client is answered, whole, directly before its run's end."""
+
+    event: Literal["response.completed"]
+    run_id: str
+    response_id: str
+    status: Literal["completed", "failed", "incomplete", "cancelled"]
+    output: list[Any] = []
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    incomplete_details: dict[str, Any] | None = None
+    model: str = ""
+
+
+class HandlerChanged(OurEvent):
     """Another agent answers what is said to the conversation from now on."""
 
     event: Literal["conversation.handler"]
     handler: str
 
 
-class _Steered(_Event):
-    by: str = ""
-    reason: str | None = None
-
-
-class Paused(_Steered):
-    """No run starts here until it is resumed; what runs ends its turn and waits. `by` did it."""
-
-    event: Literal["conversation.paused"]
-
-
-class Resumed(_Steered):
-    """Runs start again, and those that were put aside go on."""
-
-    event: Literal["conversation.resumed"]
-
-
-class TakenOver(_Steered):
-    """A person answers here instead of the agents: `by` is the owner."""
-
-    event: Literal["conversation.taken_over"]
-
-
-class HandedBack(_Steered):
-    """The agents answer again, first what came meanwhile. `owner` had held it."""
-
-    event: Literal["conversation.handed_back"]
-    owner: str = ""
-
-
-class RunQueued(_Ours):
+class RunQueued(OurEvent):
     """A run waits for a worker. `input_seq` is the event it answers."""
 
     event: Literal["run.queued"]
@@ -172,9 +168,13 @@ class RunQueued(_Ours):
     input_seq: int
     parent_call: str | None = None
     reason: str | None = None
+    response_id: str | None = None
+    previous_response_id: str | None = None
+    store: bool | None = None
+    socket: str | None = None
 
 
-class RunStarted(_Ours):
+class RunStarted(OurEvent):
     """A worker has it; `attempt` is its fence (law F)."""
 
     event: Literal["run.started"]
@@ -183,7 +183,7 @@ class RunStarted(_Ours):
     worker: str
 
 
-class RunWaiting(_Ours):
+class RunWaiting(OurEvent):
     """It waits for a person; no worker holds it."""
 
     event: Literal["run.waiting"]
@@ -191,7 +191,7 @@ class RunWaiting(_Ours):
     reason: Literal["approval", "pause"]
 
 
-class RunResumed(_Ours):
+class RunResumed(OurEvent):
     """What it waited for is there: it is queued again."""
 
     event: Literal["run.resumed"]
@@ -199,7 +199,7 @@ class RunResumed(_Ours):
     reason: str | None = None
 
 
-class RunDone(_Ours):
+class RunDone(OurEvent):
     """It ended well."""
 
     event: Literal["run.done"]
@@ -208,7 +208,7 @@ class RunDone(_Ours):
     usage: dict[str, Any] | None = None
 
 
-class RunFailed(_Ours):
+class RunFailed(OurEvent):
     """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and of an
     answer that did not fit the path of its field, and why."""
 
@@ -220,18 +220,7 @@ class RunFailed(_Ours):
     calls: list[str] = []
 
 
-class RunStopping(_Ours):
-    """Somebody asked a run to end: after its turn (stop), or at once (cancel, which lets a call that has begun end for
-    a few seconds, and abort, which does not). The run's end follows."""
-
-    event: Literal["run.stopping"]
-    run_id: str
-    how: Literal["stop", "cancel", "abort"]
-    by: str = ""
-    reason: str | None = None
-
-
-class RunCancelled(_Ours):
+class RunCancelled(OurEvent):
     """A person ended it, or the worker had to. Each of `calls` may or may not have had its effect."""
 
     event: Literal["run.cancelled"]
@@ -240,7 +229,7 @@ class RunCancelled(_Ours):
     calls: list[str] = []
 
 
-class RunInterrupted(_Ours):
+class RunInterrupted(OurEvent):
     """Its worker is gone. Each of `calls` may or may not have had its effect; nothing is done again by itself."""
 
     event: Literal["run.interrupted"]
@@ -249,7 +238,7 @@ class RunInterrupted(_Ours):
     calls: list[str] = []
 
 
-class RunIncompatible(_Ours):
+class RunIncompatible(OurEvent):
     """What it paused with does not fit the team of today."""
 
     event: Literal["run.incompatible"]
@@ -258,7 +247,7 @@ class RunIncompatible(_Ours):
     calls: list[str] = []
 
 
-class ModelTurn(_Ours):
+class ModelTurn(OurEvent):
     """One answer of a model: what it was offered, what of it it called, and what it spent. `tools` are hashes of
     schemas; `called` is `{name, schema}` in the order of the answer, schema null for a tool that was not offered."""
 
@@ -272,7 +261,7 @@ class ModelTurn(_Ours):
     duration_ms: float | None = None
 
 
-class ApprovalRequested(_Ours):
+class ApprovalRequested(OurEvent):
     """A tool call waits for a person's decision."""
 
     event: Literal["approval.requested"]
@@ -287,7 +276,7 @@ class ApprovalRequested(_Ours):
     deadline: str | None = None
 
 
-class ApprovalDecided(_Ours):
+class ApprovalDecided(OurEvent):
     """The one decision about a call. The principal is who decided."""
 
     event: Literal["approval.decided"]
@@ -299,7 +288,7 @@ class ApprovalDecided(_Ours):
     reason: str | None = None
 
 
-class ApprovalCancelled(_Ours):
+class ApprovalCancelled(OurEvent):
     """A question that nobody needs to decide any more: its run ended. The principal is who ended it."""
 
     event: Literal["approval.cancelled"]
@@ -309,7 +298,7 @@ class ApprovalCancelled(_Ours):
     reason: str
 
 
-class ApprovalExpired(_Ours):
+class ApprovalExpired(OurEvent):
     """A question whose time was up before anybody decided it."""
 
     event: Literal["approval.expired"]
@@ -319,7 +308,7 @@ class ApprovalExpired(_Ours):
     reason: str | None = None
 
 
-class ApprovalEscalated(_Ours):
+class ApprovalEscalated(OurEvent):
     """A question that nobody decided for long: somebody else is told of it. It stays open."""
 
     event: Literal["approval.escalated"]
@@ -330,7 +319,7 @@ class ApprovalEscalated(_Ours):
     reason: str | None = None
 
 
-class PolicyRefused(_Ours):
+class PolicyRefused(OurEvent):
     """A call that a rule stopped before anybody was asked."""
 
     event: Literal["policy.refused"]
@@ -340,7 +329,7 @@ class PolicyRefused(_Ours):
     reason: str
 
 
-class Gap(_Event):
+class Gap(BaseEvent):
     """Events that were lost before they reached the record. `lost` is None where nobody can know how many."""
 
     event: Literal["record.gap"]
@@ -366,6 +355,8 @@ Known = Annotated[
     | Log
     | Opened
     | Handoff
+    | ResponseReceived
+    | ResponseCompleted
     | HandlerChanged
     | Paused
     | Resumed

@@ -54,6 +54,7 @@ def document() -> Json:
             **_conversations(),
             **_deeds(),
             **_steering(),
+            **_policies(),
             **_read_markers(),
             **_itself(),
         },
@@ -203,6 +204,21 @@ def _of_run(words: str, status: int) -> Json:
     return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
 
 
+def _policies() -> Json:
+    return {
+        "/api/v1/policies": {
+            "get": _does("Read the operators' policy.", {200: shapes.PolicyFile}, security=[BEARER, SESSION]),
+            "put": _does(
+                "Make this the whole policy, or change nothing.",
+                {200: shapes.PolicyFile},
+                body={JSON: _ref(shapes.PolicyFile)},
+                errors=(400, 403, 413),
+                security=[BEARER, FORM],
+            ),
+        },
+    }
+
+
 def _read_markers() -> Json:
     return {
         "/api/v1/read-markers": {
@@ -295,7 +311,7 @@ _TAKEN = (
 
 
 def _schemas() -> Json:
-    taken = (*_TAKEN, Mark)
+    taken = (*_TAKEN, Mark, shapes.PolicyFile)
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
