@@ -5,7 +5,6 @@ Three queries at most: conversations by their partial index, participants of tho
 
 import logging
 import time
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -85,11 +84,6 @@ class Row:
     def shown_state(self) -> str:
         """Owned goes before paused goes before open (design 3.6)."""
         return "person" if self.owner else "paused" if self.state == "paused" else "open"
-
-    @property
-    def filed(self) -> str:
-        """A mark of what the filter by state goes by: when it changes, a filtered list may be another."""
-        return f"{zlib.crc32(f'{self.shown_state} {self.owner} {self.run}'.encode()):x}"
 
     @property
     def alarmed(self) -> Markup:

@@ -194,11 +194,12 @@ def test_the_list_is_filtered_by_state(browsers, team, otto):
     assert [one["conversation_id"] for one in items] == ["paused"]
 
 
-def test_only_who_may_steer_has_boxes_with_verbs(browsers, otto):
+def test_only_who_may_steer_has_verbs_over_a_selection(browsers, otto):
     teamwork.say(otto)
 
-    assert 'id="bulk"' in browsers["operator"].get("/").content.decode()
-    assert 'id="bulk"' not in browsers["viewer"].get("/").content.decode()
+    assert "data-bulk" in browsers["operator"].get("/").content.decode()
+    assert "data-bulk" not in browsers["viewer"].get("/").content.decode()
+    assert 'id="bulk"' in browsers["operator"].get("/?part=bulk").content.decode()
 
 
 # what looks stuck

@@ -20,9 +20,12 @@ MOST_NAMES = 50  # offered by the participant field
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
     """List the newest conversations, by `?q=`, `?participant=` and `?state=`; `?part=list` answers the rows alone,
-    `?part=beginning` the form that begins one, nothing while there is no agent to answer."""
+    `?part=bulk` the verbs over a selection, `?part=beginning` the form that begins one, nothing while there is no agent
+    to answer."""
     if request.GET.get("part") == "beginning":
         return draw(request, "partials/beginning.html", composer=composer.for_new(request))
+    if request.GET.get("part") == "bulk":
+        return draw(request, "partials/bulk.html")
     q, participant = request.GET.get("q", "").strip(), request.GET.get("participant", "").strip()
     before, state = request.GET.get("before", ""), request.GET.get("state", "")
     reader = request.user if isinstance(request.user, User) else None

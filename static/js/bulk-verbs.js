@@ -4,7 +4,6 @@
  */
 import "./by-right.js";
 import { RequestError, json } from "./fetch.js";
-import { onKey } from "./keys.js";
 import { askReason } from "./reason-dialog.js";
 
 const MOST = 200; // of one request
@@ -21,7 +20,6 @@ class BulkVerbs extends HTMLElement {
     list.addEventListener("change", ({ target }) => target.name === "conversation" && this.#pick(target), { signal });
     document.addEventListener("submit", (event) => this.#submit(event), { signal });
     this.querySelector("[data-clear]").addEventListener("click", () => this.#clear(), { signal });
-    signal.addEventListener("abort", onKey("x", () => document.activeElement?.closest("[data-item]")?.querySelector(".pick input")?.click()));
     this.#watch = new MutationObserver(() => this.#tick());
     this.#watch.observe(list, { childList: true, subtree: true });
     for (const box of boxes()) if (box.checked) this.#picked.add(box.value); // as the browser kept them

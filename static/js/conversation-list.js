@@ -6,6 +6,7 @@ import "./list-filter.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { FleetRows } from "./fleet-rows.js";
+import { onKey } from "./keys.js";
 import { socket } from "./socket.js";
 
 const PAUSE_MS = 500; // between a change that may concern the filter and asking again
@@ -26,6 +27,8 @@ class ConversationList extends HTMLElement {
     const { signal } = this.#stop;
     this.#rows = new FleetRows(this.#list);
     const listen = (target, type, act) => target.addEventListener(type, act, { signal });
+    listen(this.#list, "change", () => this.#steer());
+    if (this.querySelector("[data-bulk]")) signal.addEventListener("abort", onKey("x", tick));
     listen(this, "filter", () => this.#refetch());
     listen(this.#list, "pointerenter", (event) => (this.#isPointedAt = event.pointerType === "mouse"));
     listen(this.#list, "pointerleave", () => ((this.#isPointedAt = false), this.#settle()));
@@ -67,6 +70,21 @@ class ConversationList extends HTMLElement {
     const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
     if (isMissing && this.#hasFilter) this.#refetchSoon();
     this.#settle();
+  }
+
+  /** The verbs over a selection come with the first box that is ticked. */
+  async #steer() {
+    const place = this.querySelector("[data-bulk]");
+    if (!place || place.childElementCount || place.ariaBusy) return;
+    place.ariaBusy = "true";
+    try {
+      const [drawn] = await Promise.all([markup("/?part=bulk"), import("./bulk-verbs.js")]);
+      place.replaceChildren(render(drawn));
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+    } finally {
+      place.ariaBusy = null;
+    }
   }
 
   #has(name) {
@@ -115,6 +133,8 @@ class ConversationList extends HTMLElement {
     this.querySelector("[data-lost]").hidden = !isLost;
   }
 }
+
+const tick = () => document.activeElement?.closest("[data-item]")?.querySelector(".pick input")?.click();
 
 /** The number of questions that wait for a person, in the navigation. */
 const tellWaiting = (number) => {

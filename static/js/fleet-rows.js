@@ -2,6 +2,7 @@
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
+import { addBox } from "./pick-box.js";
 import { Unread } from "./unread.js";
 
 const MOST = 200; // rows kept; older ones are a page away
@@ -16,7 +17,7 @@ export class FleetRows {
   /** @param {HTMLElement} root  holds the section of rows and the links to other pages */
   constructor(root) {
     this.#root = root;
-    for (const row of this.#rows) this.#unread.learn(row);
+    for (const row of this.#rows) this.#unread.learn(addBox(row));
   }
 
   /** How many rows would move or appear at `settle`. */
@@ -49,7 +50,7 @@ export class FleetRows {
         continue;
       }
       const row = this.#draw(render(html).querySelector("[data-key]"));
-      isMissing ||= old && old.dataset.filed !== row.dataset.filed;
+      isMissing ||= old && filed(old) !== filed(row);
       if (old) morph(old, row);
       else this.#new.set(key, row);
     }
@@ -110,7 +111,7 @@ export class FleetRows {
     this.#unread.draw(row);
     this.#drawActivity(row);
     drawTimes(row);
-    return row;
+    return addBox(row);
   }
 
   #drawActivity(row) {
@@ -124,6 +125,9 @@ export class FleetRows {
     for (const row of [...this.#rows, ...this.#new.values()]) this.#unread.draw(row);
   }
 }
+
+/** What the filter by state goes by, as it is drawn. */
+const filed = (row) => [...row.querySelectorAll(".state, .handler")].map((one) => one.dataset.state ?? one.textContent).join();
 
 const place = (row) => row.dataset.cursor.split(".").map(Number);
 

@@ -1,0 +1,11 @@
+/** A box on a row of the list, for who may steer: what is ticked is steered together (`bulk-verbs`). */
+export function addBox(row) {
+  if (row.querySelector(".pick") || !document.body.dataset.may.split(" ").includes("control")) return row;
+  const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "conversation", value: row.dataset.key });
+  box.setAttribute("form", "bulk");
+  box.setAttribute("aria-label", `Select ${row.querySelector("h2 > a").textContent}`);
+  const label = Object.assign(document.createElement("label"), { className: "pick" });
+  label.append(box);
+  row.prepend(label);
+  return row;
+}
