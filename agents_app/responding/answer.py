@@ -84,11 +84,11 @@ class Answer:
         partial = {one["turn"] for one in told if one.get("is_partial")}
         facts: Body = {"event": "response.completed", "response_id": self.asked.response_id, "model": self._label}
         facts |= _status(end, self.cut)
-        output = self._output(partial, is_whole=facts["status"] == "completed")
-        if len(json.dumps(output, ensure_ascii=False).encode("utf-8", "surrogatepass")) > LARGEST:
-            output = [_shortened(item) for item in output]
+        items = self._output(partial, is_whole=facts["status"] == "completed")
+        if len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass")) > LARGEST:
+            items = [_shortened(item) for item in items]
             facts |= _status({"event": "run.failed", "reason": "max_output_size"}, "")
-        return [facts | {"output": output, "usage": self._usage(spent)}]
+        return [facts | {"output": items, "usage": self._usage(spent)}]
 
     def _take(self, turn: int, items: Iterable[Any]) -> None:
         thoughts = self._thought.setdefault(turn, [])

@@ -47,7 +47,6 @@ class Block(NamedTuple):
     error: Markup | None
     call_id: Markup | None
     nth: int
-    is_ours: bool
     where: str
     has_inner: bool  # runs here, and so may have runs inside it
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
@@ -84,7 +83,6 @@ def draw(call: Call, group: str | None) -> Markup:
         error=_error(result) if result else None,
         call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
         nth=call.nth,
-        is_ours=is_ours and not is_clients,
         where="Run by the client" if is_clients else "Run here" if is_ours else "Observed",
         has_inner=is_ours and not is_clients,
         steps=_steps(call),
