@@ -149,15 +149,7 @@ class Attempt:
     async def _execute(self, opening: Opening) -> RunResultStreaming:
         """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
         agent = self._roster.team.agent(self.claim.agent)
-        config = RunConfig(
-            model_provider=self._roster.provider,
-            tracing_disabled=True,
-            tool_name_collision_policy="error",
-            tool_not_found_behavior="return_error_to_model" if self._reply else "raise_error",
-            tool_execution=GUARDED_CALLS,
-            tool_error_formatter=lambda told: self._steps.format_error(told),
-            workflow_name=self._roster.team.name,
-        )
+        config = self._config()
         given: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.words
         more: dict[str, Any] = {"context": opening.context}
         if self.claim.state is not None:
@@ -188,6 +180,18 @@ class Attempt:
                 if self._reply is not None:
                     self._reply.take(event)
         return result
+
+    def _config(self) -> RunConfig:
+        """Make what the SDK is told of how to run."""
+        return RunConfig(
+            model_provider=self._roster.provider,
+            tracing_disabled=True,
+            tool_name_collision_policy="error",
+            tool_not_found_behavior="return_error_to_model" if self._reply else "raise_error",
+            tool_execution=GUARDED_CALLS,
+            tool_error_formatter=lambda told: self._steps.format_error(told),
+            workflow_name=self._roster.team.name,
+        )
 
     async def _resumed(self, opening: Opening) -> RunState[Any, Any]:
         """Restore what the run waited with, and apply the decisions. Raises Incompatible."""

@@ -12,7 +12,7 @@ import pytest
 from agents import Agent, function_tool
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
-from agents_app import mcp_links
+from agents_app import mcp_links, mcp_tools
 from agents_app.mcp_servers import McpServer
 from agents_app.teams import NoContext, Team, TeamError, check
 from conversations.actions import approvals
@@ -73,6 +73,7 @@ def desk(running):
 def quick(monkeypatch):
     monkeypatch.setattr(mcp_links, "BACK_OFF", (0.05, 0.2))
     monkeypatch.setattr(mcp_links, "LOOK_EVERY", 0.2)
+    monkeypatch.setattr(mcp_tools, "FIRST_S", 2.0)  # `connected` waits for as long as it takes
 
 
 def made(*steps, servers, tools=(), **more):
@@ -194,6 +195,8 @@ def test_a_name_that_something_else_has_is_not_offered_and_said(desk):
         say()
         over()
         assert states(worker)["desk"].startswith("not offered, since another tool or handoff has the name")
+        (problem,) = json.loads(AgentRow.objects.get(name="Clerk").problems)
+        assert "of the MCP server 'desk'" in problem
         assert "give the server a prefix): stamp" in worker.trouble()
 
     assert (offered(team), desk.did) == (["shred", "stamp"], [])
