@@ -18,6 +18,7 @@ from agents_app.hooks import Do
 from agents_app.mcp_links import CLOSE_S, Link
 from agents_app.nesting import current
 from agents_app.roster import Roster
+from agents_app.tool_collisions import collisions
 from conversations.readiness import OK
 
 logger = logging.getLogger(__name__)
@@ -91,23 +92,25 @@ class McpTools:
         self._taken[id(link)] = []
         for agent in roster.team.agents:
             if link.spec.serves(agent.name):
-                self._give_one(agent, link)
+                roster.note(agent.name, link.name, self._give_one(agent, link))
                 roster.forget(agent)
                 roster.schemas(agent)
         await self._do(register.enter, [roster])
 
-    def _give_one(self, agent: Agent[Any], link: Link) -> None:
+    def _give_one(self, agent: Agent[Any], link: Link) -> list[str]:
+        """Answer which of its tools' names collide, those that are not offered for it among them."""
         others = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]
         names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in others}
         names |= {h.tool_name if isinstance(h, Handoff) else Handoff.default_tool_name(h) for h in agent.handoffs}
         made: list[FunctionTool] = []
-        for listed in link.tools:
-            tool = self._tool(agent, link, listed)
+        every = [self._tool(agent, link, listed) for listed in link.tools]
+        for tool in every:
             if tool.name in names:
                 self._taken[id(link)] = sorted({*self._taken[id(link)], tool.name})
             else:
                 made.append(tool)
         agent.tools = [*others, *made]
+        return list(collisions([*others, *every], agent.handoffs))
 
     def _tool(self, agent: Agent[Any], link: Link, listed: McpTool) -> FunctionTool:
         """Answer what stands for a tool of the server: the same object while it stays the same there."""
@@ -133,6 +136,8 @@ class McpTools:
 
 class _Offered:
     """`is_enabled` of a server's tool: while the server is connected, and to a run that goes on from a question."""
+
+    name = "while its server is connected"  # for people
 
     def __init__(self, link: Link) -> None:
         self.link = link

@@ -31,6 +31,7 @@ class Roster:
         self._models: dict[int, tuple[Agent[Any], Served]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
         self._kept: set[str] = set()
+        self._problems: dict[tuple[str, str], list[str]] = {}
 
     def of(self, team: Team) -> Roster:
         """Answer another roster with the same models, for a team as one run sees it."""
@@ -58,6 +59,16 @@ class Roster:
     def forget(self, agent: Agent[Any]) -> None:
         """Look at an agent's tools anew: they have changed."""
         self._schemas.pop(id(agent), None)
+
+    def note(self, agent: str, server: str, problems: list[str]) -> None:
+        """Keep what collides among an agent's tools since an MCP server told its own; each answer goes on from the
+        agent's name."""
+        self._problems[agent, server] = problems
+
+    def problems_of(self, agent: str) -> list[str]:
+        """Answer what was noted of an agent."""
+        noted = (told for (name, _), told in sorted(self._problems.items()) if name == agent)
+        return list(dict.fromkeys(problem for told in noted for problem in told))
 
     def offered(self, agent: Agent[Any]) -> list[str]:
         """Answer the hashes of these schemas."""

@@ -136,13 +136,13 @@ def _problems(team: Team) -> Iterator[str]:
     yield from (f"its entry agent {name!r} is not among its agents" for name in team.entry if name not in names)
     for agent in team.agents:
         yield from _wrong_agent(team, agent)
+    yield from _wrong_hosted(team)
     yield from _wrong_effects(team)
     yield from mcp_servers.problems(team.mcp_servers, names)
     if problem := contexts.problem_of(team.context):
         yield problem
     if team.max_turns < 1:
         yield f"max_turns is {team.max_turns}; expected 1 or more"
-    yield from _wrong_hosted(team)
     if isinstance(team.may_post_to, str):
         yield "may_post_to is one text; expected a list of conversation ids or patterns"
     yield from (f"may_post_to has {one!r}; expected an id of a conversation, or a pattern with *" for one in
@@ -195,6 +195,7 @@ def _wrong_hosted(team: Team) -> Iterator[str]:
             yield f"its hosted tool {tool.qualified_name!r} needs a name of letters, digits, _ and -"
     names = [tool.name for tool in team.hosted_tools]
     yield from (f"two of its hosted tools are called {name!r}" for name in _repeated(names))
+    yield from tool_checks.problems_of(Agent[Any](name="whoever names them", tools=list(team.hosted_tools)))
     if team.name == PLAIN_TEAM or PLAIN_AGENT in [agent.name for agent in team.agents]:
         yield f"{PLAIN_TEAM!r} and {PLAIN_AGENT!r} are the built-in ones that answer requests for a model"
 

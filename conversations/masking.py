@@ -69,15 +69,17 @@ def covered(value: Any, field: str = "") -> Any:  # any JSON
         case str() if names_secret(field):
             return MASK
         case str():
-            return mask(value) if field in _JSON_TEXTS else _forms_covered(value, _FORMS)
+            return mask(value) if field in _JSON_TEXTS else _bare(value)
         case dict():
-            return {
-                _forms_covered(name, _FORMS): inner if name in _OPAQUE else covered(inner, name)
-                for name, inner in value.items()
-            }
+            return {_bare(name): inner if name in _OPAQUE else covered(inner, name) for name, inner in value.items()}
         case list():
             return [covered(inner, field) for inner in value]
     return value
+
+
+def _bare(text: str) -> str:
+    """Cover the forms that need no name before them; the shortest has nine characters."""
+    return text if len(text) < 9 else _forms_covered(text, _FORMS)
 
 
 def _forms_covered(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) -> str:

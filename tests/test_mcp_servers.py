@@ -195,6 +195,8 @@ def test_a_name_that_something_else_has_is_not_offered_and_said(desk):
         say()
         over()
         assert states(worker)["desk"].startswith("not offered, since another tool or handoff has the name")
+        (problem,) = json.loads(AgentRow.objects.get(name="Clerk").problems)
+        assert "of the MCP server 'desk'" in problem
         assert "give the server a prefix): stamp" in worker.trouble()
 
     assert (offered(team), desk.did) == (["shred", "stamp"], [])

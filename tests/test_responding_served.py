@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, function_tool
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI
 
 from tests.doors import Caller
 from tests.live import ROOT, Server
@@ -19,8 +19,8 @@ def token(callers: dict[str, Caller]) -> str:
     return callers["operator"].token
 
 
-def client_of(server: Server, token: str) -> OpenAI:
-    return OpenAI(base_url=f"{server.url}/v1", api_key=token, max_retries=0, timeout=30)
+def client_of(server: Server, token: str) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{server.url}/v1", api_key=token, max_retries=0, timeout=30)
 
 
 def rows(server: Server, sql: str, *values: object) -> list[tuple]:
@@ -73,10 +73,11 @@ def test_the_agents_sdk_runs_its_own_agent_on_the_door_with_its_own_tool(door_se
         return "all quiet"
 
     async def run() -> str:
-        model = OpenAIResponsesModel("demo", AsyncOpenAI(base_url=f"{door_server.url}/v1", api_key=token))
-        agent = Agent(name="Watcher", instructions="Watch.", model=model, tools=[street_camera])
-        config = RunConfig(tracing_disabled=True)
-        return str((await Runner.run(agent, "street camera on Mill Road", run_config=config)).final_output)
+        async with client_of(door_server, token) as client:
+            model = OpenAIResponsesModel("demo", client)
+            agent = Agent(name="Watcher", instructions="Watch.", model=model, tools=[street_camera])
+            config = RunConfig(tracing_disabled=True)
+            return str((await Runner.run(agent, "street camera on Mill Road", run_config=config)).final_output)
 
     assert asyncio.run(run()) == "street_camera answered: all quiet"
     assert len(seen) == 1
@@ -87,21 +88,20 @@ def test_two_agents_of_the_sdk_talk_through_the_door_in_one_conversation(door_se
     key = "sdk-pair"
 
     async def run() -> list[str]:
-        client = AsyncOpenAI(base_url=f"{door_server.url}/v1", api_key=token, timeout=30)
         said = ["Hello!"]
-        for n in range(3):
-            model = OpenAIResponsesModel("Dialogue" if n % 2 else "demo", client)
-            agent = Agent(name=f"Voice {n % 2}", model=model)
-            agent.model_settings.metadata = {"conversation_id": key}
-            config = RunConfig(tracing_disabled=True)
-            result = Runner.run_streamed(agent, said[-1][:200], run_config=config)
-            deltas = [
-                event.data.delta
-                async for event in result.stream_events()
-                if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
-            ]
-            assert "".join(deltas) == result.final_output
-            said.append(str(result.final_output))
+        async with client_of(door_server, token) as client:
+            for n in range(3):
+                model = OpenAIResponsesModel("Dialogue" if n % 2 else "demo", client)
+                agent = Agent(name=f"Voice {n % 2}", model=model)
+                agent.model_settings.metadata = {"conversation_id": key}
+                result = Runner.run_streamed(agent, said[-1][:200], run_config=RunConfig(tracing_disabled=True))
+                deltas = [
+                    event.data.delta
+                    async for event in result.stream_events()
+                    if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
+                ]
+                assert "".join(deltas) == result.final_output
+                said.append(str(result.final_output))
         return said
 
     said = asyncio.run(run())

@@ -321,7 +321,7 @@ def test_a_response_in_a_busy_conversation_is_queued_and_says_so(desk):
             desk.asking({"model": MODEL, "input": "x", "background": True, **where}) as never,
         ):
             await never.task
-            await asyncio.to_thread(until, lambda: Run.objects.filter(status="running").exists())
+            await desk.house.do(until, lambda: Run.objects.filter(status="running").exists())
             async with desk.asking({"model": MODEL, "input": "next", "stream": True, **where}) as second:
                 await second.writes(2)
                 stand_in.RELEASED.set()
@@ -343,10 +343,10 @@ def test_a_run_that_waits_for_a_person_stays_in_progress(desk, monkeypatch):
             kept = await asking.writes(3)
             while not kept[-1].startswith(b":"):
                 kept = await asking.writes(len(kept) + 1)
-            run = await asyncio.to_thread(Run.objects.get)
+            run = await desk.house.do(Run.objects.get)
             assert run.status == "waiting"
-            response = await asyncio.to_thread(Response.objects.get)
-            await asyncio.to_thread(approvals.decide, people["approver"], f"ask-{response.id}"[:64], "approve")
+            response = await desk.house.do(Response.objects.get)
+            await desk.house.do(approvals.decide, people["approver"], f"ask-{response.id}"[:64], "approve")
             return await asking.answer()
 
     answer = desk.run(decide)
@@ -375,8 +375,8 @@ def test_a_person_may_stop_the_run_of_a_response(desk):
     async def stop():
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             await asking.writes(5)
-            run = await asyncio.to_thread(Run.objects.get)
-            await asyncio.to_thread(runs.stop, SYSTEM, run.id)
+            run = await desk.house.do(Run.objects.get)
+            await desk.house.do(runs.stop, SYSTEM, run.id)
             return await asking.answer()
 
     final = desk.run(stop).events[-1]

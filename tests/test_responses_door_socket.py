@@ -1,7 +1,5 @@
 """The websocket of `/v1/responses`: one response at a time, states of its own, and an end."""
 
-import asyncio
-
 import pytest
 
 from conversations.actions import tokens
@@ -128,7 +126,7 @@ def test_requests_of_one_socket_are_answered_one_after_the_other(desk):
         wire.create("second")
         while (await wire.event())["type"] != "response.output_text.delta":
             pass
-        running = await asyncio.to_thread(Response.objects.count)
+        running = await desk.house.do(Response.objects.count)
         for _ in range(8):
             wire.create("more")
         refused = await wire.event()
@@ -169,7 +167,7 @@ def test_a_socket_that_lost_its_right_hears_nothing_more(desk):
         wire.create("hold")
         while (await wire.event())["type"] != "response.output_text.delta":
             pass
-        await asyncio.to_thread(tokens.revoke_token, SYSTEM, "asker-operator")
+        await desk.house.do(tokens.revoke_token, SYSTEM, "asker-operator")
         message = await wire.next()
         stand_in.RELEASED.set()
         await desk.engine.watch.stop()
@@ -183,7 +181,7 @@ def test_a_stream_whose_token_is_revoked_ends_without_another_event(desk):
         desk.engine.watch.start()
         async with desk.asking({"model": "Stand-in", "input": "hold", "stream": True}) as asking:
             before = len(await asking.writes(5))
-            await asyncio.to_thread(tokens.revoke_token, SYSTEM, "asker-operator")
+            await desk.house.do(tokens.revoke_token, SYSTEM, "asker-operator")
             answer = await asking.answer()
             stand_in.RELEASED.set()
         await desk.engine.watch.stop()

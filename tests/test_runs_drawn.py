@@ -6,7 +6,7 @@ import pytest
 
 from conversations import fleet, log
 from conversations.actions import approvals, runs
-from conversations.models import Conversation, Run, ToolSchema
+from conversations.models import Agent, Conversation, Run, ToolSchema
 from conversations.principals import SYSTEM
 from dashboard.pages.entries import entries_of
 from tests import teamwork
@@ -307,6 +307,21 @@ def test_only_who_may_send_sees_where_to_write(team, role, may):
 
     assert ("<message-composer" in page, "New conversation" in listed) == (may, may)
     assert ('placeholder="Dialogue, who handles it"' in page) is may
+
+
+def test_where_to_begin_waits_for_the_first_agent_and_then_comes_by_itself(team):
+    Agent.objects.all().delete()
+    browser = client_of(team["operator"])
+    part = lambda: browser.get("/?part=beginning").content.decode().strip()  # noqa: E731
+
+    listed, before = browser.get("/").content.decode(), part()
+    Agent.objects.create(team="Town Hall", name="Dialogue", is_entry=True)
+
+    assert '<late-part data-src="/?part=beginning">' in listed
+    assert "No agent is here to answer yet" in listed
+    assert before == ""
+    assert part().startswith("<message-composer")
+    assert client_of(team["viewer"]).get("/?part=beginning").content.decode().strip() == ""
 
 
 def test_a_conversation_that_nobody_handles_says_so(team):

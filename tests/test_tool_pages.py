@@ -289,19 +289,18 @@ def test_a_handoff_has_a_page_as_the_tool_that_a_model_sees(browser):
     assert "not told" not in told
 
 
-def test_tools_that_a_server_tells_later_are_entered_and_what_collides_is_shown(browser):
+def test_names_of_a_server_that_collide_are_shown_until_they_do_not(browser):
     roster = served()
-    clerk = roster.team.agents[0]
-    late = [function_tool(lambda: "", name_override=name, description_override="Late.") for name in ("late", "report")]
 
-    problems = register.found(roster, clerk, late)
+    roster.note("Clerk", "desk", ["has two tools or handoffs called 'report': one, and another"])
+    register.enter([roster])
+    told, of_clerk = words(page(browser, "/agents/")), words(page(browser, "/agents/Hall/Clerk/"))
+    roster.note("Clerk", "desk", [])
+    register.enter([roster])
 
-    assert len(problems) == 1
-    assert "has two tools or handoffs called 'report'" in words(page(browser, "/agents/"))
-    assert "has two tools or handoffs called 'report'" in words(page(browser, "/agents/Hall/Clerk/"))
-    assert "Late." in words(page(browser, "/tools/Hall/late/"))
-    assert register.found(roster, clerk, late[:1]) == []
-    assert "has two tools" not in page(browser, "/agents/")
+    assert "'Clerk' has two tools or handoffs called 'report'" in told
+    assert "It has two tools or handoffs called 'report'" in of_clerk
+    assert "has two tools" not in words(page(browser, "/agents/"))
 
 
 @pytest.mark.parametrize(
@@ -354,5 +353,5 @@ def test_broken_rows_are_drawn_as_far_as_they_go(browser):
     ToolVersion.objects.create(team="T", name="x", hash="c" * 64, first_at=2, last_at=2)
 
     assert "Nothing: it only speaks." in page(browser, "/agents/T/A/")
-    assert "no longer offered" in page(browser, f"/tools/T/x/?version={'b' * 64}")
+    assert "offered by no agent now" in page(browser, f"/tools/T/x/?version={'b' * 64}")
     assert "Its schema is not kept here." in page(browser, "/tools/T/x/")

@@ -1,6 +1,7 @@
 """What a client is answered: collected while its run goes on, told as `response.completed` before the run's end."""
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,13 @@ from agents_app.responding.asked import Asked, Item
 from conversations.actions.runs import Body
 from conversations.responses import call_item_id, message_item_id
 
-LIMITS = ("max_turns", "max_tool_calls", "max_output_tokens")  # reasons of run.failed that make it incomplete
+LARGEST, LONGEST = 900_000, 20_000  # bytes of an output, characters of a text in one that has more: an event has 1 MiB
+LIMITS = (
+    "max_turns",
+    "max_tool_calls",
+    "max_output_tokens",
+    "max_output_size",
+)  # reasons of run.failed that make it incomplete
 CODES = {"error": "model_error", "tool_choice_unmet": "tool_choice_unmet", "invalid_request": "invalid_request"}
 
 
@@ -77,8 +84,11 @@ class Answer:
         partial = {one["turn"] for one in told if one.get("is_partial")}
         facts: Body = {"event": "response.completed", "response_id": self.asked.response_id, "model": self._label}
         facts |= _status(end, self.cut)
-        is_whole = facts["status"] == "completed"
-        return [facts | {"output": self._output(partial, is_whole=is_whole), "usage": self._usage(spent)}]
+        items = self._output(partial, is_whole=facts["status"] == "completed")
+        if len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass")) > LARGEST:
+            items = [_shortened(item) for item in items]
+            facts |= _status({"event": "run.failed", "reason": "max_output_size"}, "")
+        return [facts | {"output": items, "usage": self._usage(spent)}]
 
     def _take(self, turn: int, items: Iterable[Any]) -> None:
         thoughts = self._thought.setdefault(turn, [])
@@ -154,6 +164,17 @@ def _status(end: Body, cut: str) -> Body:
     return {
         "status": status, "error": error, "incomplete_details": {"reason": incomplete} if incomplete else None,
     }  # fmt: skip
+
+
+def _shortened(item: Item) -> Item:
+    """Cut the texts of an item that is part of too large an answer; it is said to be incomplete."""
+    parts = [{key: _cut(value) for key, value in part.items()} for part in item.get("content") or ()]
+    made = {key: _cut(value) for key, value in item.items()} | ({"content": parts} if parts else {})
+    return made | ({"status": "incomplete"} if "status" in item else {})
+
+
+def _cut(value: Any) -> Any:
+    return value[:LONGEST] if isinstance(value, str) else value
 
 
 def _thought(item: ResponseReasoningItem, key: str) -> Item:

@@ -9,23 +9,24 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from django.db.models import Q
 
 from conversations import envelopes, log
 from conversations.actions.acting import acting
 from conversations.errors import Invalid, NotFound
 from conversations.ids import new_id
+from conversations.log import asked as log_asked
+from conversations.log.asked import Served
 from conversations.log.events import NewEvent
-from conversations.models import Agent, Conversation, Response, Run
-from conversations.nodes import database_time
+from conversations.models import Response, Run
 from conversations.principals import SYSTEM, Principal
-from conversations.responses import CONTINUABLE, PLAIN_MODEL, PLAIN_TEAM, Asked, Json, new_response_id, words_of
+from conversations.responses import CONTINUABLE, PLAIN_MODEL, Asked, Json, new_response_id, words_of
 from conversations.rights import Who
 
 DEMO = "demo"
 TITLE = 80  # characters
 TRIES = 3
 LIVE = ("queued", "running", "waiting")
+NOBODY = Served(False, False, False, "")
 
 Body = dict[str, object]
 
@@ -70,8 +71,8 @@ def receive(by: Who, asked: Asked, *, socket: str = "", known_here: bool = True)
 
 def _receive(by: Who, asked: Asked, socket: str, *, known_here: bool) -> Received:
     with acting(by, "respond", "responses", right="respond") as principal:
-        agent = agent_of(asked.model)
-        hosted = _hosted(asked.tools)
+        served = _served(asked.model)
+        agent, hosted = _agent(asked.model, served), _hosted(asked.tools, served)
         earlier = previous_of(asked.previous_response_id, socket if known_here else "")
         response, run = new_response_id(), new_id()
         place = _place(asked, earlier, response)
@@ -89,30 +90,30 @@ def _receive(by: Who, asked: Asked, socket: str, *, known_here: bool) -> Receive
 
 def agent_of(model: str) -> str:
     """Answer the agent that answers for a model's name. Raises `NotFound` where none is served now."""
-    missing = NotFound(
-        f"no agent and no model {envelopes.fit(model[:80])!r} is served now", code="model_not_found", field="model"
-    )
-    if envelopes.fit(model) != model:
-        raise missing
-    wanted = Q(name=model) | Q(team=PLAIN_TEAM, name=PLAIN_MODEL)
-    rows = Agent.objects.filter(wanted, served_until__gt=database_time()).order_by("-is_entry", "id")
-    found = list(rows.values_list("team", "name", "is_demo_model"))
-    if any(team != PLAIN_TEAM for team, _, _ in found):
+    return _agent(model, _served(model))
+
+
+def _served(model: str) -> Served:
+    return log_asked.served(model) if envelopes.fit(model) == model else NOBODY
+
+
+def _agent(model: str, served: Served) -> str:
+    if served.is_agent:
         return model
-    if any(model == DEMO or not is_demo for _, _, is_demo in found):
+    if served.is_plain and (model == DEMO or not served.is_demo):
         return PLAIN_MODEL
-    raise missing
+    shown = envelopes.fit(model[:80])
+    raise NotFound(f"no agent and no model {shown!r} is served now", code="model_not_found", field="model")
 
 
-def _hosted(tools: Sequence[Json]) -> list[str]:
+def _hosted(tools: Sequence[Json], served: Served) -> list[str]:
     """Answer which of the tools are hosted here, as far as rows tell: for who reads the record, the worker decides.
 
     Raises `Invalid` for a `slug:NAME` that names none.
     """
     if not tools:
         return []
-    rows = Agent.objects.filter(team=PLAIN_TEAM, name=PLAIN_MODEL, served_until__gt=database_time())
-    told = [tool for row in rows.values_list("tools", flat=True) for tool in msgspec.json.decode(row)]
+    told = msgspec.json.decode(served.hosted) if served.hosted else []
     hosted = {tool["name"] for tool in told if tool.get("origin") == "hosted"}
     named = [str(tool.get("name") if tool["type"] == "function" else tool["type"].partition(":")[2]) for tool in tools]
     for at, (tool, name) in enumerate(zip(tools, named, strict=True)):
@@ -149,11 +150,9 @@ def _place(asked: Asked, earlier: Response | None, response: str) -> Place:
     if earlier is not None and asked.conversation_id is None:
         fork = earlier if _is_continued(earlier) else None
         key = response if fork else earlier.conversation.key
-    found = Conversation.objects.select_for_update().filter(key=key).first()
-    if found is not None:
-        is_free = found.state == "open" and not found.owner
-        busy = Run.objects.filter(conversation=found, kind="agent", parent_call=None, status__in=LIVE)
-        return Place(key, found.head_seq, not is_free or busy.exists(), None)
+    standing = log_asked.standing(key) if key != response else None  # nobody else can have made that one
+    if standing is not None:
+        return Place(key, standing.head, standing.must_wait, None)
     opened: Body = {"event": "conversation.opened", "id": new_id(), "title": _title(asked), "handler": None}
     if fork is not None:
         opened |= {"parent": fork.conversation.key, "forked_at": fork.out_seq}

@@ -48,6 +48,7 @@ class Block(NamedTuple):
     call_id: Markup | None
     nth: int
     where: str
+    has_inner: bool  # runs here, and so may have runs inside it
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
     question: questions.Question | None
@@ -83,6 +84,7 @@ def draw(call: Call, group: str | None) -> Markup:
         call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
         nth=call.nth,
         where="Run by the client" if is_clients else "Run here" if is_ours else "Observed",
+        has_inner=is_ours and not is_clients,
         steps=_steps(call),
         extra=_extra(called, result),
         question=question,

@@ -55,10 +55,10 @@ class Step(msgspec.Struct):
 class Message:
     """A message that is being written."""
 
-    __slots__ = ("head", "id", "index", "place", "sent")
+    __slots__ = ("head", "id", "index", "place", "sent", "turn")
 
-    def __init__(self, id_: str, index: int) -> None:
-        self.id, self.index = id_, index
+    def __init__(self, id_: str, index: int, turn: int | None) -> None:
+        self.id, self.index, self.turn = id_, index, turn
         self.sent: list[str] = []
         self.place = f'"item_id":"{id_}","output_index":{index},"content_index":0'
         self.head = f',{self.place},"delta":'.encode()
@@ -79,6 +79,7 @@ class Encoder:
         self._sequence = 0
         self._index = 0  # of the next item
         self._open: dict[str, Message] = {}
+        self._writing: dict[int | None, Message] = {}  # those of them that a turn writes
         self._closed: set[str] = set()
         self._uses: dict[str, int] = {}
         self._has_begun = False
@@ -126,13 +127,13 @@ class Encoder:
         said = _read(event)
         if said.parent_call is not None or not said.text:
             return []
+        message = self._writing.get(said.turn)
+        if message is not None:
+            return [self._delta(message, said.text)]
         id_ = responses.message_item_id(self._received.response, said.turn)
         if id_ in self._closed:
             return []
-        message = self._open.get(id_)
-        if message is not None:
-            return [self._delta(message, said.text)]
-        frames, message = self._begin(id_)
+        frames, message = self._begin(id_, said.turn)
         return [*frames, self._delta(message, said.text)]
 
     def _output(self, event: Stored) -> Frames:
@@ -147,7 +148,7 @@ class Encoder:
             return self._rest({"type": "message", "id": id_, "status": status, "role": "assistant", "content": content})
         frames: Frames = []
         if message is None:
-            frames, message = self._begin(id_)
+            frames, message = self._begin(id_, said.turn)
         return frames + self._close(message, said.text, status)
 
     def _tool_step(self, event: Stored) -> Frames:
@@ -162,10 +163,10 @@ class Encoder:
         item["id"] = responses.call_item_id(self._received.response, step.tool_call_id, nth)
         return self._rest(item | {"call_id": step.tool_call_id})
 
-    def _begin(self, id_: str, *, role: str = "assistant") -> tuple[Frames, Message]:
+    def _begin(self, id_: str, turn: int | None = None) -> tuple[Frames, Message]:
         """Open a message and its one part."""
-        message = self._open[id_] = Message(id_, self._next())
-        item = {"type": "message", "id": id_, "status": "in_progress", "role": role, "content": []}
+        message = self._open[id_] = self._writing[turn] = Message(id_, self._next(), turn)
+        item = {"type": "message", "id": id_, "status": "in_progress", "role": "assistant", "content": []}
         part = _encode(_part("")).decode()
         return [
             self._item("added", message.index, item),
@@ -179,7 +180,7 @@ class Encoder:
 
     def _close(self, message: Message, text: str, status: str, item: Json | None = None) -> Frames:
         """Close a message with its whole text, told first as far as it was not yet."""
-        del self._open[message.id]
+        del self._open[message.id], self._writing[message.turn]
         self._closed.add(message.id)
         sent = "".join(message.sent)
         rest = text[len(sent) :] if text.startswith(sent) else ""

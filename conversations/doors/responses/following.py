@@ -56,11 +56,12 @@ class Follower:
         self._news.set()
 
     def take(self) -> list[Stored]:
-        """Answer what is here, in order."""
-        taken, self._size = list(self._ready), 0
+        """Answer what is here and follows `last`: a read may have overtaken some of it, or left a hole before it."""
+        taken, self._size = [event for event in self._ready if event.seq > self.last], 0
         self._ready.clear()
-        if taken:
-            self.last = taken[-1].seq
+        if not taken or taken[0].seq != self.last + 1:
+            return []
+        self.last = taken[-1].seq
         return taken
 
     @property
