@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from agents import FunctionTool, RunState, ToolApprovalItem
 
 from agents_app import gate, identity
 from agents_app.calls import Calls
+from agents_app.decided import Decided
 from agents_app.hooks import arguments, digest
 from agents_app.pen import mask
 from agents_app.roster import Roster
@@ -17,13 +18,6 @@ from conversations.actions.runs import Body
 from conversations.ids import new_id
 from conversations.models import Approval, Event
 from conversations.policy import Declared, Rows
-
-
-class Decided(NamedTuple):
-    """A person's decision about a call of ours."""
-
-    decision: str
-    message: str
 
 
 def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int, rules: Rows) -> list[Body]:
@@ -60,9 +54,16 @@ def decisions(run: str) -> dict[str, Decided]:
     """Answer what was decided about a run's calls, by our ids. Sync."""
     found: dict[str, Decided] = {}
     for row in Approval.objects.filter(run=run, status="decided"):
-        decided = Event.objects.filter(conversation=row.conversation_id, seq=row.decided_seq or 0)
-        told: dict[str, Any] = json.loads(decided.values_list("body", flat=True).get())
-        found[row.tool_call] = Decided(row.decision or "", told.get("message") or "")
+        both = Event.objects.filter(conversation=row.conversation_id, seq__in=(row.asked_seq, row.decided_seq or 0))
+        asked, told = (json.loads(body) for body in both.order_by("seq").values_list("body", flat=True))
+        found[row.tool_call] = Decided(
+            row.decision or "",
+            told.get("message") or "",
+            digest=told.get("digest") or asked.get("digest") or "",
+            arguments=told.get("args_raw"),
+            output=told.get("output") or "",
+            by=row.decided_by or "",
+        )
     return found
 
 
@@ -75,7 +76,7 @@ def apply(state: RunState[Any, Any], calls: Calls, decided: dict[str, Decided]) 
         found = decided.get(ours or "")
         if found is None:
             raise Incompatible(f"nothing was decided about {item.qualified_name or item.name}")
-        if found.decision == "approve":
-            state.approve(item)
-        else:
+        if found.decision == "reject":
             state.reject(item, rejection_message=found.message or None)
+        else:
+            state.approve(item)

@@ -185,6 +185,7 @@ class Attempt:
             names = ", ".join(sorted({item.qualified_name or str(item.name) for item in asked}))
             raise Incompatible(f"a tool that a decision was asked about is another one now: {names}")
         self._steps = self._hooks(opening.calls, max(kept.turns, opening.turns))
+        self._steps.decided = opening.decided
         asking.apply(state, self._steps.calls, opening.decided)
         return state
 
@@ -252,8 +253,8 @@ class Attempt:
     async def _failed(self, error: BaseException) -> None:
         if self._pen.is_lost:
             raise Fenced("lost") from error
-        if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error), **self._doubts()})
+        if (unfit := _incompatible(error)) is not None:
+            await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._doubts()})
             return
         reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
         text = reason_of(error)
@@ -335,3 +336,10 @@ class Attempt:
 def _parent() -> str | None:
     scope = current()
     return scope.parent_call if scope else None
+
+
+def _incompatible(error: BaseException | None) -> Incompatible | None:
+    """Find what does not fit among the errors behind one: the SDK raises its own for what a hook raises."""
+    while error is not None and not isinstance(error, Incompatible):
+        error = error.__cause__
+    return error

@@ -247,7 +247,8 @@ class ApprovalRequested(_Ours):
 
 
 class ApprovalDecided(_Ours):
-    """The one decision about a call. The principal is who decided."""
+    """The one decision about a call. The principal is who decided. `respond`: `output` is the call's, the tool does not
+    run. `edit`: `args_raw` is what runs instead of what was asked for, `digest` its SHA-256."""
 
     event: Literal["approval.decided"]
     run_id: str
@@ -256,6 +257,10 @@ class ApprovalDecided(_Ours):
     decision: Literal["approve", "reject", "respond", "edit"]
     message: str | None = None
     reason: str | None = None
+    output: str | None = None
+    args: dict[str, Any] | None = None
+    args_raw: str | None = None
+    digest: str | None = None
 
 
 class ApprovalCancelled(_Ours):

@@ -19,7 +19,7 @@ ENVELOPE = frozenset(
 STEP = ENVELOPE | frozenset(
     {"args", "args_raw", "result_summary", "output", "output_bytes", "status", "error", "duration_ms", "tool_call_id"}
     | {"tool_call", "parent_call", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema"}
-    | {"effect", "replay_of"}
+    | {"effect", "replay_of", "edited_by", "answered_by"}
 )
 _OURS = ("output_id", "hop", "reason", "demo")  # of metadata: drawn in places of their own, or nothing to see
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations import principals
-from conversations.fragments import faces, richtext, times
+from conversations.fragments import faces, jsontree, richtext, times
 from conversations.fragments.times import When
 from conversations.fragments.who import Who, who
 from conversations.log.events import Call
 
 FIELDS = frozenset({"approval_id", "why", "deadline", "decision", "message", "reason", "arguments_digest"})
-_STATES = {"approve": "approved", "reject": "rejected"}
+_STATES = {"approve": "approved", "reject": "rejected", "respond": "answered", "edit": "edited"}
 _ENDS = {"approval.cancelled": "withdrawn", "approval.expired": "expired"}
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -20,7 +20,9 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 class Question(NamedTuple):
     """What templates/events/question.html draws. `approval` is its id while it can be decided, else empty."""
 
-    state: str  # waiting, approved, rejected, withdrawn (its run ended), expired, or over: nobody decided
+    state: (
+        str  # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided
+    )
     approval: str
     asker: Markup
     asked: When
@@ -29,6 +31,8 @@ class Question(NamedTuple):
     decided: When | None
     message: Markup | None
     reason: Markup | None
+    edited: Markup | None = None  # the arguments that a person wrote
+    answer: Markup | None = None  # what a person answered for the tool
 
 
 def of_call(call: Call, asked: faces.Read) -> Question:
@@ -49,6 +53,8 @@ def of_call(call: Call, asked: faces.Read) -> Question:
         decided=_when(decided) if decided else None,
         message=_words(decided, "message") if decided else None,
         reason=_words(decided, "reason") if decided else None,
+        edited=_json(decided, "args_raw") if decided and state == "edited" else None,
+        answer=_json(decided, "output") if decided and state == "answered" else None,
     )
 
 
@@ -64,6 +70,13 @@ def _decider(principal: str) -> Who:
 
 def _when(read: faces.Read) -> When:
     return times.of_event(read.event.at, read.event.principal, {}).shown
+
+
+def _json(read: faces.Read, name: str) -> Markup | None:
+    text = read.body.get(name)
+    if not isinstance(text, str):
+        return None
+    return jsontree.draw(text) if name == "args_raw" else jsontree.draw_text(text)
 
 
 def _words(read: faces.Read, name: str) -> Markup | None:

@@ -181,9 +181,12 @@ class SaidAt(Shape):
 
 
 class ToDecide(BaseModel):
-    """A decision about one tool call. The message goes to the agent, the reason stays in the record."""
+    """A decision about one tool call. The message goes to the agent, the reason stays in the record. `respond`: the
+    agent is given `output` and the tool does not run. `edit`: the call runs with `arguments`, an object or its text."""
 
-    decision: Literal["approve", "reject"]
+    decision: Literal["approve", "reject", "respond", "edit"]
+    output: Annotated[str, Field(max_length=262_144)] | None = None
+    arguments: dict[str, Any] | Annotated[str, Field(max_length=262_144)] | None = None
     message: Annotated[str, Field(max_length=2000)] = ""
     reason: Annotated[str, Field(max_length=2000)] = ""
 
