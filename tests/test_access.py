@@ -35,6 +35,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/agents/{team}/{name}/": {"GET": EVERYONE},
     "/tools/{team}/{name}/": {"GET": EVERYONE},
     "/schemas/{hash}/": {"GET": EVERYONE},
+    "/approvals/": {"GET": EVERYONE},
+    "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
     "/approvals/decisions/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
@@ -60,6 +62,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
+    "/api/v1/approvals": {"GET": EVERYONE},
+    "/api/v1/approvals/{id}": {"GET": EVERYONE},
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
@@ -222,8 +226,10 @@ OPERATIONS = {
     ("subscribe", "stream:theirs"): EVERYONE,
     ("subscribe", "stream:nowhere"): EVERYONE,
     ("subscribe", "fleet"): EVERYONE,
+    ("subscribe", "approvals"): EVERYONE,
     ("unsubscribe", "stream:mine"): PROGRAMS,
     ("unsubscribe", "fleet"): PROGRAMS,
+    ("unsubscribe", "approvals"): PROGRAMS,
 }
 
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from conversations import inbox
 from dashboard.api import shapes
 from dashboard.api.read_markers import Mark
 
@@ -150,6 +151,23 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
+        "/api/v1/approvals": {
+            "get": _does(
+                "List questions about tool calls, newest first; `pending` are those that can be decided.",
+                {200: shapes.Approvals},
+                query={"status": {"enum": list(inbox.STATUSES)}, "before": TEXT, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
+            )
+        },
+        "/api/v1/approvals/{id}": {
+            "get": _does(
+                "Read one question.",
+                {200: shapes.Approval},
+                path={"id": TEXT},
+                errors=(403, 404),
+                security=[BEARER, SESSION],
+            )
+        },
         "/api/v1/approvals/{id}/decision": {
             "post": _does(
                 "Decide a tool call that waits, once.",
@@ -258,6 +276,7 @@ def _schemas() -> Json:
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        *(shapes.Approval, shapes.Approvals),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

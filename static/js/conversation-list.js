@@ -7,6 +7,7 @@ import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { FleetRows } from "./fleet-rows.js";
 import { socket } from "./socket.js";
+import { tellWaiting } from "./waiting-count.js";
 
 const PAUSE_MS = 500; // between a change that may concern the filter and asking again
 const SCROLLED = 120; // px
@@ -63,7 +64,7 @@ class ConversationList extends HTMLElement {
   }
 
   #take({ rows, isSnapshot, waiting }) {
-    if (waiting !== undefined) tellWaiting(waiting);
+    tellWaiting(waiting);
     const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
     if (isMissing && this.#hasFilter) this.#refetchSoon();
     this.#settle();
@@ -115,13 +116,5 @@ class ConversationList extends HTMLElement {
     this.querySelector("[data-lost]").hidden = !isLost;
   }
 }
-
-/** The number of questions that wait for a person, in the navigation. */
-const tellWaiting = (number) => {
-  const count = document.querySelector("[data-waiting]");
-  if (!count) return;
-  count.hidden = !number;
-  count.lastElementChild.textContent = number;
-};
 
 customElements.define("conversation-list", ConversationList);

@@ -10,3 +10,6 @@ import "./event-picker.js";
 import "./json-copy.js";
 import "./page-verbs.js";
 import "./message-composer.js";
+import { followWaiting } from "./waiting-count.js";
+
+followWaiting();
