@@ -139,8 +139,12 @@ def item(found: Question) -> Json:
 
 
 def drawn(found: Question) -> Markup:
-    """Draw a question, the same for everybody: on the page and live."""
-    return safe(get_template("partials/approval.html").render({"q": found}).strip())
+    """Draw a question, the same for everybody: on the page and live. One that cannot be drawn is nothing, and told."""
+    try:
+        return safe(get_template("partials/approval.html").render({"q": found}).strip())
+    except Exception:
+        logger.exception("the question %r could not be drawn", found.row.id)
+        return Markup()
 
 
 class _Source:
