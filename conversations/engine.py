@@ -86,7 +86,9 @@ class Engine:
         if self._pulse is not None:
             with contextlib.suppress(Unavailable):  # then the row is forgotten in its time
                 await asyncio.to_thread(self._pulse.stop)
-        await asyncio.gather(self.ear.stop(), self.hub.stop(), *(state.stop() for state in self.states.values()), self.watch.stop())
+        await asyncio.gather(
+            self.ear.stop(), self.hub.stop(), *(state.stop() for state in self.states.values()), self.watch.stop()
+        )
 
     async def _until_migrated(self) -> None:
         """Look until the tables are up to date, and say once what there is to wait for."""

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 LATELY = 5  # calls of an agent that are told beside its question
 STATUSES = ("pending", "decided", "expired", "cancelled")
+THEN = {"wait": "it keeps waiting", "reject": "the call is not made", "notify": "somebody else is told"}
 GLYPHS = {**calls.STATES, "approved": "done", "executing": "running"}
 
 Json = dict[str, Any]
@@ -78,7 +79,15 @@ class Question:
     @property
     def deadline(self) -> datetime | None:
         """When its time is up."""
-        return datetime.fromtimestamp(self.row.deadline / 1e6, UTC) if self.row.deadline else None
+        try:
+            return datetime.fromisoformat(str(self.told.get("deadline")))
+        except ValueError:
+            return None
+
+    @property
+    def then(self) -> str:
+        """What happens when its time is up."""
+        return THEN.get(str(self.told.get("on_expiry")), THEN["wait"])
 
     @property
     def name(self) -> str:

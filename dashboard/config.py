@@ -58,6 +58,13 @@ class Config(BaseSettings):
     run_s: float = Field(default=600, gt=0, description="the longest a run may take between two waits, in seconds")
     runs_per_team: int = Field(default=100, ge=1, description="runs of a team at a time in one worker")
     stop_s: float = Field(default=5, ge=0, description="how long running runs may go on when a worker stops")
+    approval_s: float = Field(
+        default=0, ge=0, description="how long a question may wait until its time is up; 0: for ever"
+    )
+    approval_expiry: Literal["wait", "reject", "notify"] = Field(
+        default="wait", description="then: it keeps waiting, the call is not made, or a role is told"
+    )
+    approval_role: str = Field(default="admin", description="the role that is told")
     four_eyes: bool = Field(default=False, description="nobody decides on a run whose input they wrote or sent")
     session_items: int = Field(default=200, ge=1, description="items of a conversation that agents remember")
     session_days: float = Field(default=30, gt=0, description="how long agents remember an item")

@@ -109,7 +109,9 @@ def test_the_form_has_a_field_for_every_argument_and_runs_with_what_was_entered(
     for part in ('name="arg.street" value="Mill"', '<option value="&#34;low&#34;" selected>', 'name="arg.tags"'):
         assert part in html
 
-    answer = client_of(people["approver"]).post(f"/approvals/{asked.id}/", {**FORM, "decide": "fields", "reason": "why"})
+    answer = client_of(people["approver"]).post(
+        f"/approvals/{asked.id}/", {**FORM, "decide": "fields", "reason": "why"}
+    )
 
     assert answer.status_code == 302
     told = json.loads(approvals.Event.objects.get(kind="approval.decided").body)

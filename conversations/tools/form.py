@@ -30,7 +30,9 @@ class Entry:
     is_required: bool
 
 
-def entries(schema: Schema, arguments: Mapping[str, Any] | None, entered: Mapping[str, str] | None = None) -> list[Entry]:
+def entries(
+    schema: Schema, arguments: Mapping[str, Any] | None, entered: Mapping[str, str] | None = None
+) -> list[Entry]:
     """Answer the fields of the top level, filled with `arguments`, or with what was `entered` before."""
     properties = _properties(schema)
     if len(properties) > MOST:
@@ -77,8 +79,9 @@ def _entry(
         value = _shown(arguments[name], kind) if name in arguments else ""
     about = inner.get("description") if isinstance(inner, dict) else None
     words = about if isinstance(about, str) else ""
+    is_long = kind == "line" and (len(value) > 60 or "\n" in value)
     return Entry(
-        name=name, label=hidden.spell(name), kind="text" if kind == "line" and (len(value) > 60 or "\n" in value) else kind,
+        name=name, label=hidden.spell(name), kind="text" if is_long else kind,
         type=hidden.spell(type_of(inner, root))[:80], value=value, choices=choices,
         description=hidden.spell(words)[:300], is_required=is_required,
     )  # fmt: skip

@@ -78,8 +78,8 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
     status = 200 if error is None else 422 if isinstance(error, Invalid) else error.status
     return draw(
         request, "approval.html", status=status, epoch=epoch.current(), q=found,
-        entries=form.entries(schema, arguments, entered), has_schema=bool(schema), raw=entered.get("raw", written or ""),
-        entered=entered, error=hidden.spell(error.message) if error else "",
+        entries=form.entries(schema, arguments, entered), has_schema=bool(schema),
+        raw=entered.get("raw", written or ""), entered=entered, error=hidden.spell(error.message) if error else "",
     )  # fmt: skip
 
 
