@@ -13,6 +13,7 @@ from agents_app.calls import ASKED, Calls
 from agents_app.decided import Decided
 from agents_app.hooks import arguments, digest
 from agents_app.pen import mask
+from agents_app.responding.tools import is_external
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, tool_of
 from conversations import policy
@@ -86,6 +87,8 @@ def apply(state: RunState[Any, Any], calls: Calls, decided: dict[str, Decided]) 
     """Tell the SDK's state what was decided. Raises Incompatible when a call in it was never asked about."""
     known: set[str] = set()
     for item in state.get_interruptions():
+        if is_external(item):
+            continue  # its client's to answer, and nobody's here to decide
         sent = digest(mask(item.arguments or ""))
         ours = calls.decided(item.call_id or "", sent, besides=known, asked=(*ASKED, "blocked"))  # its time was up
         known.add(ours or "")

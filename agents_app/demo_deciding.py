@@ -45,12 +45,13 @@ class Call(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a model call offers. `schema` is the JSON schema of a structured answer."""
+    """What a model call offers. `schema` is the JSON schema of a structured answer, `choice` the `tool_choice`."""
 
     items: Sequence[Any]
     tools: Sequence[Tool]
     handoffs: Sequence[Handoff[Any, Any]]
     schema: dict[str, Any] | None = None
+    choice: str = "auto"
 
     def tool(self, part: str) -> FunctionTool | None:
         """Find a function tool by a part of its name."""
@@ -82,11 +83,23 @@ def decide(offer: Offer) -> Say | Call:
     """Answer the next step."""
     turn = turn_of(offer.items)
     reading = reading_of(turn)
-    if turn.steps < MAX_STEPS and (step := _step(offer, turn, reading)):
+    if offer.choice == "none":
+        offer = offer._replace(tools=[], handoffs=[])
+    step = _step(offer, turn, reading) if turn.steps < MAX_STEPS else None
+    if step := _forced(offer, turn, reading, step) or step:
         return step
     if offer.schema is not None:
         return Say(json.dumps(demo_forms.fill(offer.schema, reading, _known(turn)), ensure_ascii=False))
     return Say(_answer(offer, turn, reading))
+
+
+def _forced(offer: Offer, turn: Turn, reading: Reading, step: Call | None) -> Call | None:
+    """Answer the call that has to be made; None where none has to, or where the next step is one that will do."""
+    if offer.choice in ("auto", "none") or (offer.choice == "required" and step is not None):
+        return None
+    tools = [tool for tool in offer.tools if isinstance(tool, FunctionTool)]
+    wanted = tools if offer.choice == "required" else [tool for tool in tools if tool.name == offer.choice]
+    return _call(wanted[-1], turn, reading) if wanted else None
 
 
 def turn_of(items: Sequence[Any]) -> Turn:

@@ -89,6 +89,9 @@ def _said(name: str, reading: Reading) -> Any:
             return demo_reading.name_of(reading.text)
         case "sentiment":
             return reading.sentiment
+        case "reference":
+            found = re.search(r"\b[A-Z]{2,4}-[0-9A-Z]{4,}\b", reading.text)
+            return found and found[0]
     return None
 
 

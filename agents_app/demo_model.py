@@ -11,19 +11,25 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
-from agents import AgentOutputSchemaBase, Handoff, Model, ModelResponse, ModelSettings, ModelTracing, Tool, Usage
+from agents import AgentOutputSchemaBase, Handoff, Model, ModelResponse, ModelSettings, Tool, Usage
 from agents.items import TResponseInputItem, TResponseOutputItem, TResponseStreamEvent
 from openai.types import responses as r
-from openai.types.responses.response_prompt_param import ResponsePromptParam
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
 from agents_app.demo_deciding import Call, Offer, Say, decide
+
+Given = str | list[TResponseInputItem]
+Schema = AgentOutputSchemaBase | None
+Handoffs = list[Handoff[Any, Any]]
 
 PIECES = 60  # at most this many pieces of text an answer
 
 
 class DemoModel(Model):
-    """Answer by rules. It keeps nothing between calls, so one serves any number of runs; `pace_s` is between pieces."""
+    """Answer by rules. It keeps nothing between calls, so one serves any number of runs; `pace_s` is between pieces.
+
+    What it looks at has a type; the rest is whatever the SDK gives.
+    """
 
     label = "demo model"
 
@@ -31,21 +37,11 @@ class DemoModel(Model):
         self.pace_s = pace_s
 
     async def get_response(
-        self,
-        system_instructions: str | None,
-        input: str | list[TResponseInputItem],
-        model_settings: ModelSettings,
-        tools: list[Tool],
-        output_schema: AgentOutputSchemaBase | None,
-        handoffs: list[Handoff[Any, Any]],
-        tracing: ModelTracing,
-        *,
-        previous_response_id: str | None = None,
-        conversation_id: str | None = None,
-        prompt: ResponsePromptParam | None = None,
-    ) -> ModelResponse:
+        self, system_instructions: Any, input: Given, model_settings: Any, tools: list[Tool], output_schema: Schema,
+        handoffs: Handoffs, tracing: Any, **ids: Any,
+    ) -> ModelResponse:  # fmt: skip
         """Answer whole."""
-        item = _item(_step(input, tools, output_schema, handoffs))
+        item = _item(_step(input, tools, output_schema, handoffs, model_settings))
         spent = _spent(input, item)
         usage = Usage(
             requests=1,
@@ -56,21 +52,11 @@ class DemoModel(Model):
         return ModelResponse(output=[item], usage=usage, response_id=_id("resp"))
 
     async def stream_response(
-        self,
-        system_instructions: str | None,
-        input: str | list[TResponseInputItem],
-        model_settings: ModelSettings,
-        tools: list[Tool],
-        output_schema: AgentOutputSchemaBase | None,
-        handoffs: list[Handoff[Any, Any]],
-        tracing: ModelTracing,
-        *,
-        previous_response_id: str | None = None,
-        conversation_id: str | None = None,
-        prompt: ResponsePromptParam | None = None,
-    ) -> AsyncIterator[TResponseStreamEvent]:
+        self, system_instructions: Any, input: Given, model_settings: Any, tools: list[Tool], output_schema: Schema,
+        handoffs: Handoffs, tracing: Any, **ids: Any,
+    ) -> AsyncIterator[TResponseStreamEvent]:  # fmt: skip
         """Answer in pieces, the events in a server's order."""
-        item = _item(_step(input, tools, output_schema, handoffs))
+        item = _item(_step(input, tools, output_schema, handoffs, model_settings))
         for number, event in enumerate(_events(item, _spent(input, item))):
             if self.pace_s and event.type == "response.output_text.delta":
                 await asyncio.sleep(self.pace_s)
@@ -80,14 +66,16 @@ class DemoModel(Model):
 
 
 def _step(
-    input: str | list[TResponseInputItem],
-    tools: list[Tool],
-    output_schema: AgentOutputSchemaBase | None,
-    handoffs: list[Handoff[Any, Any]],
+    input: Given, tools: list[Tool], output_schema: Schema, handoffs: Handoffs, settings: ModelSettings
 ) -> Say | Call:
     items = [{"role": "user", "content": input}] if isinstance(input, str) else input
     schema = None if output_schema is None or output_schema.is_plain_text() else output_schema.json_schema()
-    return decide(Offer(items, tools, handoffs, schema))
+    choice = settings.tool_choice if isinstance(settings.tool_choice, str) else "auto"
+    step = decide(Offer(items, tools, handoffs, schema, choice))
+    if isinstance(step, Say) and settings.max_tokens is not None:
+        cut = re.match(rf"(?:\s*\S+){{0,{settings.max_tokens}}}", step.text)
+        return Say(cut[0] if cut else "")
+    return step
 
 
 def _item(step: Say | Call) -> TResponseOutputItem:
@@ -174,9 +162,11 @@ def _pieces(text: str) -> list[str]:
     return ["".join(words[n : n + size]) for n in range(0, len(words), size)]
 
 
-def _spent(input: str | list[TResponseInputItem], item: TResponseOutputItem) -> r.ResponseUsage:
+def _spent(input: Given, item: TResponseOutputItem) -> r.ResponseUsage:
     """Count words as tokens: the demo model has none."""
-    given, made = len(str(input).split()), len(item.model_dump_json().split())
+    said = item.content[0] if isinstance(item, r.ResponseOutputMessage) else None
+    words = said.text if isinstance(said, r.ResponseOutputText) else item.model_dump_json()
+    given, made = len(str(input).split()), len(words.split())
     return r.ResponseUsage(
         input_tokens=given,
         input_tokens_details=InputTokensDetails(cached_tokens=0, cache_write_tokens=0),

@@ -9,6 +9,7 @@ Wish = Literal[
     "unreadable", "blank", "talk", "invite",
 ]  # fmt: skip
 READ = 4000  # characters of a message that are read
+END = 400  # of them, of a longer one, from its end
 
 _KINDS = {  # what happened → words that tell it (beginnings of words; English, German, French, Spanish)
     "fire or gas": "fire|smoke|gas leak|smell of gas|burning|feuer|brennt|incendie|incendio",
@@ -30,10 +31,12 @@ _KINDS = {  # what happened → words that tell it (beginnings of words; English
 _SEVERE = {"fire or gas": 5, "traffic accident": 4, "water": 4, "theft": 4, "fallen tree": 3, "road damage": 3}
 _PRAISE = (
     "great|wonderful|excellent|love|fantastic|amazing|perfect|friendly|helpful|well done|good job|thank(s| you) for"
-    "|praise|happy|satisfied|beautiful|danke für|super|merci pour|bravo|félicitations|excelente|gracias por|felicit"
+    "|i (really |very much |just )?(like|enjoy|appreciate)\\b|praise|happy|satisfied|beautiful"
+    "|danke für|super|merci pour|bravo|félicitations|excelente|gracias por|felicit"
 )
 _COMPLAINT = (
     "complain|complaint|terrible|awful|rude|disappoint|unhappy|unacceptable|too slow|slow|worst|horrible|angry|annoyed"
+    "|i (really )?(do not|don['’]?t) like|dislike|hate"
     "|frustrat|always late|unreliable|too (short|few|expensive|small|crowded)"
     "|bad service|too long|dirty|beschwer|unfreundlich|schlecht|plainte|inacceptable|déçu|queja|pésim|lento"
 )
@@ -98,8 +101,9 @@ class Reading(NamedTuple):
 
 
 def read(text: str) -> Reading:
-    """Read a message; of a very long one, its beginning."""
-    shown = " ".join(text[:READ].split())
+    """Read a message; of a very long one, its beginning and its end: where it is often comes last."""
+    whole = text if len(text) <= READ else f"{text[: READ - END]} … {text[-END:]}"
+    shown = " ".join(whole.split())
     kind = kind_of(shown)
     return Reading(
         text=shown,

@@ -41,17 +41,17 @@ _QUESTION = (
 )
 _UNSURE = "If it is a report, tell me what happened and where; if it is an opinion, which service it is about."
 _WHERE_AGAIN = "Without a place I cannot file the report. Write it again with a street or a place nearby."
-_LONG = " Your message was very long; I read its beginning."
+_LONG = " Your message was very long; I read its beginning and its end."
 
 
 def where(reading: Reading) -> str:
     """Ask for the place, once."""
-    return _WHERE.get(reading.language, _WHERE["en"])
+    return _WHERE.get(reading.language, _WHERE["en"]) + (_LONG if reading.is_long else "")
 
 
 def asked_where(text: str) -> bool:
     """Tell whether this was our question for the place."""
-    return text in _WHERE.values()
+    return text.removesuffix(_LONG) in _WHERE.values()
 
 
 def answer(reading: Reading, done: Mapping[str, Any], earlier: Collection[Any], *, was_asked: bool) -> str:
@@ -79,7 +79,7 @@ def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
         sent = done["chat_send"]
         why = str(sent).removeprefix("Error, not sent: ")
         return "I passed that on." if isinstance(sent, dict) else f"That was not sent: {why}"
-    return ""
+    return plain(done, (), reading) if done else ""
 
 
 def _filed(output: Any, reading: Reading) -> str:

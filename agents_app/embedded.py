@@ -52,6 +52,7 @@ class Embedded(threading.Thread):
         self.state = OK
         while not self._closing.is_set() and not serving.done():
             await asyncio.wait({serving}, timeout=0.1)
+            self.state = worker.trouble() or OK
         worker.stop()
         await serving
 

@@ -30,16 +30,16 @@ from agents import (
     ToolInputGuardrail,
     ToolInputGuardrailData,
 )
-from agents._tool_identity import get_function_tool_lookup_key_for_tool
 from agents.tool_context import ToolContext
 
+from agents_app import identity
 from agents_app.decided import Decided, answerable
 from agents_app.nesting import RunScope, current
 from agents_app.restriction import UNRESTRICTED, Restriction
 from conversations.policy import Declared, Effective, Row, Rows, effective, matching
 from conversations.policy_form import whom
 
-__all__ = ["GUARDED_CALLS", "UNRESTRICTED", "Gate", "Keeper", "Refusal", "Restriction", "gate_of", "guard", "why"]
+__all__ = ["UNRESTRICTED", "Restriction"]  # for those who fill it
 
 GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
 """What a run config needs for calls to be refused before a person is asked."""
@@ -99,6 +99,17 @@ def gate_of(tool: Any) -> "Gate | None":
     return next((guardrail for guardrail in found if isinstance(guardrail, Gate)), None)
 
 
+def code_of(tool: FunctionTool) -> Any:
+    """Answer a tool's own `needs_approval`: True, False or a function."""
+    found = gate_of(tool)
+    return tool.needs_approval if found is None else found.code
+
+
+def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
+    """Answer a tool's own input guardrails."""
+    return [guardrail for guardrail in tool.tool_input_guardrails or () if not isinstance(guardrail, Gate)]
+
+
 class Gate(ToolInputGuardrail[Any]):
     """The gate of one tool of one agent. `code` is the tool's own `needs_approval`."""
 
@@ -139,7 +150,7 @@ class Gate(ToolInputGuardrail[Any]):
             return
         item = ToolApprovalItem(
             agent=data.agent, raw_item=context.tool_call, tool_name=self.tool.name,
-            tool_namespace=context.tool_namespace, tool_lookup_key=get_function_tool_lookup_key_for_tool(self.tool),
+            tool_namespace=context.tool_namespace, tool_lookup_key=identity.key_of(self.tool),
         )  # fmt: skip
         context.approve_tool(item)
 

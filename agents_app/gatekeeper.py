@@ -48,7 +48,8 @@ class Gatekeeper:
         call_id = context.tool_call_id
         ours = steps.calls.decided(call_id) or steps.calls.new(call_id)
         told: Body = {"event": "policy.refused", "agent": agent.name, "turn": steps.turns.current, "tool_call": ours}
-        told |= {"tool_call_id": call_id, "effect": self._roster.effect(tool, agent.name)} | identity.layers(tool)
+        told |= {"tool_call_id": call_id, "effect": self._roster.effect(tool, agent.name)}
+        told |= identity.layers(tool, context.tool_namespace)
         told |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
         told |= {"reason": refusal.reason, "by": refusal.by}
         await self._pen.store(told | ({"rule": _rule(refusal.row)} if refusal.row else {}))

@@ -51,6 +51,16 @@ class Steps(RunHooks[Any]):
         self._errors: dict[tuple[str | None, str], BaseException] = {}
         self._answered: dict[tuple[str | None, str], str] = {}  # calls that a person answers: never entered
         self._told: dict[tuple[str | None, str], tuple[Any, Any]] = {}  # what a model is told, and what a tool gave
+        self._acting: dict[str | None, str] = {}
+
+    @property
+    def acting(self) -> str:
+        """The agent that acts where this code is called: of the run, or of the run inside a call."""
+        return self._acting.get(_parent(), self._pen.claim.agent)
+
+    async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
+        """An agent begins to act. The SDK calls this before the agent's own hooks, whose events name it."""
+        self._acting[_parent()] = agent.name
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
         """A model is asked."""

@@ -23,6 +23,8 @@ from agents._tool_identity import (
 )
 from agents.tool import get_function_tool_origin
 
+MARK = "switchboard_origin"  # the attribute of a tool that says it; copies keep it
+
 
 class Schema(NamedTuple):
     """A tool as a model sees it. `body` is canonical JSON, `hash` its SHA-256, `key` the lookup key of its calls."""
@@ -117,6 +119,11 @@ def schema_of_handoff(handoff: Handoff[Any, Any]) -> Schema:
     return _schema(facts, f"bare:{handoff.tool_name}")
 
 
+def key_of(tool: FunctionTool) -> FunctionToolLookupKey | None:
+    """Answer the lookup key of a tool as the SDK takes it."""
+    return get_function_tool_lookup_key_for_tool(tool)
+
+
 def key_of_call(call: Any) -> str:
     """Answer the lookup key that a call, or an approval item, asks for; empty when it names no tool."""
     kept = getattr(call, "tool_lookup_key", None)
@@ -141,7 +148,10 @@ def as_invoked(call: Any, tool: FunctionTool) -> Any:
 
 
 def origin(tool: Tool) -> str | None:
-    """Tell where a tool comes from: function, mcp or agent_as_tool; None of the SDK's own kinds."""
+    """Tell where a tool comes from: function, mcp or agent_as_tool; hosted or external where a request named it; None
+    of the SDK's own kinds."""
+    if (marked := getattr(tool, MARK, None)) is not None:
+        return str(marked)
     found = get_function_tool_origin(tool) if isinstance(tool, FunctionTool) else None
     return found.type.value if found else None
 

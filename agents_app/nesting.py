@@ -48,8 +48,12 @@ class RunScope:
     """our id of the tool call that this run is inside; None in the run itself"""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """metadata of the message that the run answers: `chat_send` counts its hop on"""
+    response_id: str = ""
+    """the response that the run answers; empty for any other run"""
     restriction: Restriction = UNRESTRICTED
     """what the run's own agents may call at all; the gate heeds it"""
+    is_resumed: bool = False
+    """it goes on from where it waited: the tools that it waited for are offered in any case"""
     keeper: "Keeper | None" = None
     """answers the operators' rules to the gate, and records what it refuses"""
 

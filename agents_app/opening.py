@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from agents_app import asking, contexts, session
 from agents_app.calls import Known
 from agents_app.decided import Decided
+from agents_app.responding.asked import KIND, Asked
+from agents_app.responding.asked import read as read_asked
 from agents_app.session import DjangoSession
 from agents_app.teams import Team
 from conversations import log
@@ -18,7 +20,8 @@ from conversations.actions.runs import Claim
 from conversations.models import Event, ToolCall
 
 ASKED = (
-    "SELECT e.body, c.handler FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
+    "SELECT e.kind, e.principal, e.body, c.handler FROM conversations_event e"
+    " JOIN conversations_conversation c ON c.id=e.conversation_id"
     " WHERE c.key=%s AND e.seq=%s"
 )
 
@@ -34,33 +37,35 @@ class Opening(NamedTuple):
     decided: dict[str, Decided]
     turns: int
     handler: str
+    asked: Asked | None = None  # of a client of the responses door
 
 
 def opening_of(claim: Claim, team: Team) -> Opening:
     """Read what a claimed run needs. Sync. Raises ContextRefused when the kept context does not fit the team."""
     with connection.cursor() as cursor:
         cursor.execute(ASKED, [claim.conversation, claim.input_seq])
-        body, handler = cursor.fetchone()
+        kind, principal, body, handler = cursor.fetchone()
+    asked = read_asked(body, principal) if kind == KIND else None
     handler = handler.removeprefix("agent:")
     memory = session.load(claim.conversation, newest=settings.CONFIG.session_items, days=settings.CONFIG.session_days)
     context = contexts.read(team.context, memory.context.get(team.name), claim.conversation)
     if claim.attempt == 1:
-        return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0, handler)
+        return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0, handler, asked)
     known = _known(claim)
     turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
     return Opening(
-        log.words(body), _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0, handler
+        log.words(body), _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0, handler, asked
     )
 
 
 def _known(claim: Claim) -> list[Known]:
     """Read the calls of earlier attempts, with the call that each is inside: only its event tells that."""
     rows = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
-    calls = list(rows.values_list("called_seq", "id", "call_id", "status", "arguments_digest"))
-    told = Event.objects.filter(conversation__key=claim.conversation, seq__in=[call[0] for call in calls])
+    calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "called_seq"))
+    told = Event.objects.filter(conversation__key=claim.conversation, seq__in=[seq for *_, seq in calls])
     parents = {seq: json.loads(body).get("parent_call") for seq, body in told.values_list("seq", "body")}
-    return [Known(ours, call_id, status, digest, parents.get(seq)) for seq, ours, call_id, status, digest in calls]
+    return [Known(id_, call_id, status, digest, parents.get(seq)) for id_, call_id, status, digest, seq in calls]
 
 
 def _metadata(body: str) -> Mapping[str, Any]:

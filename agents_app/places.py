@@ -4,6 +4,7 @@ the runner."""
 from typing import Any
 
 from agents import Agent, AgentOutputSchema, AgentsException, ModelBehaviorError
+from agents.agent_output import AgentOutputSchemaBase
 from pydantic import ValidationError
 
 MOST = 200  # characters of a path, and of why
@@ -22,6 +23,8 @@ def place_of(error: BaseException, agent: Agent[Any] | None, turn: int, said: st
 
 def _misfit(kind: Any, said: str) -> dict[str, str]:
     """Answer the first field that does not fit, as a path from `$`, and why; what was said is not in it."""
+    if kind in (None, str) or (isinstance(kind, AgentOutputSchemaBase) and not isinstance(kind, AgentOutputSchema)):
+        return {}  # text, or a schema that validates in a way of its own
     schema = kind if isinstance(kind, AgentOutputSchema) else AgentOutputSchema(kind)
     try:
         schema._type_adapter.validate_json(said, strict=True if schema.is_strict_json_schema() else None)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from agents_app.nesting import current
+from agents_app.pen import mask
 from agents_app.teams import Team
 from conversations import audit, envelopes, log
 from conversations.actions.runs import Claim
@@ -60,8 +61,9 @@ def _require(claim: Claim, team: Team, conversation: str | None) -> None:
         return
     if not Conversation.objects.filter(key=conversation, parent__key=claim.conversation).exists():
         where = "its own conversation, that conversation's children, and those its team allows"
-        why = f"a run of {team.name} may post to {where}; not to {conversation}"
-        audit.refuse(claim.principal, "publish", f"conversation:{conversation}", reason=why)
+        named = mask(str(conversation))  # a model's words
+        why = f"a run of {team.name} may post to {where}; not to {named}"
+        audit.refuse(claim.principal, "publish", f"conversation:{named}", reason=why)
         raise NotAllowed(why)
 
 

@@ -96,6 +96,10 @@ class Provider(ModelProvider):
             self._served[key] = self._serve(key)
         return self._served[key]
 
+    def once(self, name: str) -> Served:
+        """Answer the model of a name that a client chose: it is made for one run and not kept."""
+        return self._serve(name)
+
     async def aclose(self) -> None:
         """Close the connections."""
         self._served.clear()

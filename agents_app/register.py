@@ -9,10 +9,9 @@ from agents import Agent as SdkAgent
 from agents import FunctionTool, Handoff, Tool
 
 from agents_app import tool_facts, tool_outputs
-from agents_app.identity import Schema, schema_of, schema_of_handoff
+from agents_app.identity import Schema, schema_of_handoff
 from agents_app.roster import Roster, handoffs_of
-from agents_app.tool_collisions import collisions
-from conversations.log.writing import writing
+from conversations.log.writing import take_turn, writing
 from conversations.models import Agent, ToolSchema, ToolVersion
 from conversations.nodes import database_time
 
@@ -23,6 +22,7 @@ HUES = 10  # the palette's agents (static/css/tokens.css)
 def enter(rosters: Sequence[Roster]) -> None:
     """Write the rows of what is served here; rows that nobody serves any more go. Sync."""
     with writing():
+        take_turn()  # workers that start at once find the same rows missing
         now = database_time()
         here = [roster.team.name for roster in rosters]
         Agent.objects.filter(served_until__lt=now).exclude(team__in=here).delete()
@@ -60,17 +60,6 @@ def keep(roster: Roster, schemas: Sequence[Schema]) -> None:
     roster.kept(schemas)
 
 
-def found(roster: Roster, agent: SdkAgent[Any], tools: Sequence[Tool]) -> list[str]:
-    """Write the tools that an agent's MCP servers have told in the place of those told before; answer, and show on
-    pages, whose names collide. Sync."""
-    problems = list(collisions([*agent.tools, *tools], agent.handoffs))
-    with writing():
-        row = {"tools": _json(_tools(roster, [*agent.tools, *tools])), "problems": _json(problems)}
-        Agent.objects.filter(team=roster.team.name, name=agent.name).update(**row)
-        _keep(roster.team.name, [schema_of(tool) for tool in tools], database_time())
-    return problems
-
-
 def hue_of(team: str, name: str, taken: Collection[int]) -> int:
     """Answer an agent's colour of the palette: its own by its name, or the next that is free."""
     digest = hashlib.sha256(f"{team}\0{name}".encode()).digest()
@@ -90,7 +79,7 @@ def _enter(roster: Roster, agent: SdkAgent[Any], now: int) -> None:
         "handoffs": _json(team.handoffs(agent)),
         "transfers": _json([_transfer(one) for one in handoffs_of(agent)]),
         "output": _json(tool_outputs.output_of(agent)._asdict()),
-        "problems": "[]",
+        "problems": _json(roster.problems_of(agent.name)),
         "served_until": now + SERVED_FOR,
     }
     if not Agent.objects.filter(team=team.name, name=agent.name).update(**row):

@@ -17,6 +17,8 @@ from agents_app.teams import Team
 from conversations import policy
 from conversations.policy import Declared
 
+MOST_KEPT = 10_000  # hashes of schemas that a roster remembers
+
 
 class Roster:
     """One team in one worker. Schemas and models are looked up once per agent."""
@@ -29,6 +31,13 @@ class Roster:
         self._models: dict[int, tuple[Agent[Any], Served]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
         self._kept: set[str] = set()
+        self._problems: dict[tuple[str, str], list[str]] = {}
+
+    def of(self, team: Team) -> Roster:
+        """Answer another roster with the same models, for a team as one run sees it."""
+        made = Roster(team, self._config, self.provider)
+        made._kept = self._kept
+        return made
 
     def model_of(self, agent: Agent[Any]) -> Served:
         """Answer the model that an agent speaks with."""
@@ -46,6 +55,20 @@ class Roster:
             made += [identity.schema_of_handoff(one) for one in handoffs_of(agent)]
             self._schemas[id(agent)] = agent, made
         return self._schemas[id(agent)][1]
+
+    def forget(self, agent: Agent[Any]) -> None:
+        """Look at an agent's tools anew: they have changed."""
+        self._schemas.pop(id(agent), None)
+
+    def note(self, agent: str, server: str, problems: list[str]) -> None:
+        """Keep what collides among an agent's tools since an MCP server told its own; each answer goes on from the
+        agent's name."""
+        self._problems[agent, server] = problems
+
+    def problems_of(self, agent: str) -> list[str]:
+        """Answer what was noted of an agent."""
+        noted = (told for (name, _), told in sorted(self._problems.items()) if name == agent)
+        return list(dict.fromkeys(problem for told in noted for problem in told))
 
     def offered(self, agent: Agent[Any]) -> list[str]:
         """Answer the hashes of these schemas."""
@@ -66,7 +89,9 @@ class Roster:
         return [schema for schema in self.schemas(agent) if schema.hash not in self._kept]
 
     def kept(self, schemas: Iterable[Schema]) -> None:
-        """Note that they are in the record."""
+        """Note that they are in the record. Clients of the responses door bring theirs: what is known is bounded."""
+        if len(self._kept) > MOST_KEPT:
+            self._kept.clear()
         self._kept.update(schema.hash for schema in schemas)
 
     def effect(self, tool: FunctionTool, agent: str = "") -> str:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +26,9 @@ from agents_app.opening import Opening, opening_of
 from agents_app.pen import Pen, cut, reason_of
 from agents_app.places import place_of
 from agents_app.posting import RunBus
+from agents_app.responding.asked import Limited, Unfit
+from agents_app.responding.reply import Reply, reply_to
+from agents_app.responding.tools import Hosted
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, Kept
 from agents_app.session import DjangoSession
@@ -47,6 +51,7 @@ class House(NamedTuple):
     writer: log.Writer
     do: Do
     bus: RunBus
+    hosted: Mapping[str, Hosted] = {}
 
 
 class Attempt:
@@ -64,6 +69,7 @@ class Attempt:
         self.has_ended = False
         self._memory: DjangoSession | None = None
         self._handler = ""
+        self._reply: Reply | None = None  # to a client of the responses door
         self._steps = self._hooks([], 0)
         self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
 
@@ -124,25 +130,27 @@ class Attempt:
     async def _open(self) -> Opening:
         opening: Opening = await self._house.do(opening_of, self.claim, self._roster.team)
         self._memory, self._handler = opening.memory, opening.handler
+        if opening.asked is not None:
+            reply = await reply_to(self.claim, opening.asked, self._roster, self._house.do, self._house.hosted)
+            self._reply, self._roster = reply, reply.roster
+            self._keeper = Gatekeeper(self._pen, reply.roster, self._house.do, lambda: self._steps)
+            reply.tell(opening.context)
         self._steps = self._hooks(opening.calls, opening.turns)
+        if self._reply is not None and self._reply.unfit is not None:
+            raise self._reply.unfit
         return opening
 
     def _hooks(self, known: list[Known], turns: int) -> Steps:
-        calls = Calls(self.claim.run, known)
-        return Steps(self._pen, calls, Turns(self._pen, turns), self._roster, self._house.do)
+        calls, made = Calls(self.claim.run, known), Turns(self._pen, turns)
+        if self._reply is not None:
+            return self._reply.steps(self._pen, calls, made, self._house.do)
+        return Steps(self._pen, calls, made, self._roster, self._house.do)
 
     async def _execute(self, opening: Opening) -> RunResultStreaming:
         """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
         agent = self._roster.team.agent(self.claim.agent)
-        config = RunConfig(
-            model_provider=self._roster.provider,
-            tracing_disabled=True,
-            tool_name_collision_policy="error",
-            tool_execution=GUARDED_CALLS,
-            tool_error_formatter=lambda told: self._steps.format_error(told),
-            workflow_name=self._roster.team.name,
-        )
-        given: str | RunState[Any, Any] = opening.words
+        config = self._config()
+        given: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.words
         more: dict[str, Any] = {"context": opening.context}
         if self.claim.state is not None:
             given, more = await self._resumed(opening), {}
@@ -155,19 +163,35 @@ class Attempt:
             tell=self._tell,
             our_call=lambda call_id: self._steps.calls.running(_parent(), call_id),
             answers=opening.metadata,
+            **(self._reply.of_scope if self._reply else {}),
+            is_resumed=self.claim.state is not None,
             keeper=self._keeper,
         )
         self._house.bus.enter(self.claim, self._roster.team)
         with entered(scope):
             result = self._result = Runner.run_streamed(
                 agent, given, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
-                session=self._memory, **more,
+                session=None if self._reply else self._memory, **more,
             )  # fmt: skip
             if self._asked:
                 result.cancel(mode="after_turn")
             async for event in result.stream_events():
                 self._steps.turns.take(None, event)
+                if self._reply is not None:
+                    self._reply.take(event)
         return result
+
+    def _config(self) -> RunConfig:
+        """Make what the SDK is told of how to run."""
+        return RunConfig(
+            model_provider=self._roster.provider,
+            tracing_disabled=True,
+            tool_name_collision_policy="error",
+            tool_not_found_behavior="return_error_to_model" if self._reply else "raise_error",
+            tool_execution=GUARDED_CALLS,
+            tool_error_formatter=lambda told: self._steps.format_error(told),
+            workflow_name=self._roster.team.name,
+        )
 
     async def _resumed(self, opening: Opening) -> RunState[Any, Any]:
         """Restore what the run waited with, and apply the decisions. Raises Incompatible."""
@@ -194,7 +218,8 @@ class Attempt:
 
     def _tell(self, event: dict[str, Any]) -> None:
         parent = _parent()
-        told = event | {"turn": self._steps.turns.current} | ({"parent_call": parent} if parent else {})
+        facts = {"agent": self._steps.acting, "turn": self._steps.turns.current}
+        told = facts | event | ({"parent_call": parent} if parent else {})
         self._pen.tell(told)
 
     async def _ended(self, result: RunResultStreaming) -> None:
@@ -202,8 +227,10 @@ class Attempt:
         if self._pen.is_lost:
             raise Fenced("lost")
         try:
-            if result.interruptions:
+            if self._reply.to_ask(result.interruptions) if self._reply else result.interruptions:
                 await self._wait(result)
+            elif self._reply is not None and result.interruptions:
+                await self._done(result)  # with calls that are the client's to answer
             elif self._asked and result.final_output is None:
                 await self._stopped(result)
             else:
@@ -227,13 +254,19 @@ class Attempt:
                 }
             )
         done: Body = {"event": "run.done", "usage": usage_of(result.context_wrapper.usage)}
+        if self._reply is not None:
+            told += self._reply.called(result.interruptions, self._steps.calls, self._steps.turns.current)
+            kept = context if self._reply.keeps_context else None
+            await self._finish(done | self._spent(), *told, *self._reply.answer.refusals(), context=kept)
+            return
         await self._finish(done | self._spent(), *told, last_agent=result.last_agent.name, context=context)
 
     async def _wait(self, result: RunResultStreaming) -> None:
         """Put the run aside until a person has decided."""
         turn = self._steps.turns.current
+        stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._keeper.rules()
-        asked = asking.requests(result.interruptions, self._steps.calls, self._roster, turn, rules)
+        asked = asking.requests(stopped, self._steps.calls, self._roster, turn, rules)
         sealed = self._sealed(result)
         await self._house.do(self._put_aside, "approval", asked, sealed)
 
@@ -256,12 +289,20 @@ class Attempt:
         if (unfit := _incompatible(error)) is not None:
             await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._doubts()})
             return
+        if self._reply is not None and self._result is not None and self._reply.is_answer(error):
+            try:
+                await self._done(self._result)
+                return
+            except contexts.ContextRefused as refused:
+                error = refused
         reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
         text = reason_of(error)
         if isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s:
             reason, text = "timeout", f"not done within {self._limit_s:g} s"
         elif isinstance(error, contexts.ContextRefused):
             reason = "context"
+        elif isinstance(error, Unfit | Limited):
+            reason, text = error.code, str(error)
         elif not isinstance(error, SwitchboardError):
             logger.warning("a run failed: %s", text)
         ended = self._steps.ended_by(error)
@@ -293,6 +334,8 @@ class Attempt:
         told = [*self._steps.turns.broken(), *before]
         if last_agent and last_agent != self._handler and self._handler in ("", self.claim.agent):
             told.append({"event": "conversation.handler", "handler": f"agent:{last_agent}"})
+        if self._reply is not None:
+            told += self._reply.completed(end, told, self._result.context_wrapper.usage if self._result else None)
         await self._pen.store(*told, end, riding=partial(self._leave, context))
 
     def _leave(self, context: str | None) -> None:

@@ -14,15 +14,17 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Literal, get_args
 
-from agents import Agent, Handoff, Tool
+from agents import Agent, FunctionTool, Handoff, Tool
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents_app import contexts, identity, tool_checks
+from agents_app import contexts, identity, mcp_servers, tool_checks
+from agents_app.mcp_servers import McpServer
 
 GROUP = "switchboard.teams"
 MAX_NAME = 200
 MAX_TEAM_NAME = 100
+PLAIN_TEAM, PLAIN_AGENT = "Plain models", "Plain model"  # answer requests that name a model and no agent
 Effect = Literal["read", "idempotent", "unsafe", "destructive"]
 
 
@@ -47,6 +49,10 @@ class Team:
     effects: Mapping[str, Effect] = field(default_factory=dict)
     """what a call of a tool does to the world, by the tool's qualified name; `unsafe` where nothing is said"""
     max_turns: int = 20
+    hosted_tools: Sequence[FunctionTool] = ()
+    """tools that requests to `/v1/responses` may name, for whichever agent or model; no agent has them by itself"""
+    mcp_servers: Sequence[McpServer] = ()
+    """their tools are offered to its agents while they are connected"""
     may_post_to: Sequence[str] = ()
     """conversations that its agents' `chat_send` may reach beside their own and its children: ids, or patterns in which
     `*` stands for any text (`duty-*`); `*` alone is every conversation"""
@@ -56,8 +62,9 @@ class Team:
         return next((a for a in self.agents if a.name == name), None) or _missing(name)
 
     def tools(self) -> list[Tool]:
-        """List the tools of all its agents, each once."""
-        return list({id(tool): tool for agent in self.agents for tool in agent.tools}.values())
+        """List the tools of all its agents and its hosted ones, each once."""
+        own = [tool for agent in self.agents for tool in agent.tools]
+        return list({id(tool): tool for tool in [*own, *self.hosted_tools]}.values())
 
     def effect(self, tool: str) -> Effect:
         """Tell what a call of a tool (qualified name) does to the world."""
@@ -129,7 +136,9 @@ def _problems(team: Team) -> Iterator[str]:
     yield from (f"its entry agent {name!r} is not among its agents" for name in team.entry if name not in names)
     for agent in team.agents:
         yield from _wrong_agent(team, agent)
+    yield from _wrong_hosted(team)
     yield from _wrong_effects(team)
+    yield from mcp_servers.problems(team.mcp_servers, names)
     if problem := contexts.problem_of(team.context):
         yield problem
     if team.max_turns < 1:
@@ -174,14 +183,33 @@ def _wrong_effects(team: Team) -> Iterator[str]:
     for name, effect in team.effects.items():
         if effect not in get_args(Effect):
             yield f"the effect of {name!r} is {effect!r}; expected one of {', '.join(get_args(Effect))}"
-        if name not in known:
+        if name not in known and not team.mcp_servers:  # theirs are not known yet
             yield f"it tells the effect of {name!r}, and none of its agents has such a tool"
+
+
+def _wrong_hosted(team: Team) -> Iterator[str]:
+    for tool in team.hosted_tools:
+        if not isinstance(tool, FunctionTool):
+            yield f"its hosted tool {getattr(tool, 'name', tool)!r} is no function tool"
+        elif not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.qualified_name):
+            yield f"its hosted tool {tool.qualified_name!r} needs a name of letters, digits, _ and -"
+    names = [tool.name for tool in team.hosted_tools]
+    yield from (f"two of its hosted tools are called {name!r}" for name in _repeated(names))
+    yield from tool_checks.problems_of(Agent[Any](name="whoever names them", tools=list(team.hosted_tools)))
+    if team.name == PLAIN_TEAM or PLAIN_AGENT in [agent.name for agent in team.agents]:
+        yield f"{PLAIN_TEAM!r} and {PLAIN_AGENT!r} are the built-in ones that answer requests for a model"
 
 
 def _check_together(teams: Sequence[Team]) -> None:
     served: dict[str, Team] = {}
     named: dict[str, Team] = {}
+    hosting: dict[str, Team] = {}
     for team in teams:
+        for tool in team.hosted_tools:
+            if hosting.setdefault(tool.qualified_name, team) is not team:
+                raise TeamError(
+                    f"team {team.name!r}: its hosted tool {tool.qualified_name!r} is another team's already"
+                )
         if named.setdefault(team.name, team) is not team:
             raise TeamError(f"team {team.name!r}: another team has this name")
         for name in team.entry:

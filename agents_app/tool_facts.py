@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from agents import Agent, FunctionTool, RunContextWrapper, Tool
 from agents.tool_context import ToolContext
 
-from agents_app import identity, tool_outputs
+from agents_app import gate, identity, tool_outputs
 
 Facts = dict[str, Any]  # JSON
 
@@ -28,7 +28,7 @@ def facts_of(tool: Tool, siblings: Sequence[Tool], effect: str) -> Facts:
         "name_there": one.name_there,
         "schema": identity.schema_of(tool).hash,
         "effect": effect,
-        "needs_approval": bool(getattr(tool, "needs_approval", False)),
+        "needs_approval": bool(gate.code_of(tool)) if isinstance(tool, FunctionTool) else False,
     }
     return facts | (_of_function(tool) if isinstance(tool, FunctionTool) else {})
 
@@ -75,10 +75,10 @@ def called(rule: object) -> str:
 def _of_function(tool: FunctionTool) -> Facts:
     inside = agent_inside(tool)
     return {
-        "approval": _rule(tool.needs_approval, always="always", never="never"),
-        "enabled": _rule(tool.is_enabled, always="always", never="never"),
+        "approval": _rule(gate.code_of(tool)),
+        "enabled": _rule(tool.is_enabled),
         "guardrails": {
-            "input": [called(_guard(one)) for one in tool.tool_input_guardrails or ()],
+            "input": [called(_guard(one)) for one in gate.guardrails_of(tool)],
             "output": [called(_guard(one)) for one in tool.tool_output_guardrails or ()],
         },
         "timeout_s": tool.timeout_seconds,
@@ -90,9 +90,9 @@ def _of_function(tool: FunctionTool) -> Facts:
     }
 
 
-def _rule(given: object, *, always: str, never: str) -> str:
+def _rule(given: object) -> str:
     """Say when: always, never, or the name of the function that decides."""
-    return (always if given else never) if isinstance(given, bool) else called(given)
+    return ("always" if given else "never") if isinstance(given, bool) else called(given)
 
 
 def _guard(guardrail: Any) -> Any:

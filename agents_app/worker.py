@@ -21,8 +21,11 @@ from django.conf import settings
 
 import switchboard
 from agents_app import register, session
+from agents_app.mcp_tools import McpTools
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
+from agents_app.responding import plain
+from agents_app.responding.tools import hosted_by
 from agents_app.roster import Roster
 from agents_app.runner import Attempt, House
 from agents_app.teams import Team
@@ -35,6 +38,7 @@ from conversations.lasting import repeat
 from conversations.log.events import Stored
 from conversations.models import Run, SessionItem
 from conversations.nodes import BEAT_EVERY, Pulse
+from conversations.readiness import OK
 from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
@@ -60,10 +64,12 @@ class Worker:
         self._stop_s = given.stop_s if stop_s is None else stop_s
         config = config or configured()
         self._provider = Provider(config)
-        self.rosters = [Roster(team, config, self._provider) for team in teams]
+        hosted = hosted_by(teams)
+        self.rosters = [Roster(team, config, self._provider) for team in (*teams, plain.team_of(hosted))]
         self._threads = DatabaseThreads("runs")
+        self._mcp = McpTools(self.rosters, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
-        self._house = House(writer, self._do, self._bus)
+        self._house = House(writer, self._do, self._bus, hosted)
         self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"
@@ -82,6 +88,7 @@ class Worker:
             return
         self._loop.set_default_executor(DatabaseThreads("tools"))  # sync tools, which may post
         await self._do(register.enter, self.rosters)
+        await self._mcp.start(self._stopped)
         switchboard.set_bus(self._bus)
         self.is_serving = True
         forget = doorbell.on_ring(self._rung)
@@ -114,7 +121,13 @@ class Worker:
             "running": sum(teams.values()),
             "teams": {r.team.name: teams[r.team.name] for r in self.rosters},
             "done": self.done,
+            "mcp": self._mcp.states(),
         }
+
+    def trouble(self) -> str:
+        """Say which MCP servers are not connected; empty when all are."""
+        told = [(team, name, state) for team, servers in self._mcp.states().items() for name, state in servers.items()]
+        return "; ".join(f"MCP server {name} of {team}: {state}" for team, name, state in told if state != OK)
 
     async def _do(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something with the database, in a thread."""
@@ -127,7 +140,8 @@ class Worker:
             for roster, room in self._free():
                 await self._claim(roster, min(room, AT_A_TIME))
         try:
-            await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
+            async with asyncio.timeout(LOOK_EVERY):  # `wait_for` may lose the cancellation at the end
+                await self._news.wait()
         except TimeoutError:
             return
 
@@ -201,6 +215,7 @@ class Worker:
     async def _end(self) -> None:
         """Leave nothing behind, as far as the database can be had."""
         switchboard.set_bus(None)
+        await self._mcp.close()
         await self._provider.aclose()
         for last in (partial(register.leave, self.rosters), self._pulse.stop):
             try:

@@ -41,6 +41,7 @@ class Engine:
         self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
         self.url = ""
         self.publishes: Counter[int] = Counter()  # HTTP answers by status
+        self.responses: Counter[str] = Counter()  # of `/v1/responses`: how each came out, or the status of a refusal
         self.further_parts: dict[str, Callable[[], str]] = {}  # what else this process runs: `ok` or why not
         self._pulse: Pulse | None = None
         self._tasks: list[asyncio.Task[None]] = []

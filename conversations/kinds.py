@@ -114,6 +114,8 @@ class Opened(_Event):
     event: Literal["conversation.opened"]
     title: str = ""
     handler: str | None = None
+    parent: str | None = None
+    forked_at: int | None = None
 
 
 class Handoff(_Ours):
@@ -123,6 +125,41 @@ class Handoff(_Ours):
     from_agent: str
     to_agent: str
     reason: str | None = None
+
+
+class ResponseReceived(_Event):
+    """A client asks for a response (Open Responses): its input verbatim, secrets masked. `agent` is to answer it."""
+
+    event: Literal["response.received"]
+    response_id: str
+    previous_response_id: str | None = None
+    sender: str = ""
+    recipient: str = ""
+    model: str
+    agent: str
+    input: list[Any]
+    instructions: str | None = None
+    tools: list[Any] = []
+    hosted: list[str] = []
+    tool_choice: str | dict[str, Any] = "auto"
+    allowed_tools: list[str] | None = None
+    params: dict[str, Any] = {}
+    store: bool = True
+    stream: bool = False
+
+
+class ResponseCompleted(_Ours):
+    """What the client is answered, whole, directly before its run's end."""
+
+    event: Literal["response.completed"]
+    run_id: str
+    response_id: str
+    status: Literal["completed", "failed", "incomplete", "cancelled"]
+    output: list[Any] = []
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    incomplete_details: dict[str, Any] | None = None
+    model: str = ""
 
 
 class HandlerChanged(_Ours):
@@ -142,6 +179,10 @@ class RunQueued(_Ours):
     input_seq: int
     parent_call: str | None = None
     reason: str | None = None
+    response_id: str | None = None
+    previous_response_id: str | None = None
+    store: bool | None = None
+    socket: str | None = None
 
 
 class RunStarted(_Ours):
@@ -330,6 +371,8 @@ Known = Annotated[
     | Log
     | Opened
     | Handoff
+    | ResponseReceived
+    | ResponseCompleted
     | HandlerChanged
     | RunQueued
     | RunStarted

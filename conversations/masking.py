@@ -5,6 +5,7 @@ remember. A secret of fewer than four characters is none. Every pattern takes ti
 """
 
 import re
+from typing import Any
 
 MASK = "•••"
 
@@ -36,14 +37,15 @@ _SECRETS = (
         rf"\1{MASK}",
     ),
 )
+_FORMS = _SECRETS[:-1]  # without what only a name before it says
+_OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs"})  # data, not words
+_JSON_TEXTS = frozenset({"arguments"})
 _FIELD = re.compile(r"(?i)(^|_)(api_?key|secret|password|passwd|token|credentials?|authorization|private_?key)($|_)")
 
 
 def mask(text: str) -> str:
     """Cover what looks like a key, a token or a password; the rest stays as it is."""
-    for pattern, kept in _SECRETS:
-        text = pattern.sub(kept, text)
-    return text
+    return _forms_covered(text, _SECRETS)
 
 
 def has_secret(text: str) -> bool:
@@ -53,4 +55,34 @@ def has_secret(text: str) -> bool:
 
 def names_secret(field: str) -> bool:
     """Tell whether a field of this name is meant to hold a secret."""
-    return bool(_FIELD.search(field))
+    return bool(_FIELD.search(field.replace("-", "_")))
+
+
+def covered(value: Any, field: str = "") -> Any:  # any JSON
+    """Cover the secrets of a JSON value: texts under a field that names one, and keys of known forms in any text.
+
+    What people say stays as it is otherwise; the arguments of a call, JSON within a text, lose named secrets too.
+    """
+    match value:
+        case str() if field in _OPAQUE:
+            return value
+        case str() if names_secret(field):
+            return MASK
+        case str():
+            return mask(value) if field in _JSON_TEXTS else _bare(value)
+        case dict():
+            return {_bare(name): inner if name in _OPAQUE else covered(inner, name) for name, inner in value.items()}
+        case list():
+            return [covered(inner, field) for inner in value]
+    return value
+
+
+def _bare(text: str) -> str:
+    """Cover the forms that need no name before them; the shortest has nine characters."""
+    return text if len(text) < 9 else _forms_covered(text, _FORMS)
+
+
+def _forms_covered(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    for pattern, kept in forms:
+        text = pattern.sub(kept, text)
+    return text

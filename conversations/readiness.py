@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 FRESH = 1.0  # seconds an answer is good for
 PATIENCE = 2.0  # seconds the database may take
 OK = "ok"
-HINTS = ("layer", "redis", "agents")  # parts that pages and doors do without: told, but no reason to send nobody here
+# Parts that pages and doors do without, and that go on by themselves: told, but no reason to send nobody here.
+HINTS = ("layer", "redis", "recorder", "agents")
 
 
 class Readiness:

@@ -25,6 +25,7 @@ TABLE = {
     "view": EVERYONE,
     "publish": ADMIN,
     "send": OPERATING,
+    "respond": OPERATING,
     "control": OPERATING,
     "replay": OPERATING,
     "speak": ADMIN,

@@ -10,9 +10,11 @@ from typing import Any
 from django.db.models import Count
 from markupsafe import Markup
 
+from conversations import mcp_states
 from conversations.fragments import hidden, jsontree, richtext
 from conversations.fragments.graph import Graph, graph_of
 from conversations.fragments.who import Who, of_name
+from conversations.mcp_states import Server
 from conversations.models import Agent, Run, ToolSchema
 from conversations.nodes import database_time
 
@@ -101,6 +103,8 @@ class Team:
     graph: Graph
     problems: list[Markup]
     """names that an MCP server told and that collide"""
+    servers: list[Server]
+    """MCP servers that some of the tools come from"""
 
     @property
     def has_demo(self) -> bool:
@@ -114,8 +118,8 @@ def teams() -> list[Team]:
     live, recent, failures = _live(), _recent(), _failures()
     now = database_time()
     told = [_served(row, live, recent, failures, now) for row in rows]
-    names = dict.fromkeys(row.team for row in rows)
-    return [_team(name, [agent for agent in told if agent.row.team == name]) for name in names]
+    names, servers = dict.fromkeys(row.team for row in rows), mcp_states.servers()
+    return [_team(name, [one for one in told if one.row.team == name], servers.get(name, [])) for name in names]
 
 
 def one(row: Agent) -> Served:
@@ -123,12 +127,13 @@ def one(row: Agent) -> Served:
     return _served(row, _live(), _recent(), _failures(), database_time())
 
 
-def _team(name: str, agents: list[Served]) -> Team:
+def _team(name: str, agents: list[Served], servers: list[Server]) -> Team:
     edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
     entries = [agent.row.name for agent in agents if agent.row.is_entry]
     graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
     problems = [f"{agent.row.name!r} {one}" for agent in agents for one in _names(agent.row.problems)]
-    return Team(name, richtext.inline(name), agents, _tools(agents), graph, [*map(richtext.inline, problems)])
+    drawn = [*map(richtext.inline, problems)]
+    return Team(name, richtext.inline(name), agents, _tools(agents), graph, drawn, servers)
 
 
 def _served(
@@ -164,7 +169,8 @@ def _tools(agents: Sequence[Served]) -> list[Tool]:
             effect, origin = (hidden.spell(str(tool.get(key) or ""))[:60] for key in ("effect", "origin"))
             key = f"{hidden.spell(agent.row.team)}:{hidden.spell(name)}:{schema[:16]}"
             asks = tool.get("needs_approval") is True
-            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, name)
+            full = name if isinstance(tool.get("name"), str) else ""
+            made[name, schema] = Tool(richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, full)
         made[name, schema].users.append(agent.face)
     shared = _shared(tool for _, tool in told)
     for (name, _), one in made.items():

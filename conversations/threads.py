@@ -37,6 +37,8 @@ ASKING = {
     "runs": 4,
     "tools": 4,
     "posts": 1,  # a worker's
+    "asking": 4,  # the responses door
+    "responses": 4,
 }
 
 

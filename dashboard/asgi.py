@@ -29,6 +29,10 @@ from conversations.doors.imports import ImportDoor
 from conversations.doors.key import KeyDoor
 from conversations.doors.metrics import MetricsDoor
 from conversations.doors.publish import PublishDoor
+from conversations.doors.responses.compact import CompactDoor
+from conversations.doors.responses.door import ResponsesDoor
+from conversations.doors.responses.house import House
+from conversations.doors.responses.sockets import ResponsesSocket
 from conversations.doors.topics import PREFIX as TOPICS
 from conversations.doors.topics import TopicDoor
 from conversations.engine import Engine
@@ -50,6 +54,7 @@ COLLECT = (20_000, 20, 20)  # new objects until the garbage collector looks: a b
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 PUBLISH = "/api/v1/publish"
+RESPONSES = "/v1/responses"
 PROXIES = settings.CONFIG.trusted_proxies
 
 
@@ -65,16 +70,22 @@ class Application:
         self.is_web_only = False  # waits for a database that others bring up to date
         self.with_demo = False
         health = HealthDoor(self.engine)
+        house = House(self.engine, self.bearers)
         self._doors: dict[str, Door] = {
             PUBLISH: PublishDoor(self.engine, self.bearers),
             "/api/v1/import": ImportDoor(self.bearers),
             "/api/v1/door": self.key,
+            RESPONSES: ResponsesDoor(house),
+            f"{RESPONSES}/compact": CompactDoor(house),
             "/healthz": health,
             "/readyz": health,
             "/metrics": MetricsDoor(self.engine),
         }
         self._doors_below: dict[str, Door] = {TOPICS: TopicDoor(self.bearers)}
-        self._socket = Socket.as_asgi(engine=self.engine)
+        self._sockets: dict[str, Door] = {
+            "/ws/": Socket.as_asgi(engine=self.engine),
+            RESPONSES: ResponsesSocket(house),
+        }
         self._pages = PageHandler()
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
@@ -88,8 +99,8 @@ class Application:
             return
         scope = seen_through(scope, PROXIES)
         if scope["type"] == "websocket":
-            is_ours = scope["path"] == "/ws/" and self._has_started
-            await (self._socket if is_ours else _no_such_socket)(scope, receive, send)
+            found = self._sockets.get(scope["path"]) if self._has_started else None
+            await (found or _no_such_socket)(scope, receive, send)
         else:
             await numbered(self._answer, scope, receive, send)
 

@@ -38,7 +38,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Have something to say to who waits, when the server stops."""
         super().connection_made(transport)
         self._stopping = asyncio.Event()
-        self._extensions: dict[str, Any] = {"http.stopping": self._stopping}
+        self._extensions: dict[str, Any] = {"http.stopping": self._stopping, "http.hang_up": transport.abort}
         self._marked = self.loop.time()
         self._looking = self.loop.call_later(LOOK_EVERY, self._look)
 

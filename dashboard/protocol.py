@@ -11,6 +11,9 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
+from conversations.envelopes import MAX_BYTES
+
+LARGER = {"/v1/responses": MAX_BYTES + 4096}  # bytes of a message, by path: what is asked there may hold pictures
 LINGER = 60.0  # seconds a hung-up reader has to come back and read why
 
 
@@ -30,8 +33,9 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         super().resume_writing()
 
     def handle_connect(self, event: Request) -> None:
-        """Add the extension to the scope, unless frames are compressed."""
+        """Add the extension to the scope, unless frames are compressed; let larger messages in where they belong."""
         super().handle_connect(event)
+        self.conn.max_message_size = LARGER.get(event.path.partition("?")[0], self.conn.max_message_size)
         if hasattr(self, "scope") and not self.conn.extensions:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions["frame.write"] = self.write_frame

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 from conversations.addresses import ConversationId
 from dashboard.api import approvals as api_approvals
 from dashboard.api import conversations as api
+from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
 from dashboard.api.events import events
 from dashboard.api.messages import messages
@@ -41,6 +42,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
     path("runs/again/", verbs.again, name="runs-again"),
+    path("runs/stop/", verbs.stop, name="runs-stop"),
     path("account/", account.account, name="account"),
     path("ops/", ops, name="ops"),
     path("ops/quarantine/", quarantine.entries, name="quarantine"),
@@ -69,6 +71,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
+    path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),
 ]

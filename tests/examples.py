@@ -21,6 +21,62 @@ DECIDED = {"event": "approval.decided", "run_id": "run-9", "approval_id": "appro
 CLOSED = {"run_id": "run-9", "agent": "Dialogue", "approval_id": "approval-1", "tool_call": "call-9"}
 STEP = {"event": "tool_step", "name": "file_incident", "tool_call": "call-9", "tool_call_id": "c9", "run_id": "run-9"}
 
+RESPONSE = f"resp_{'0' * 31}1"
+RECEIVED = {
+    "event": "response.received",
+    "response_id": RESPONSE,
+    "previous_response_id": None,
+    "sender": "token:robot",
+    "recipient": "agent:Dialogue",
+    "model": "Dialogue",
+    "agent": "Dialogue",
+    "instructions": "Be brief.",
+    "input": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Is Elm Street dry?"}]},
+        {"type": "function_call", "call_id": "c1", "name": "rain", "arguments": '{"street": "Elm"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "none since noon"},
+        {"type": "acme:thought", "id": "t1", "status": "completed"},
+    ],
+    "tools": [
+        {"type": "function", "name": "rain", "description": "Rain on a street", "parameters": {"type": "object"}},
+        {"type": "acme:search"},
+    ],
+    "hosted": ["search"],
+    "tool_choice": {"type": "function", "name": "rain"},
+    "allowed_tools": ["rain"],
+    "params": {"temperature": 0.5, "metadata": {"desk": "4"}},
+    "store": True,
+    "stream": True,
+}
+COMPLETED = {
+    "event": "response.completed",
+    "run_id": "run-9",
+    "agent": "Dialogue",
+    "response_id": RESPONSE,
+    "status": "completed",
+    "output": [
+        {
+            "type": "message",
+            "id": "msg_1",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "It is dry.", "annotations": [], "logprobs": []}],
+        },
+        {
+            "type": "function_call",
+            "id": "fc_1",
+            "call_id": "c2",
+            "name": "rain",
+            "arguments": "{}",
+            "status": "completed",
+        },
+    ],
+    "usage": {"input_tokens": 12, "output_tokens": 4, "total_tokens": 16},
+    "error": None,
+    "incomplete_details": None,
+    "model": "demo model",
+}
+
 
 def _of_run(kind: str, **more: Any) -> list[dict[str, Any]]:
     return [QUEUED, STARTED, {"event": kind, "run_id": "run-9", "agent": "Dialogue", **more}]
@@ -91,6 +147,15 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         QUEUED,
         STARTED,
         {**STEP, "event": "policy.refused", "reason": "never on Sundays"},
+    ],
+    "response.received": [RECEIVED],
+    "response.completed": [
+        RECEIVED,
+        {**QUEUED, "response_id": RESPONSE, "previous_response_id": None, "store": True, "socket": ""},
+        STARTED,
+        {"event": "output", "text": "It is dry.", "final": True, **RUN, "run_id": "run-9"},
+        COMPLETED,
+        {"event": "run.done", "run_id": "run-9", "agent": "Dialogue"},
     ],
     "signal": [{"event": "signal", "payload": {"ok": True}, "sender": "agent:Triage"}],
     "dead_letter": [

@@ -39,6 +39,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
     "/approvals/decisions/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
+    "/runs/stop/": {"POST": OPERATING},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
     "/ops/": {"GET": ADMIN},
     "/ops/quarantine/": {"GET": ADMIN},
@@ -67,6 +68,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
+    "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
     # doors: bearers only
@@ -74,6 +76,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/import": {"POST": ADMIN},
     "/api/v1/door": {"POST": frozenset()},  # the one-use token of the data directory
     "/api/v1/topics/{topic}/messages": {"GET": PROGRAMS},
+    "/v1/responses": {"POST": OPERATING},
+    "/v1/responses/compact": {"POST": OPERATING},
     "/healthz": {"GET": frozenset({ANYBODY})},
     "/readyz": {"GET": frozenset({ANYBODY})},
     "/metrics": {"GET": ADMIN},
@@ -89,9 +93,9 @@ FILLED = {
     "hash": "0" * 64,
 }
 DOORS = frozenset(doors())
-METHODS = ("GET", "POST")
+METHODS = ("GET", "POST", "PUT")
 CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]
-CHANGES = [(address, method) for address, method in CELLS if method == "POST"]
+CHANGES = [(address, method) for address, method in CELLS if method in ("POST", "PUT")]
 DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE[address]]
 
 

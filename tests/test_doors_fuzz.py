@@ -222,22 +222,48 @@ def test_no_frame_breaks_the_server(callers: dict[str, Caller]) -> None:
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
 
 
+# A hundred thousand in all, whatever of an operation's cases there are not so many different ones of.
+REQUESTS = {operation: 1000 if operation[0] == SLOW else 3000 for operation in OPERATIONS}
+BODIES_BY = {"admin": 30_000, "fuzzer": 10_000}
+FRAMES_SENT = 100_000 - sum(BODIES_BY.values()) - sum(REQUESTS.values()) // 2
+Told = Callable[[str, object], None]
+
+
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
-def test_a_hundred_thousand_requests_and_frames_break_nothing(
-    door_server: Server, callers: dict[str, Caller], record_property: Callable[[str, object], None]
+@pytest.mark.parametrize(("path", "method"), REQUESTS)
+def test_thousands_of_requests_break_nothing(
+    door_server: Server, callers: dict[str, Caller], path: str, method: str, record_property: Told
 ) -> None:
-    statuses: Counter[int] = Counter()
-    for path, method in OPERATIONS:
-        statuses += fuzz_operation(callers["admin"], path, method, amount_of(1000 if path == SLOW else 3000))
-        record_property("so far", f"{sum(statuses.values()):,} requests, after {method} {path}")
-    statuses += fuzz_bodies(callers["admin"], amount_of(30_000)) + fuzz_bodies(callers["fuzzer"], amount_of(10_000))
-    record_property("requests", dict(statuses))
-    frames = fuzz_frames(callers["admin"], max(0, amount_of(100_000) - sum(statuses.values())))
+    seen = fuzz_operation(callers["admin"], path, method, amount_of(REQUESTS[path, method]))
 
-    record_property("frames", dict(frames))
-    assert sum(statuses.values()) + frames["sent"] >= amount_of(100_000)
-    assert 500 not in statuses
+    record_property("amount", f"{sum(seen.values()):,} requests, by status {dict(seen)}")
+    assert 500 not in seen
+    assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", BODIES_BY)
+def test_tens_of_thousands_of_bodies_break_nothing(
+    callers: dict[str, Caller], name: str, record_property: Told
+) -> None:
+    seen = fuzz_bodies(callers[name], amount_of(BODIES_BY[name]))
+
+    record_property("amount", f"{sum(seen.values()):,} bodies, by status {dict(seen)}")
+    assert sum(seen.values()) >= amount_of(BODIES_BY[name])
+    assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_tens_of_thousands_of_frames_break_nothing(callers: dict[str, Caller], record_property: Told) -> None:
+    callers["admin"].batch(*[token("fuzz", n) for n in range(3)])
+
+    seen = fuzz_frames(callers["admin"], amount_of(FRAMES_SENT) * 5 // 4)  # some meet a socket that is closed already
+
+    record_property("amount", f"{seen['sent']:,} frames, answers and closes {dict(seen)}")
+    assert seen["sent"] >= amount_of(FRAMES_SENT)
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
 
 

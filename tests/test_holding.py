@@ -74,6 +74,7 @@ def test_frames_are_held_while_a_look_is_overdue_and_go_on_behind_it(monkeypatch
     async def work(looking, line):
         go_on.clear()
         await wait_for(lambda: looking.hold.is_held)
+        line.deliver()
         await asyncio.to_thread(lent, log.append, [event(1), event(2)])
         await wait_for(lambda: line.hub.feeds["c", "data"].head == 3)
         line.subscription.head()

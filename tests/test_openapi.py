@@ -67,6 +67,12 @@ def test_answers_have_the_shapes_that_the_document_tells(door_server, callers):
     fits("/api/v1/import", "post", admin.ask("POST", "/api/v1/import", b"x"), 400)
     fits("/api/v1/door", "post", admin.ask("POST", "/api/v1/door", b'{"name":"x"}'), 401)
     fits("/api/v1/read-markers", "get", viewer.get("/api/v1/read-markers"), 403)
+    policies = "/api/v1/policies"
+    rule = b'{"format":"switchboard-policy/1","policies":[{"tool":"none_such","rule":"ask"}]}'
+    fits(policies, "put", admin.ask("PUT", policies, rule), 200)
+    fits(policies, "get", admin.get(policies), 200)
+    fits(policies, "put", admin.ask("PUT", policies, rule.replace(b"ask", b"no")), 400)
+    fits(policies, "get", viewer.get(policies), 403)
 
 
 @pytest.mark.django_db

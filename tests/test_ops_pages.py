@@ -8,7 +8,7 @@ import time
 import pytest
 from django.db import connection
 
-from conversations import log, nodes
+from conversations import log, nodes, relayed
 from conversations.actions import quarantine, tokens
 from conversations.fragments import raw
 from conversations.models import AuditEntry, Event, Node, Quarantine
@@ -37,7 +37,8 @@ def admin(team):
 
 
 @pytest.fixture
-def with_redis(settings):
+def with_redis(settings, db):
+    relayed.begin()  # as a process does that is given Redis
     settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
 
 

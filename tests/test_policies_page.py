@@ -137,6 +137,33 @@ def words_with_markup(response):
     return html.unescape(response.content.decode())
 
 
+# The API
+
+
+def test_the_api_answers_and_takes_the_policy_as_a_whole(admin):
+    load_policies(SYSTEM, [Row("", "pay", "ask")])
+    told = admin.get("/api/v1/policies").json()
+    told["policies"].append({"agent": "Clerk", "rule": "deny"})
+
+    answer = admin.put("/api/v1/policies", told, content_type="application/json")
+
+    assert (answer.status_code, answer.json()) == (200, told)
+    assert list(policy.stored()) == [("", "pay"), ("Clerk", "")]
+    entry = AuditEntry.objects.latest("seq")
+    assert (entry.principal, entry.verb) == ("user:ada", "load_policies")
+
+
+def test_the_api_says_where_a_policy_is_wrong_and_changes_nothing(admin):
+    load_policies(SYSTEM, [Row("", "pay", "ask")])
+    wrong = {"format": "switchboard-policy/1", "policies": [{"rule": "ask"}, {"rule": "no"}]}
+
+    answer = admin.put("/api/v1/policies", wrong, content_type="application/json")
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == "policies[1].rule: expected one of allow, ask, deny"
+    assert list(policy.stored()) == [("", "pay")]
+
+
 # Remarks
 
 CODES = {

@@ -8,7 +8,7 @@ import pytest
 
 from conversations import envelopes, kinds, log, principals
 from conversations.log.rebuild import rebuild
-from conversations.models import Approval, Conversation, Participant, Run, ToolCall
+from conversations.models import Approval, Conversation, Participant, Response, Run, ToolCall
 from tests.examples import EXAMPLES
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +25,7 @@ def rows():
             (ToolCall, ["id"]),
             (Run, ["id"]),
             (Approval, ["id"]),
+            (Response, ["id"]),
         ]
     ]
 
@@ -37,7 +38,7 @@ def event(key, payload, principal):
 def told_once(payload, key):
     """A payload without the ids that exist once; a run belongs to one conversation."""
     kept = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
-    return kept | ({"run_id": f"{kept['run_id']}-{key}"} if "run_id" in kept else {})
+    return kept | {name: f"{kept[name]}-{key}" for name in ("run_id", "response_id") if name in kept}
 
 
 def test_every_kind_of_the_union_has_an_example():

@@ -1,10 +1,13 @@
 """Whose address it is behind a proxy: only who is trusted may say."""
 
+import asyncio
 import ipaddress
 
 import pytest
 from pydantic import ValidationError
 
+from conversations import origins
+from dashboard import asgi
 from dashboard.config import Config
 from dashboard.proxies import seen_through
 
@@ -46,3 +49,23 @@ def test_nobody_is_believed_by_default():
 def test_a_network_that_is_none_ends_the_start():
     with pytest.raises(ValidationError, match=r"network like 10\.0\.0\.0/8"):
         Config(proxies="10.0.0.0/8, the proxy")
+
+
+def test_every_door_and_page_sees_the_client_a_proxy_tells_of(monkeypatch):
+    seen = []
+
+    async def answer(self, scope, receive, send):
+        seen.append(origins.address_of(scope))
+
+    monkeypatch.setattr(asgi, "PROXIES", PROXIES)
+    monkeypatch.setattr(asgi.Application, "_answer", answer)
+    scope = {
+        "type": "http",
+        "path": "/sign-in/",
+        "client": ("10.0.0.1", 1),
+        "headers": [(b"x-forwarded-for", b"203.0.113.7")],
+    }
+
+    asyncio.run(asgi.application(scope, None, None))
+
+    assert seen == ["203.0.113.7"]

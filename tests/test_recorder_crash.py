@@ -34,7 +34,7 @@ def killed(nursery, place, server, failpoint, kills, seed):
 @pytest.mark.usefixtures("bus")
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
 def test_nothing_is_lost_or_doubled_when_the_recorder_is_killed(either, redis_server, failpoint):
-    assert killed(*either, redis_server, failpoint, 25, 1) > 250
+    assert killed(*either, redis_server, failpoint, 50, 1) > 400
 
 
 @pytest.mark.faults

@@ -8,6 +8,7 @@ from psycopg.errors import ProgramLimitExceeded
 
 from conversations import arrivals
 from conversations.models import Event, Quarantine, RedisPosition
+from conversations.readiness import not_ready
 from conversations.recorder import entries, filing, gaps
 from conversations.recorder.filing import Filing
 from conversations.recorder.gaps import Loss
@@ -145,4 +146,5 @@ def test_a_recorder_outlives_a_mistake_says_it_and_goes_on(bus, redis_server, mo
         recorder.close()
 
     assert said == "reading: a mistake of ours"
+    assert not_ready({"recorder": said}) == [], "pages and doors do without it meanwhile"
     assert is_alive

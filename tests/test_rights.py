@@ -22,6 +22,7 @@ PRINTED = {
     "view": "✓✓✓✓✓",
     "publish": "    ✓",
     "send": " ✓  ✓",
+    "respond": " ✓  ✓",
     "control": " ✓  ✓",
     "replay": " ✓  ✓",
     "speak": "    ✓",

@@ -6,7 +6,8 @@ import pytest
 
 from conversations import fleet, log
 from conversations.actions import approvals, runs
-from conversations.models import Conversation, Run, ToolSchema
+from conversations.models import Agent, Conversation, Run, ToolSchema
+from conversations.principals import SYSTEM
 from dashboard.pages.entries import entries_of
 from tests import teamwork
 from tests.cast import client_of
@@ -160,8 +161,61 @@ def test_what_a_nested_run_does_is_marked_as_such(team):
 
     nested = block("Sorted.")
 
-    assert "data-nested" in nested
+    assert 'data-within="call:call-1"' in nested
+    assert 'data-level="steps"' in nested
     assert "Formatter nested" in words(nested)
+
+
+INNER = {"agent": "Formatter", "turn": 2, "parent_call": "outer"}
+
+
+def nest(team):
+    """A call, a run inside it with a call of its own, something else meanwhile, and the ends of both calls."""
+    teamwork.say(team["operator"])
+    claimed = teamwork.claim()
+    step = {"event": "tool_step", "name": "ask_desk", "tool_call": "outer", "tool_call_id": "s", "args": {}}
+    inner = {**step, **INNER, "name": "look", "tool_call": "inner"}
+    told = [
+        {**step, "status": "start"},
+        {"event": "town_hall.stage", "stage": "triage", "agent": "Dialogue"},
+        {"event": "token", "text": "Sor", "index": 0, **INNER},
+        {**inner, "status": "start"},
+        {"event": "output", "text": "Sorted.", **INNER},
+        {"event": "log", "text": "Deeper.", **INNER, "parent_call": "inner"},
+        {**inner, "status": "success", "output": "seen"},
+        {**step, "status": "success", "output": "done"},
+    ]
+    for one in told:
+        yield log.append([claimed.event(one)])
+
+
+def test_a_run_inside_a_call_is_drawn_in_the_block_of_that_call(team):
+    list(nest(team))
+
+    blocks = [row for row in drawn() if 'data-group="call:' in row]
+    (outer,) = blocks
+    inside = outer[outer.index("data-inner") :]
+    assert seqs([outer]) == [5]
+    assert [part in inside for part in ("Sorted.", "look", "Deeper.")] == [True] * 3
+    assert "triage" not in outer
+    assert outer.rstrip().endswith("</article>")
+    assert outer.count("<article") == outer.count("</article>") == 4
+    assert outer.count("<div") == outer.count("</div>")
+
+
+def test_what_was_said_inside_a_call_stands_by_itself_where_the_call_is_on_another_page(team):
+    list(nest(team))
+
+    rows = [str(entry) for entry in entries_of(log.page_after("flood", 5))]
+
+    assert any("Sorted." in row and 'data-within="call:outer"' in row for row in rows)
+
+
+def test_what_is_said_inside_a_call_is_not_the_last_word_of_its_conversation(team):
+    list(nest(team))
+
+    conversation = Conversation.objects.get()
+    assert (conversation.last_line, conversation.messages) == ("Water on Elm Street", 2)
 
 
 def test_claims_from_outside_have_no_buttons(team):
@@ -255,6 +309,21 @@ def test_only_who_may_send_sees_where_to_write(team, role, may):
     assert ('placeholder="Dialogue, who handles it"' in page) is may
 
 
+def test_where_to_begin_waits_for_the_first_agent_and_then_comes_by_itself(team):
+    Agent.objects.all().delete()
+    browser = client_of(team["operator"])
+    part = lambda: browser.get("/?part=beginning").content.decode().strip()  # noqa: E731
+
+    listed, before = browser.get("/").content.decode(), part()
+    Agent.objects.create(team="Town Hall", name="Dialogue", is_entry=True)
+
+    assert '<late-part data-src="/?part=beginning">' in listed
+    assert "No agent is here to answer yet" in listed
+    assert before == ""
+    assert part().startswith("<message-composer")
+    assert client_of(team["viewer"]).get("/?part=beginning").content.decode().strip() == ""
+
+
 def test_a_conversation_that_nobody_handles_says_so(team):
     teamwork.say(team["operator"])
     Conversation.objects.update(handler="")
@@ -262,3 +331,19 @@ def test_a_conversation_that_nobody_handles_says_so(team):
     assert (
         "Nobody handles this conversation" in client_of(team["operator"]).get("/conversations/flood/").content.decode()
     )
+
+
+def test_a_call_of_a_clients_tool_waits_for_the_client_and_says_so(team):
+    teamwork.say(team["operator"])
+    claimed = teamwork.claim()
+    step = {"event": "tool_step", "name": "weather", "tool_call": "call-1", "tool_call_id": "c1", "origin": "external"}
+    runs.finish(claimed, {"event": "run.done"}, {**step, "args": {"city": "Oslo"}})
+
+    waiting = block("weather")
+    log.append([log.of_ours("flood", {**step, "run_id": claimed.run, "status": "success", "output": "rain"}, SYSTEM)])
+    closed = block("weather")
+
+    assert "waiting for the client" in words(waiting)
+    assert "Run by the client" in words(waiting)
+    assert "waiting for the client" not in words(closed)
+    assert "rain" in words(closed)

@@ -12,6 +12,7 @@ from conversations.actions import tokens
 from conversations.consumers import Socket
 from conversations.engine import Engine
 from conversations.principals import SYSTEM
+from conversations.threads import DatabaseThreads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,6 +43,7 @@ async def follow(socket, topic, op="subscribe"):
 
 async def with_engine(work):
     engine = Engine()
+    asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))  # as when it starts
     engine.hub.start()
     try:
         return await work(engine)

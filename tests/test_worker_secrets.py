@@ -1,5 +1,6 @@
-"""Fifty planted secrets, in errors, arguments, outputs, settings and contexts, are in no row and no log line."""
+"""Fifty planted secrets, in errors, arguments, outputs, settings and contexts, are in no row, no page, no log line."""
 
+import json
 import logging
 
 import pytest
@@ -9,9 +10,12 @@ from django.conf import settings
 from django.db import connection
 from pydantic import BaseModel, SecretStr
 
+from agents_app.chat import chat_send
 from agents_app.teams import Team
 from conversations import logs
+from conversations.models import AuditEntry
 from tests.agents_running import over, say, told, working
+from tests.cast import client_of, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,7 +63,30 @@ def stored():
     return "\n".join(found)
 
 
-def test_planted_secrets_are_nowhere_in_the_record_or_the_log(lines, monkeypatch):
+PAGES = ("/", "/agents/", "/ops/", "/ops/quarantine/", "/people/", "/tokens/", "/account/", "/conversations/c/")
+ROUTES = ("conversations", "conversations/c", "conversations/c/events?limit=500", "openapi.json")
+
+
+def shown(browser):
+    """Everything that somebody who may see all is shown: pages, every drawn entry, the facts of events, the API."""
+    found = [read(browser, page) for page in PAGES]
+    found += [read(browser, f"/api/v1/{route}") for route in ROUTES]
+    after, has_newer = 0, True
+    while has_newer:
+        part = json.loads(read(browser, f"/conversations/c/entries/?after={after}"))
+        found.append(part["html"])
+        after, has_newer = part["last"], part["has_newer"]
+    found += [read(browser, f"/conversations/c/panel/?event={seq}") for seq in range(1, after, 25)]
+    return "\n".join([*found, read(browser, "/conversations/c/panel/")])
+
+
+def read(browser, address):
+    answer = browser.get(address)
+    assert answer.status_code == 200, address
+    return answer.content.decode()
+
+
+def test_planted_secrets_are_nowhere_in_the_record_the_pages_or_the_log(lines, monkeypatch):
     monkeypatch.setattr(settings.CONFIG, "openai_api_key", SecretStr(SECRETS["settings"][0]))
     texts = [text for _, text in SECRETS.values()]
     assert len(texts) == 50
@@ -76,20 +103,24 @@ def test_planted_secrets_are_nowhere_in_the_record_or_the_log(lines, monkeypatch
 
     calls = [function_call("fail", {"number": n}, call_id=f"f{n}") for n in range(50)]
     calls += [function_call("echo", {"words": text}, call_id=f"e{n}") for n, text in enumerate(texts)]
+    to = {"recipient": f"chat:{texts[20]}", "content": "psst", "conversation_id": None}
+    calls.append(function_call("chat_send", to, call_id="s"))
     clerk = Agent(
         name="Clerk",
         model=ScriptedModel([calls, ModelStep.raise_error(RuntimeError(" ; ".join(texts)))]),
-        tools=[echo, fail],
+        tools=[echo, fail, chat_send],
     )
     with working(Team(name="t", agents=[clerk], entry=["Clerk"])):
         say()
         (run,) = over()
 
     assert run.status == "failed"
-    assert len(told("tool_step")) == 200
-    record, log = stored(), "\n".join(lines)
-    assert [name for name, (secret, _) in SECRETS.items() if secret in record] == []
-    assert [name for name, (secret, _) in SECRETS.items() if secret in log] == []
+    assert len(told("tool_step")) == 202
+    assert AuditEntry.objects.filter(outcome="refused", verb="publish").exists()
+    pages = shown(client_of(person("ada", "admin")))
+    assert pages.count("•••") > 150
+    for place, text in (("record", stored()), ("log", "\n".join(lines)), ("pages", pages)):
+        assert [name for name, (secret, _) in SECRETS.items() if secret in text] == [], place
 
 
 def test_a_context_with_a_secret_is_not_kept_and_the_run_says_so():

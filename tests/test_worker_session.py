@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import threading
+from contextlib import suppress
 
 import pytest
 from agents.memory import Session
-from django.db import transaction
+from django.db import connection, transaction
 
 from agents_app import register, session
 from agents_app.providers import ModelConfig, Provider
@@ -13,6 +15,7 @@ from agents_app.roster import Roster
 from agents_app.teams import load
 from conversations.log import writing
 from conversations.models import Agent, SessionItem, ToolSchema
+from conversations.threads import DatabaseThreads
 
 pytestmark = pytest.mark.django_db
 
@@ -107,6 +110,25 @@ def test_a_conversation_is_exported_as_input_for_the_sdk():
 
     assert len(session.load("c").items()) == 200
     assert words(session.export("c")) == list(map(str, range(300)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
+    config, both, hue_of = ModelConfig(), threading.Barrier(2), register.hue_of
+    rosters = [Roster(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+
+    def meet(*asked):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)  # each has found the row missing; where they take turns the other one never comes
+        return hue_of(*asked)
+
+    monkeypatch.setattr(register, "hue_of", meet)
+    with DatabaseThreads("runs") as threads:
+        for entered in [threads.submit(register.enter, rosters) for _ in range(2)]:
+            entered.result(20)
+        threads.submit(connection.close)
+
+    assert Agent.objects.count() == 4
 
 
 def test_a_worker_enters_what_it_serves_and_colours_stay():

@@ -4,6 +4,7 @@ person has approved it."""
 from agents_app.teams import Team
 from agents_app.town_hall.context import TownHallContext
 from agents_app.town_hall.desks import coordinator, dialogue, insights, triage
+from agents_app.town_hall.hosted import incident_status
 
 TEAM = Team(
     name="Town Hall",
@@ -17,5 +18,7 @@ TEAM = Team(
         "file_incident": "unsafe",
         "give_insights": "read",
         "chat_send": "unsafe",
+        "incident_status": "read",
     },
+    hosted_tools=[incident_status],
 )

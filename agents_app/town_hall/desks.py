@@ -1,6 +1,6 @@
 """The agents that a message passes. Only Dialogue speaks to citizens; the others hand over or back."""
 
-from agents import Agent, ModelSettings
+from agents import Agent
 
 from agents_app.chat import chat_send
 from agents_app.town_hall.context import AgentStage, EnterStage, TownHallContext
@@ -22,7 +22,6 @@ dialogue = Agent[TownHallContext](
     ),
     tools=[chat_send],
     hooks=EnterStage(AgentStage.DIALOGUE),
-    model_settings=ModelSettings(),
 )
 
 triage = Agent[TownHallContext](
@@ -32,7 +31,6 @@ triage = Agent[TownHallContext](
     + "Incidents and feedback go to the Conversation Format Coordinator, questions for figures to Insights, the rest "
     "back to Dialogue.",
     hooks=EnterStage(AgentStage.TRIAGE),
-    model_settings=ModelSettings(),
 )
 
 coordinator = Agent[TownHallContext](
@@ -44,7 +42,6 @@ coordinator = Agent[TownHallContext](
     "declined.",
     tools=[feedback_formatter_tool, incident_formatter_tool, file_incident],
     hooks=EnterStage(AgentStage.CONVERSATION_FORMATTING),
-    model_settings=ModelSettings(),
 )
 
 insights = Agent[TownHallContext](
@@ -53,7 +50,6 @@ insights = Agent[TownHallContext](
     instructions=_SILENT + "Call give_insights, then hand back to Dialogue.",
     tools=[give_insights],
     hooks=EnterStage(AgentStage.INSIGHTS),
-    model_settings=ModelSettings(),
 )
 
 dialogue.handoffs = [triage]  # a cycle: it can only be closed once all of them exist

@@ -86,7 +86,11 @@ async def answer(send: Send, status: int, payload: bytes, *headers: tuple[bytes,
 async def refuse(send: Send, error: SwitchboardError) -> None:
     """Send an error as design 3.6 words it. A client that is still sending gets it too: the server passes over the
     rest of its body."""
-    payload = json.dumps({"error": error.as_dict()}).encode()
+    await answer(send, error.status, json.dumps({"error": error.as_dict()}).encode(), *headers_of(error))
+
+
+def headers_of(error: SwitchboardError) -> list[tuple[bytes, bytes]]:
+    """Answer the headers that go with an error's status."""
     headers: list[tuple[bytes, bytes]] = []
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -94,7 +98,7 @@ async def refuse(send: Send, error: SwitchboardError) -> None:
         headers.append(RETRY_AFTER)
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", error.allowed.encode()))
-    await answer(send, error.status, payload, *headers)
+    return headers
 
 
 def header(scope: Scope, wanted: bytes) -> bytes:

@@ -103,6 +103,10 @@ class Figures(Collector):
         for status, count in sorted(self._engine.publishes.items()):
             publishes.add_metric([str(status)], count)
         yield publishes
+        responses = CounterMetricFamily("switchboard_responses", "Responses by how they came out", labels=["outcome"])
+        for outcome, count in sorted(self._engine.responses.items()):
+            responses.add_metric([outcome], count)
+        yield responses
 
     def _of_readers(self) -> Iterator[Metric]:
         engine = self._engine

@@ -24,6 +24,7 @@ STATES = {  # status of design 3.6 → the glyph
     "unknown": "unknown",
 }
 _WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
     "run.cancelled": "its run was stopped",
@@ -46,7 +47,8 @@ class Block(NamedTuple):
     error: Markup | None
     call_id: Markup | None
     nth: int
-    is_ours: bool
+    where: str
+    has_inner: bool  # runs here, and so may have runs inside it
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
     question: questions.Question | None
@@ -73,14 +75,18 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
     asked = faces.read(call.asked) if call.asked else None
     question = questions.of_call(call, asked) if asked else None
     is_loud = call.status in ("waiting", "unknown")
-    row = faces.row(called, "chat" if is_loud else "steps", state=STATES.get(call.status, "unknown"), group=group)
+    is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
+    is_clients = is_ours and called.said.origin == "external"
+    is_awaited = is_clients and call.status == "called"
+    state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
+    row = faces.row(called, "chat" if is_loud else "steps", state=state, group=group)
     steps = [step for step in (called, finished, asked) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
     block = Block(
         name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
-        word=_WORDS.get(call.status, call.status),
+        word="waiting for the client" if is_awaited else _WORDS.get(call.status, call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),
@@ -88,13 +94,14 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         error=_error(result) if result else None,
         call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
         nth=call.nth,
-        is_ours=principals.is_ours(call.called.principal) and call.called.run is not None,
+        where="Run by the client" if is_clients else "Run here" if is_ours else "Observed",
+        has_inner=is_ours and not is_clients,
         steps=_steps(call),
         extra=_extra(called, result),
         question=question,
         schema=_schema(call, called),
         agent=called.said.agent or "",
-        note=_note(finished, call.status),
+        note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
     )
     return row, block

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import calls, faces, hidden, offered, runs
+from conversations.fragments import calls, faces, hidden, offered, responses, runs
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
 from conversations.fragments.who import learn_hues as learn
@@ -17,14 +17,15 @@ from conversations.log.events import Call, Stored
 logger = logging.getLogger(__name__)
 
 _cache = DrawnCache()
+_FACES = {**runs.FACES, **responses.FACES}
 
 
 class Fragment(NamedTuple):
     """A drawn event. `html` replaces the block of `group` or is appended; `text` is added to that block's text.
 
-    `also` are blocks of earlier events that this one changed, by group: they are replaced where they stand. A
-    token that is the first of its group for this pen also carries `opens`: the empty block, for a client that has none
-    under this group yet.
+    `within` is the group of the call's block that it stands in, when that is there. `also` are blocks of earlier events
+    that this one changed, by group: they are replaced where they stand. A token that is the first of its group for this
+    pen also carries `opens`: the empty block, for a client that has none under this group yet.
     """
 
     group: str | None = None
@@ -32,6 +33,7 @@ class Fragment(NamedTuple):
     text: str | None = None
     opens: Markup | None = None
     also: tuple[tuple[str, Markup], ...] = ()
+    within: str = ""
 
 
 class Pen:
@@ -55,6 +57,7 @@ class Pen:
         """
         try:
             fragment = self._draw(event, call)
+            fragment = fragment._replace(within=faces.parent_group(call.called if call else event))
             if ended:
                 fragment = fragment._replace(also=tuple(self._block(one) for one in ended))
         except Exception:
@@ -104,7 +107,7 @@ class Pen:
         repeat = repeats(event, self._previous) if event.kind == "message" else ""
         names = offered.learned() if event.kind == "model.turn" else 0
         key = (self.conversation, event.seq, event.at, group, repeat, names)
-        make = partial(faces.draw, event, group, repeat, runs.FACES)
+        make = partial(faces.draw, event, group, repeat, _FACES)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 
     def _turn(self, output: Stored) -> str | None:

@@ -22,6 +22,7 @@ Repeat = Literal["", "named", "same"]  # whether an envelope says an output once
 
 
 EVERYBODY = "everybody here"
+LOUD = ("waiting", "unknown", "failed")  # states that are seen at any detail
 
 
 Face = Callable[["Read", str | None, Repeat], Markup]
@@ -37,7 +38,7 @@ class Row(NamedTuple):
     group: str | None
     voice: "Voice"
     times: Times
-    is_nested: bool  # of a run that a tool call started
+    within: str  # the group of the call that started the run it is of; empty for a run of its own
 
 
 class Voice(NamedTuple):
@@ -82,6 +83,9 @@ def row(
 ) -> Row:
     """Gather what every row shows. `sender` and `principal` take the place of the event's own."""
     event, said, body = read
+    within = parent_group(event)
+    if within and level == "chat" and state not in LOUD:
+        level = "steps"  # talk inside a call is a part of that call
     name = said.speaker if sender is None else sender
     metadata = body.get("metadata")
     is_demo = (body.get("demo") is True and event.kind != "model.turn") or (
@@ -95,8 +99,16 @@ def row(
         group=group,
         voice=voice(name, _recipient(said, event), principal or event.principal, is_demo),
         times=times.of_event(event.at, event.principal, body),
-        is_nested=event.run is not None and isinstance(body.get("parent_call"), str),
+        within=within,
     )
+
+
+def parent_group(event: Stored) -> str:
+    """Name the block of the call that an event of ours is inside; empty for none. A claim is inside nothing (law I)."""
+    if event.run is None or '"parent_call"' not in event.body:
+        return ""
+    parent = read(event).body.get("parent_call")
+    return f"call:{hidden.spell(parent)[:64]}" if isinstance(parent, str) and parent else ""
 
 
 @lru_cache(maxsize=2048)

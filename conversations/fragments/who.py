@@ -15,7 +15,13 @@ Kind = Literal["person", "agent", "operator", "system"]
 
 KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
 HUES = 10  # the palette's agents (static/css/tokens.css)
-_PREFIXES: dict[str, Kind] = {"agent": "agent", "user": "person", "person": "person", "human": "person"}
+_PREFIXES: dict[str, Kind] = {
+    "agent": "agent",
+    "user": "person",
+    "person": "person",
+    "human": "person",
+    "token": "person",
+}
 _BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "": "system"}
 _stored: dict[str, int] = {}
 _WORD = re.compile(r"[^\W_]+")

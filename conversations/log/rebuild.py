@@ -7,7 +7,7 @@ from django.db import connection
 from conversations import envelopes, projections
 from conversations.log import rows
 from conversations.log.writing import writing
-from conversations.models import Approval, Conversation, Participant, ToolCall
+from conversations.models import Approval, Conversation, Participant, Response, ToolCall
 from conversations.projections import Facts, Fold, Head
 
 PAGE = 5000  # events of one read
@@ -26,6 +26,7 @@ def rebuild_conversation(key: str) -> int:
         Approval.objects.filter(conversation_id=old.id).delete()
         ToolCall.objects.filter(conversation_id=old.id).delete()
         Participant.objects.filter(conversation_id=old.id).delete()
+        Response.objects.filter(conversation_id=old.id).delete()
         head, changes = Head(id=old.id, key=key, head_hash=old.head_hash), Fold()
         while _fold_page(head, changes):
             pass

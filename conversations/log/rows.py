@@ -11,7 +11,7 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from conversations.errors import Busy
-from conversations.log import chain, run_rows
+from conversations.log import chain, response_rows, run_rows
 from conversations.projections import CallRow, Fold, Head
 
 BLOCK = 512  # rows a statement
@@ -126,6 +126,8 @@ def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
         cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
     if changes.runs or changes.run_steps or changes.approvals or changes.decisions:
         run_rows.write(cursor, changes)
+    if changes.responses or changes.answered or changes.forks:
+        response_rows.write(cursor, changes)
 
 
 def open_calls(

@@ -11,6 +11,7 @@ from conversations.models.people import Role, SignInLink, Token, User
 from conversations.models.policy import Policy
 from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
+from conversations.models.response import Response
 from conversations.models.run import Run
 from conversations.models.tool_call import ToolCall
 
@@ -29,6 +30,7 @@ __all__ = [
     "Quarantine",
     "ReadMarker",
     "RedisPosition",
+    "Response",
     "Role",
     "Run",
     "SessionItem",

@@ -3,10 +3,12 @@
 | event | messages | tool_calls | errors | else |
 |---|---|---|---|---|
 | message | +1, unless it repeats an output (design 3.1) | | | participants, last line |
-| output | +1 | | | last line; without a run it ends the preview |
+| output | +1 | | | last line, unless it is of a run inside a call; without a run it ends the preview |
 | tool_step that starts a call, or ends one that never started | | +1 | | a tool call row |
 | tool_step with an error | | | +1 | the call's end |
-| conversation.opened, ours or an import's | | | | title; ours: handler, demo |
+| conversation.opened, ours or an import's | | | | title; ours: handler, demo, parent |
+| response.received | | | | participants, last line |
+| response.completed, ours | | | | its response row's end (`responses`) |
 | anything else | | | | last_at only |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
@@ -19,9 +21,20 @@ import hashlib
 
 from conversations import principals
 from conversations.envelopes import Said
-from conversations.projections import calls, runs
+from conversations.projections import calls, responses, runs
 from conversations.projections.participants import kind_of, take_part
-from conversations.projections.state import ApprovalRow, CallRow, Decision, Facts, Fold, Head, Rule, RunRow, RunStep
+from conversations.projections.state import (
+    ApprovalRow,
+    CallRow,
+    Decision,
+    Facts,
+    Fold,
+    Head,
+    ResponseRow,
+    Rule,
+    RunRow,
+    RunStep,
+)
 
 __all__ = [
     "ApprovalRow",
@@ -30,6 +43,7 @@ __all__ = [
     "Facts",
     "Fold",
     "Head",
+    "ResponseRow",
     "RunRow",
     "RunStep",
     "fold",
@@ -40,6 +54,7 @@ __all__ = [
 ]
 
 starts_call = calls.starts_call
+INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would be escaped
 
 
 def fold(changes: Fold, head: Head, kind: str, facts: Facts) -> None:
@@ -79,7 +94,8 @@ def _output(changes: Fold, head: Head, facts: Facts) -> None:
     if facts.run is None:
         head.preview_after = head.head_seq
     take_part(changes, head, said)
-    head.says = said
+    if facts.run is None or INSIDE not in facts.body:
+        head.says = said
 
 
 def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
@@ -98,6 +114,7 @@ def _opened(changes: Fold, head: Head, facts: Facts) -> None:
     if principals.is_ours(facts.principal):
         head.handler = (facts.said.handler or "")[:200] or head.handler
         head.is_demo = head.is_demo or bool(facts.said.demo)
+        responses.forked(changes, head, facts)
 
 
 RULES: dict[str, Rule] = {
@@ -107,4 +124,5 @@ RULES: dict[str, Rule] = {
     "tool_step": calls.tool_step,
     "conversation.opened": _opened,
     **runs.RULES,
+    **responses.RULES,
 }

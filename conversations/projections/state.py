@@ -118,6 +118,21 @@ class Decision:
 
 
 @dataclass(slots=True)
+class ResponseRow:
+    """A response's row, as its run.queued tells it."""
+
+    id: str
+    conversation_id: int
+    previous: str | None
+    run: str
+    in_seq: int
+    store: bool
+    socket: str
+    out_seq: int | None = None
+    status: str = ""
+
+
+@dataclass(slots=True)
 class Fold:
     """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
 
@@ -132,6 +147,9 @@ class Fold:
     run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
     approvals: dict[str, ApprovalRow] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    responses: dict[str, ResponseRow] = field(default_factory=dict)
+    answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
+    forks: dict[int, tuple[str, int]] = field(default_factory=dict)  # conversation: its parent's key, forked_at
 
 
 Rule = Callable[[Fold, Head, "Facts"], None]

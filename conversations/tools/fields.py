@@ -61,7 +61,7 @@ def type_of(schema: object, root: Schema) -> str:
     for word, joint in (("anyOf", " | "), ("oneOf", " | "), ("allOf", " & ")):
         if isinstance(variants := found.get(word), list) and variants:
             return joint.join(dict.fromkeys(_plain(variant, root) for variant in variants[:20]))
-    return _plain(found, root)
+    return _plain(schema, root)
 
 
 class _Walk:

@@ -51,6 +51,16 @@ class Offer:
         value = self.facts.get("timeout_s")
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
+    @property
+    def ends_run(self) -> bool:
+        """Whether a call that takes longer ends its run; else the model is told."""
+        return self.facts.get("timeout_ends_run") is True
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether a model has to search for it first."""
+        return self.facts.get("is_deferred") is True
+
 
 def offers_of(team: str, name: str) -> list[Offer]:
     """Answer how a team's agents are offered a tool (qualified name): one answer for all to whom it is alike."""

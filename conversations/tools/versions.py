@@ -9,7 +9,13 @@ from conversations.models import Agent, ToolSchema, ToolVersion
 from conversations.tools import diff, fields
 
 MOST = 50
-PARTS = ("description", "strict", "params_json_schema", "output_json_schema", "name")
+PARTS = {  # of a schema, in the order for reading, and as they are called on a page
+    "description": "description",
+    "strict": "strict",
+    "params_json_schema": "parameters",
+    "output_json_schema": "output",
+    "name": "name",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ def seen(body: dict[str, Any]) -> Seen:
 
 def compared(before: dict[str, Any], after: dict[str, Any]) -> tuple[list[diff.Change], bool]:
     """Answer what changed from one schema to another, in an order for reading."""
-    old, new = ({part: body[part] for part in PARTS if part in body} for body in (before, after))
+    old, new = ({word: body[part] for part, word in PARTS.items() if part in body} for body in (before, after))
     return diff.changes(old, new)
 
 

@@ -48,7 +48,15 @@ def document() -> Json:
         "openapi": "3.1.0",
         "info": {"title": "Switchboard", "version": "1"},
         "servers": [{"url": "/"}],
-        "paths": {**_coming_in(), **_topics(), **_conversations(), **_deeds(), **_read_markers(), **_itself()},
+        "paths": {
+            **_coming_in(),
+            **_topics(),
+            **_conversations(),
+            **_deeds(),
+            **_policies(),
+            **_read_markers(),
+            **_itself(),
+        },
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {
@@ -188,6 +196,21 @@ def _of_run(words: str, status: int) -> Json:
     return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
 
 
+def _policies() -> Json:
+    return {
+        "/api/v1/policies": {
+            "get": _does("Read the operators' policy.", {200: shapes.PolicyFile}, security=[BEARER, SESSION]),
+            "put": _does(
+                "Make this the whole policy, or change nothing.",
+                {200: shapes.PolicyFile},
+                body={JSON: _ref(shapes.PolicyFile)},
+                errors=(400, 403, 413),
+                security=[BEARER, FORM],
+            ),
+        },
+    }
+
+
 def _read_markers() -> Json:
     return {
         "/api/v1/read-markers": {
@@ -271,7 +294,7 @@ _TAKEN = (shapes.ToPublish, shapes.Batch, shapes.Knock, shapes.ToSay, shapes.ToD
 
 
 def _schemas() -> Json:
-    taken = (*_TAKEN, Mark)
+    taken = (*_TAKEN, Mark, shapes.PolicyFile)
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),

@@ -260,3 +260,20 @@ class RunNamed(Shape):
     """A run."""
 
     run_id: str
+
+
+class PolicyRule(Shape):
+    """A rule about calls of a tool by an agent; what is empty or left out is about all of them."""
+
+    agent: Annotated[str, Field(max_length=200)] = ""
+    tool: Annotated[str, Field(max_length=401, description="its qualified name")] = ""
+    rule: Literal["allow", "ask", "deny"]
+    effect: Literal["", "read", "idempotent", "unsafe", "destructive"] = ""
+    note: Annotated[str, Field(max_length=500)] = ""
+
+
+class PolicyFile(Shape):
+    """The operators' policy as a whole, as `manage.py policy` prints and loads it."""
+
+    format: Literal["switchboard-policy/1"]
+    policies: Annotated[list[PolicyRule], Field(max_length=1000)]

@@ -29,7 +29,7 @@ class Composer:
 
 def for_conversation(request: HttpRequest, found: Conversation) -> Composer | None:
     """Answer the form of a conversation; None for who may not send."""
-    if not _may(request):
+    if not may_speak(request):
         return None
     handler = found.handler.removeprefix("agent:")
     taking_part = Participant.objects.filter(conversation=found, kind="agent").values_list("name", flat=True)
@@ -46,13 +46,14 @@ def for_conversation(request: HttpRequest, found: Conversation) -> Composer | No
 
 def for_new(request: HttpRequest) -> Composer | None:
     """Answer the form that begins a conversation; None for who may not send, or where no agent is served."""
-    if not _may(request) or not (names := _clean(_entries())):
+    if not may_speak(request) or not (names := _clean(_entries())):
         return None
     action = reverse("api-messages", args=[new_id()])
     return Composer("", action, new_id(), _me(request), handler="", names=names, is_new=True)
 
 
-def _may(request: HttpRequest) -> bool:
+def may_speak(request: HttpRequest) -> bool:
+    """Tell whether this person may send messages at all."""
     return isinstance(request.user, User) and rights.may(request.user, "send")
 
 

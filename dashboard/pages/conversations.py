@@ -19,7 +19,10 @@ MOST_NAMES = 50  # offered by the participant field
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """List the newest conversations, filtered by `?q=` and `?participant=`; `?part=list` answers the rows alone."""
+    """List the newest conversations, filtered by `?q=` and `?participant=`; `?part=list` answers the rows alone,
+    `?part=beginning` the form that begins one, nothing while there is no agent to answer."""
+    if request.GET.get("part") == "beginning":
+        return draw(request, "partials/beginning.html", composer=composer.for_new(request))
     q, participant = request.GET.get("q", "").strip(), request.GET.get("participant", "").strip()
     before = request.GET.get("before", "")
     reader = request.user if isinstance(request.user, User) else None
@@ -34,6 +37,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
         "names": _names(found),
         "newest_href": _href(q, participant),
         "composer": composer.for_new(request),
+        "may_begin": composer.may_speak(request),
         "older_href": _href(q, participant, found.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"

@@ -6,33 +6,68 @@ from operator import attrgetter
 from markupsafe import Markup
 
 from conversations import tool_names
-from conversations.fragments.drawing import Pen
+from conversations.fragments.drawing import Fragment, Pen
+from conversations.fragments.environment import macro
 from conversations.log import Page, Stored
 
 
 def entries_of(page: Page) -> list[Markup]:
-    """Draw a page in seq order; the tokens of an open turn are one block, where its first one stands."""
+    """Draw a page in seq order; the tokens of an open turn are one block, where its first one stands.
+
+    What happened inside a call stands in the call's block, when that is on this page.
+    """
     tool_names.learn(page.events)
-    pen = Pen(page.key, page.preview_after, page.previous)
-    drawn: list[Markup] = []
+    pen, sheet = Pen(page.key, page.preview_after, page.previous), _Sheet()
     turns: dict[str, _OpenTurn] = {}
     for event in merge(page.events, page.open_tokens, key=attrgetter("seq")):
         fragment = pen.draw(event, page.calls.get(event.seq))
         if fragment.html is not None:
-            drawn.append(fragment.html)
+            sheet.place(_Entry(fragment.html), fragment)
         elif fragment.group is not None:
             if fragment.group not in turns:
-                turns[fragment.group] = _OpenTurn(len(drawn), event)
-                drawn.append(Markup())
+                turns[fragment.group] = _OpenTurn(sheet.place(_Entry(Markup()), fragment), event)
             turns[fragment.group].texts.append(fragment.text or "")
     for group, turn in turns.items():
-        drawn[turn.place] = pen.open_block(group, "".join(turn.texts), turn.first)
-    return drawn
+        turn.entry.html = pen.open_block(group, "".join(turn.texts), turn.first)
+    return [entry.drawn() for entry in sheet.entries]
+
+
+class _Entry:
+    """A drawn event and what stands in it."""
+
+    def __init__(self, html: Markup) -> None:
+        self.html = html
+        self.inner: list[_Entry] = []
+
+    def drawn(self) -> Markup:
+        """Answer it whole."""
+        if not self.inner:
+            return self.html
+        slot = Markup(macro("events/parts.html", "slot")())
+        before, _, after = slot.partition("</div>")
+        whole = before + Markup("\n").join(entry.drawn() for entry in self.inner) + Markup("</div>") + after
+        return self.html.replace(slot, whole, 1)
+
+
+class _Sheet:
+    """The entries of a page, and the blocks among them that others may stand in."""
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self._blocks: dict[str, _Entry] = {}
+
+    def place(self, entry: _Entry, fragment: Fragment) -> _Entry:
+        """Put an entry in its call's block, else at the end."""
+        block = self._blocks.get(fragment.within)
+        (self.entries if block is None else block.inner).append(entry)
+        if fragment.group is not None and fragment.group.startswith("call:"):
+            self._blocks[fragment.group] = entry
+        return entry
 
 
 class _OpenTurn:
-    """A turn without an output yet: where its block stands, its first token, its text so far."""
+    """A turn without an output yet: its block, its first token, its text so far."""
 
-    def __init__(self, place: int, first: Stored) -> None:
-        self.place, self.first = place, first
+    def __init__(self, entry: _Entry, first: Stored) -> None:
+        self.entry, self.first = entry, first
         self.texts: list[str] = []

@@ -1,25 +1,31 @@
 """What is told beside a transcript: of the conversation now, and of one event. Called by the conversation page."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from conversations import log
 from conversations.errors import NotFound
-from conversations.fragments import faces
+from conversations.fragments import faces, timeline
 from conversations.fragments.hidden import spell
 from conversations.fragments.times import of_event
 from conversations.fragments.who import who
-from conversations.models import Conversation, Event, Participant
+from conversations.log import held
+from conversations.models import Conversation, Event, Participant, Run
 
 VOICES = 60  # of a conversation; a longer list ends in "+"
+RUNS = 5  # of a conversation, the newest
 
 
 def of_conversation(found: Conversation) -> dict[str, Any]:
     """Answer what the panel's template asks for. Texts of strangers are fit for text and attributes."""
     names = Participant.objects.filter(conversation=found).order_by("name").values_list("name", flat=True)
     opened = Event.objects.filter(conversation=found, seq=1).values_list("at", flat=True).first()
+    runs = held.newest_runs(found.id, RUNS + 1)
     return {
         "conversation": found,
+        "timeline": _timeline(found, runs[:RUNS]),
+        "has_more_runs": len(runs) > RUNS,
         "name": spell(found.title or found.key),
         "key": spell(found.key),
         "handler": who(found.handler) if found.handler else None,
@@ -27,6 +33,11 @@ def of_conversation(found: Conversation) -> dict[str, Any]:
         "most_voices": VOICES,
         "opened_at": datetime.fromtimestamp(opened / 1e6, UTC) if opened else None,
     }
+
+
+def _timeline(found: Conversation, runs: Sequence[Run]) -> list[timeline.Line]:
+    told = held.of_runs(found.id, found.key, runs)
+    return timeline.lines([(run.id, run.agent, run.status) for run in runs], told)
 
 
 def of_one(found: Conversation, seq: int) -> dict[str, Any]:

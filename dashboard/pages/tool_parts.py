@@ -5,11 +5,14 @@ from typing import Any
 
 from markupsafe import Markup
 
+from conversations import policy
 from conversations.fragments import jsontree, richtext, times
 from conversations.fragments.calls import STATES
 from conversations.fragments.who import of_name
 from conversations.models import ToolCall
 from conversations.tools import diff, fields, offers, versions
+
+_RULES: dict[policy.Rule, str] = {"allow": "is allowed", "ask": "asks a person", "deny": "is refused"}
 
 Part = dict[str, Any]  # what a template asks for by name
 
@@ -23,6 +26,7 @@ def offer(one: offers.Offer) -> Part:
         "agents": [(name, of_name(name)) for name in one.agents],
         "layers": {word: richtext.inline(one.text(word)[:400]) for word in words},
         "rules": {word: richtext.inline(one.text(word)[:200]) for word in rules},
+        "policy": [(richtext.inline(words), of_name(name)) for name in one.agents for words in _policy(one, name)],
         "asks": richtext.inline(one.asks[:200]),
         "approval_keys": [richtext.inline(key[:400]) for key in one.texts("approval_keys")],
         "guards": [
@@ -31,6 +35,16 @@ def offer(one: offers.Offer) -> Part:
             for name in one.texts("guardrails", side)
         ],
     }
+
+
+def _policy(one: offers.Offer, agent: str) -> list[str]:
+    """Say how the operators' rules tighten what the code says of a tool for an agent."""
+    rule: policy.Rule = "allow" if one.asks == "never" else "ask"
+    effect: policy.Effect = next((word for word in policy.EFFECTS if word == one.text("effect")), "unsafe")
+    rows = policy.matching(policy.rows(), agent, one.text("name"))
+    held = policy.effective(policy.Declared(rule, effect), rows)
+    told = [(_RULES[held.rule], held.by), (f"counts as {held.effect}", held.effect_by)]
+    return [f"{words}{f': {row.note}' if row.note else ''} (set by {row.updated_by})" for words, row in told if row]
 
 
 def seen(one: versions.Seen) -> Part:

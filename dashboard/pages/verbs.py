@@ -1,4 +1,4 @@
-"""What the buttons within a transcript do without scripts: decide a question, run again. Both lead back to the page."""
+"""What the buttons of a conversation do without scripts: decide a question, run again, stop. They lead back to it."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -28,6 +28,16 @@ def again(request: HttpRequest) -> HttpResponse:
     """Run again what the pressed button names."""
     new = Run.objects.get(id=runs.run_again(request.user, request.POST.get("run", "")))
     return _back(new.conversation_id, new.queued_seq)
+
+
+@require_POST
+@takes("control")
+def stop(request: HttpRequest) -> HttpResponse:
+    """Stop what the pressed button names."""
+    name = request.POST.get("run", "")
+    runs.stop(request.user, name)
+    found = Run.objects.get(id=name)
+    return _back(found.conversation_id, found.ended_seq or found.queued_seq)
 
 
 def _back(conversation: int, seq: int) -> HttpResponse:

@@ -1,7 +1,7 @@
 /** `<by-right data-right>`: verbs within drawn blocks, which are the same for everybody. Those the reader may not use are disabled. */
 const WORDS = {
   decide: "An approver or an admin decides this.",
-  control: "An operator or an admin may run it again.",
+  control: "An operator or an admin may do this.",
 };
 
 class ByRight extends HTMLElement {

@@ -58,7 +58,7 @@ class EventPicker extends HTMLElement {
 
   #click(event) {
     if (event.target.name === "detail" && event.detail) this.#scroller.focus(QUIETLY); // letters act again
-    const link = event.target.closest("a.seq, .strip a[href^='#e']");
+    const link = event.target.closest("a.seq, .strip a[href^='#e'], .spans a");
     const row = event.target.closest("[data-seq]");
     if (link) return this.#follow(event, link);
     if (row && !event.target.closest("a, button, summary, input") && getSelection().isCollapsed) this.#pick(row);

@@ -13,6 +13,7 @@ export const morph = (old, fresh) => {
     if (old.data !== fresh.data) old.data = fresh.data;
     return undefined;
   }
+  if (old instanceof Element && old.hasAttribute("data-inner")) return undefined; // rows of their own stand there
   morphAttributes(old, fresh);
   return morphChildren(old, fresh);
 };

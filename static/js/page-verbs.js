@@ -5,6 +5,9 @@
 import "./by-right.js";
 import { RequestError, json } from "./fetch.js";
 
+const SAID = { again: "It runs again.", stopping: "Asked to stop." };
+const OVER = ["already_decided", "cancelled", "expired"]; // the message says who was first, or what came before
+
 class PageVerbs extends HTMLElement {
   connectedCallback() {
     this.addEventListener("submit", (event) => {
@@ -21,10 +24,10 @@ class PageVerbs extends HTMLElement {
     say(place, "Sending…");
     try {
       await json(...asked(form, button, place));
-      say(place, form.id === "again" ? "It runs again." : "");
+      say(place, SAID[form.id] ?? "");
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      say(place, error.code === "already_decided" ? error.message : `Not done. ${error.message}`);
+      say(place, OVER.includes(error.code) ? sentence(error.message) : `Not done. ${error.message}`);
     } finally {
       buttons.forEach((one) => (one.disabled = false));
     }
@@ -34,11 +37,15 @@ class PageVerbs extends HTMLElement {
 /** The address and the body of what a button asks for. */
 const asked = (form, button, place) => {
   const { address } = form.dataset;
-  if (form.id === "again") return [`${address}${encodeURIComponent(button.value)}/again`, { method: "POST" }];
+  const verb = { again: "again", stopping: "cancellation" }[form.id];
+  if (verb) return [`${address}${encodeURIComponent(button.value)}/${verb}`, { method: "POST" }];
   const [decision, approval] = button.value.split(":");
   const message = place.querySelector("input").value;
   return [`${address}${encodeURIComponent(approval)}/decision`, { body: { decision, message } }];
 };
+
+/** A principal stays as it is written. */
+const sentence = (words) => (/^\w+:/.test(words) ? words : words.charAt(0).toUpperCase() + words.slice(1));
 
 const say = (place, words) => (place.querySelector("[data-said]").textContent = words);
 

@@ -1,4 +1,7 @@
-/** The drawn rows of a transcript, in stretches of 200 that the browser may skip. Used by `live-transcript`. */
+/**
+ * The drawn rows of a transcript, in stretches of 200 that the browser may skip. Used by `live-transcript`.
+ * What happened inside a call (`data-within`) stands in the call's block (`.inner`) when that is drawn, else by itself.
+ */
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { joinRows } from "./row-joints.js";
@@ -15,7 +18,7 @@ export class TranscriptRows {
   constructor(root) {
     this.#root = root;
     this.#register(root);
-    joinRows(this.all);
+    this.#joinAll();
   }
 
   /** All rows, oldest first. */
@@ -51,6 +54,8 @@ export class TranscriptRows {
     if (!fresh) return null;
     const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
     if (old) return this.#replace(old, fresh);
+    const inner = this.#innerFor(fresh);
+    if (inner) return this.#nest(inner, fresh);
     if (Number(fresh.dataset.seq) < this.firstSeq) return null; // its place is in an older page, drawn when that is loaded
     return this.append(fresh);
   }
@@ -68,6 +73,7 @@ export class TranscriptRows {
   prepend(html) {
     const page = this.#page(html);
     const next = this.first;
+    this.#adopt(page);
     this.#root.querySelector(":scope > .rows").before(page);
     const rows = [...page.querySelectorAll(":scope > [data-seq]")];
     joinRows(next ? [...rows, next] : rows);
@@ -76,9 +82,11 @@ export class TranscriptRows {
 
   /** Draw a newer page: rows that are there already take their newer drawing. */
   extend(html) {
-    for (const fresh of [...draw(html).children]) {
+    for (const fresh of [...draw(html).children].flatMap(taken)) {
       const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
-      old ? this.#replace(old, fresh) : this.append(fresh);
+      const inner = this.#innerFor(fresh);
+      if (old) this.#replace(old, fresh);
+      else inner ? this.#nest(inner, fresh) : this.append(fresh);
     }
   }
 
@@ -88,14 +96,20 @@ export class TranscriptRows {
     this.#groups.clear();
     this.#stretches[0].replaceChildren(draw(html));
     this.#register(this.#root);
-    joinRows(this.all);
+    this.#joinAll();
   }
 
   /** Take the oldest stretches out while `keep` rows stay. Answers the seq before which history must be loaded; 0: none. */
   unloadOldest(keep) {
     let gone = 0;
-    while (this.#has(keep, 0)) gone = Math.max(gone, ...this.#forget(this.#stretches[0]));
+    const later = [];
+    while (this.#has(keep, 0)) {
+      const [stretch] = this.#stretches;
+      gone = Math.max(gone, ...this.#forget(stretch));
+      later.push(...stretch.querySelectorAll(".inner > [data-seq]"));
+    }
     if (gone) joinRows([this.first]);
+    for (const row of later) if (Number(row.dataset.seq) > gone) this.#stand(row); // the older page will not have it
     return gone && gone + 1;
   }
 
@@ -127,12 +141,13 @@ export class TranscriptRows {
     page.append(draw(html));
     for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#same(row)) row.remove();
     this.#register(page);
+    for (const inner of page.querySelectorAll(".inner:not(:empty)")) joinRows([...inner.children], inner.parentElement);
     return page;
   }
 
   #same(fresh) {
     const found = fresh.id && document.getElementById(fresh.id);
-    return found && found.matches(".rows > *") ? found : null; // the end of a call has an id too, inside its row
+    return found && found.matches(".rows > *, .inner > *") ? found : null; // the end of a call has an id too, inside its row
   }
 
   #replace(old, fresh) {
@@ -142,6 +157,44 @@ export class TranscriptRows {
     this.#settle(old);
     joinRows([old], this.#before(old));
     return null;
+  }
+
+  /** Where a row belongs that is of a run inside a call: in the block of that call, when it is drawn. */
+  #innerFor(row) {
+    return this.find(row.dataset.within)?.querySelector(":scope > .inner") ?? null;
+  }
+
+  #nest(inner, row) {
+    const previous = inner.lastElementChild ?? inner.parentElement;
+    inner.append(row);
+    this.#remember(row);
+    joinRows([row], previous);
+    return row;
+  }
+
+  /** Take rows in that stood by themselves, since the block of their call was on the page that now comes. */
+  #adopt(page) {
+    for (const row of this.#root.querySelectorAll(":scope > .rows > [data-within]")) {
+      const inner = this.#innerFor(row);
+      if (!inner || !page.contains(inner)) continue;
+      const [before, next] = [this.#before(row), this.#after(row)];
+      if (row.previousElementSibling?.matches(".day")) row.previousElementSibling.remove();
+      this.#nest(inner, row);
+      if (next) joinRows([next], before);
+    }
+  }
+
+  /** Have a row stand by itself, where its seq puts it. */
+  #stand(row) {
+    this.#stretches[0].prepend(row);
+    this.#remember(row);
+    joinRows([row]);
+    this.#settle(row);
+  }
+
+  #joinAll() {
+    joinRows(this.all);
+    for (const inner of this.#root.querySelectorAll(".inner:not(:empty)")) joinRows([...inner.children], inner.parentElement);
   }
 
   /** Put a row behind those of smaller seqs: an output has its own place in the record, not that of its first token. */
@@ -167,12 +220,12 @@ export class TranscriptRows {
     return at;
   }
 
-  /** The row before this one, across stretches. */
+  /** The row before this one, across stretches; the block around the first one inside it. */
   #before(row) {
     let at = row;
     do at = at.previousElementSibling ?? at.parentElement.previousElementSibling?.lastElementChild ?? null;
     while (at && !at.matches("[data-seq]"));
-    return at;
+    return at ?? row.parentElement.closest("[data-seq]");
   }
 
   #remember(row) {
@@ -190,6 +243,13 @@ export class TranscriptRows {
     return [...stretch.querySelectorAll(":scope > [data-seq]")].map((row) => Number(row.dataset.seq));
   }
 }
+
+/** A row and those that stand in it, outermost first: each finds its own place. */
+const taken = (row) => {
+  const rows = [...row.querySelectorAll(".inner > [data-seq]")];
+  rows.forEach((one) => one.remove());
+  return [row, ...rows];
+};
 
 /** Times in the reader's zone before the rows go in: written later they would cost a second layout. */
 const draw = (html) => {

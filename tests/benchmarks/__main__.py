@@ -5,7 +5,7 @@ import sys
 
 NAMES = (
     *("append", "ingest", "bus", "history", "list", "growth"),
-    *("fanout", "latency", "latency_nodes", "resume", "render", "start", "runs"),
+    *("fanout", "latency", "latency_nodes", "resume", "render", "start", "runs", "responses"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Speak, watch, decide: the composer, questions in the transcript and the agents page in a real browser."""
+"""Speak, watch, decide, stop: the composer, questions and runs inside calls, the agents page in a real browser."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser import sign_in, violations
 from tests.browser.test_people import in_every_look
-from tests.live import Server
+from tests.live import Server, until
 
 MESSAGES = "**/api/v1/conversations/*/messages"
 LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء في الشارع " * 10 + "x" * 300
@@ -239,3 +239,113 @@ def test_pages_are_well_built_with_questions_failures_and_teams(served: Server, 
 
     assert found == {}
     assert violations(window) == []
+
+
+NEST = """
+from conversations import log
+c = t.claim(Conversation.objects.get(title="Nested").key)
+step = {"event": "tool_step", "name": "ask_desk", "tool_call": "outer-" + c.run, "tool_call_id": "s", "args": {}}
+at = {"agent": "Formatter", "turn": 2, "parent_call": "outer-" + c.run}
+inner = {**step, **at, "name": "look", "tool_call": "inner-" + c.run}
+for one in (
+    {**step, "status": "start"}, {"event": "town_hall.stage", "stage": "triage", "agent": "Dialogue"},
+    {"event": "token", "text": "Sor", "index": 0, **at}, {**inner, "status": "start"},
+    {"event": "token", "text": "ted.", "index": 1, **at}, {"event": "output", "text": "Sorted.", **at},
+    {"event": "model.turn", "model": "demo", "demo": True, "tools": [], **at, "parent_call": "inner-" + c.run},
+    {**inner, "status": "success", "output": "seen"},
+): log.append([c.event(one)])
+"""
+MORE = """
+from conversations import log
+from conversations.actions.runs import Claim
+r = Run.objects.get(conversation__title="Nested")
+c = Claim(r.id, r.attempt, r.conversation.key, r.agent, r.kind, r.input_seq, None, None, None)
+at = {"agent": "Formatter", "turn": 3, "parent_call": "outer-" + c.run}
+end = {"event": "tool_step", "name": "ask_desk", "tool_call": "outer-" + c.run, "tool_call_id": "s"}
+for one in ({"event": "output", "text": "And more.", **at}, {**end, "status": "success", "output": "done"}):
+    log.append([c.event(one)])
+"""
+TREE = """() => { const seqs = (root) => [...root.querySelectorAll(":scope > [data-seq]")].map((row) =>
+  [row.dataset.seq, row.querySelector(":scope > .inner") ? seqs(row.querySelector(":scope > .inner")) : []]);
+  return [...document.querySelectorAll(".rows")].flatMap(seqs); }"""
+
+
+def test_what_happens_inside_a_call_grows_in_its_block_live_and_is_there_after_a_reload(
+    served: Server, window: Page
+) -> None:
+    work(served, "t.say(o, 'nested'); Conversation.objects.filter(key='nested').update(title='Nested')")
+    window.goto("/conversations/nested/")
+    expect(window.locator("live-transcript")).to_have_attribute("data-head", re.compile("3"))
+
+    work(served, NEST)
+    outer = window.locator("#e5")
+    expect(outer.locator(".inner", has_text="Sorted.").first).to_be_visible()
+    outer.locator("summary").first.click()  # what a reader opened stays open while it goes on
+    work(served, MORE)
+    expect(outer.get_by_text("And more.")).to_be_visible()
+    expect(outer.locator("> .body .tool")).to_have_attribute("data-state", "done")
+
+    live = window.evaluate(TREE)
+    expect(outer.locator("> .body .tool")).to_have_attribute("open", "")
+    window.reload()
+    expect(outer.get_by_text("And more.")).to_be_visible()
+    assert live == window.evaluate(TREE)
+    assert [len(inner) for seq, inner in live if seq == "5"] == [3]
+
+
+def test_a_question_is_withdrawn_before_the_eyes_of_who_would_decide_it(served: Server, window: Page) -> None:
+    work(served, "t.ask(o, key='stopped')")
+    window.goto("/conversations/stopped/")
+    question = window.get_by_role("group", name="Question about a tool call")
+    expect(question.get_by_role("button", name="Approve")).to_be_visible()
+
+    window.get_by_role("button", name="Stop this run").click()
+
+    expect(question.locator(".verdict")).to_have_text(re.compile("withdrawn.*the run was stopped by owner"))
+    expect(question.get_by_role("button", name="Approve")).to_have_count(0)
+    expect(window.get_by_role("button", name="Run again")).to_be_visible()
+    expect(window.locator(".run > summary")).to_contain_text("stopped")
+
+
+FAR = """
+from conversations import log
+t.say(o, 'far'); c = t.claim('far')
+step = {"event": "tool_step", "name": "ask_desk", "tool_call": "far-call", "tool_call_id": "s", "args": {}}
+line = lambda text, **more: c.event({"event": "log", "text": text, **more})
+log.append([c.event({**step, "status": "start"})])
+"""
+FILL = """
+from conversations import log
+from conversations.actions.runs import Claim
+r = Run.objects.get(conversation__key="far")
+c = Claim(r.id, r.attempt, "far", r.agent, r.kind, r.input_seq, None, None, None)
+line = lambda text, **more: c.event({"event": "log", "text": text, **more})
+log.append([line(f"before {n}") for n in range(300)])
+log.append([line("inside", parent_call="far-call")])
+log.append([line(f"after {n}") for n in range(600)])
+"""
+
+
+def to_the_top(window: Page) -> bool:
+    """Scroll up as far as it goes now; older pages come by themselves."""
+    window.locator(".transcript").evaluate("(transcript) => { transcript.scrollTop = 0; }")
+    return True
+
+
+def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_again(
+    served: Server, window: Page
+) -> None:
+    work(served, FAR)
+    window.goto("/conversations/far/")
+    expect(window.locator("#e5 > .inner")).to_have_count(1)
+
+    work(served, FILL)
+    expect(window.locator("live-transcript")).to_have_attribute("data-head", "906", timeout=20000)
+
+    expect(window.locator("#e5")).to_have_count(0)
+    inside = window.locator(".rows > #e306[data-within]")
+    expect(inside).to_have_count(1)
+    assert window.evaluate("() => document.querySelector('#e306').previousElementSibling.dataset.seq") == "305"
+    until(lambda: to_the_top(window) and window.locator("#e5").count(), what="the page with the call")
+    expect(window.locator("#e5 > .inner > #e306")).to_have_count(1)
+    assert window.evaluate("() => document.querySelector('#e305').nextElementSibling.dataset.seq") == "307"

@@ -146,6 +146,26 @@ def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server
     assert server.publish(secret, "chat:robots", said)[0] == 401
 
 
+def test_a_rule_is_added_edited_and_removed_after_a_question(page: Page) -> None:
+    page.goto("/policies/")
+    page.get_by_label("Tool", exact=True).fill("no_such_tool")
+    page.get_by_label("deny", exact=False).check()
+    page.get_by_role("button", name="Add the rule").click()
+    row = page.locator("tr", has_text="no_such_tool")
+    expect(row).to_contain_text("A call is refused before it begins")
+    expect(row).to_contain_text("No agent that is served has this tool.")
+
+    page.get_by_role("link", name="Edit the rule for no_such_tool").click()
+    page.get_by_label("ask", exact=False).check()
+    page.get_by_role("button", name="Save the rule").click()
+    expect(row).to_contain_text("A call waits for a person")
+
+    page.get_by_role("button", name="Remove the rule for no_such_tool").click()
+    page.get_by_role("button", name="Remove the rule", exact=True).click()
+    expect(page.get_by_text("The rule is removed.")).to_be_visible()
+    expect(row).to_have_count(0)
+
+
 def test_others_see_no_way_in(chromium: Browser, server: Server) -> None:
     context = chromium.new_context(base_url=server.url)
     sign_in(server, context, "wanda", "operator")
@@ -174,6 +194,10 @@ from conversations.principals import SYSTEM
 make_token(SYSTEM, "a-token-with-a-rather-long-name@town-hall.example" * 3, "agent", agent="an agent " * 20)
 make_token(SYSTEM, "\\u0645\\u0631\\u0627\\u0642\\u0628", "viewer")
 make_token(SYSTEM, "old", "viewer"); revoke_token(SYSTEM, "old")
+from conversations.actions.policies import load_policies
+from conversations.policy import Row
+load_policies(SYSTEM, [Row("", "", "ask"), Row("agent " * 30, "tool_" * 80, "deny", "destructive", "n" * 500)]
+  + [Row("\\u0645\\u0631\\u0627\\u0642\\u0628", f"tool_{n}", "allow", "", "\\u0645\\u0631 x") for n in range(30)])
 """
 
 
@@ -182,12 +206,12 @@ def test_pages_are_well_built_empty_and_full(chromium: Browser) -> None:
     context = chromium.new_context(base_url=server.url)
     sign_in(server, context)
     page, found = context.new_page(), {}
-    for path in ("/ops/", "/tokens/"):
+    for path in ("/ops/", "/tokens/", "/policies/"):
         page.goto(path)
         found |= in_every_look(page, f"empty {path}")
     run(server, LONG)
 
-    for path in ("/ops/", "/ops/quarantine/", *(f"/ops/quarantine/{n}/" for n in (60, 61)), "/tokens/"):
+    for path in ("/ops/", "/ops/quarantine/", *(f"/ops/quarantine/{n}/" for n in (60, 61)), "/policies/", "/tokens/"):
         page.goto(path)
         found |= in_every_look(page, f"full {path}")
     page.locator("summary", has_text="Revoked").click()

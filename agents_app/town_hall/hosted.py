@@ -1,0 +1,54 @@
+"""What the town hall offers to programs at the responses door: `TEAM.hosted_tools`. It reads the record alone."""
+
+import json
+import re
+from datetime import UTC, date, datetime
+from typing import Literal
+
+from agents import function_tool
+
+from agents_app.town_hall.forms import Form
+from conversations.models import Event, ToolCall
+
+LOOKED_AT = 500  # of the newest filings
+
+
+class IncidentStatus(Form):
+    """What the city's register says of a reference."""
+
+    reference: str
+    status: Literal["filed with the city", "unknown reference"]
+    filed_on: date | None = None
+
+
+@function_tool
+def incident_status(reference: str) -> IncidentStatus:
+    """Look up what became of an incident by its reference number.
+
+    Args:
+        reference: The city's reference, like TH-0A1B2C3D.
+    """
+    wanted = reference.strip().upper()
+    if not re.fullmatch(r"TH-[0-9A-F]{8}", wanted):
+        return IncidentStatus(reference=reference[:100], status="unknown reference")
+    at = _filed_at(wanted)
+    if at is None:
+        return IncidentStatus(reference=wanted, status="unknown reference")
+    return IncidentStatus(
+        reference=wanted, status="filed with the city", filed_on=datetime.fromtimestamp(at / 1e6, UTC).date()
+    )
+
+
+def _filed_at(reference: str) -> int | None:
+    """Find the call of ours that filed it; when, in µs UTC. Claims from outside file nothing (law I)."""
+    calls = ToolCall.objects.filter(name="file_incident", status="done", run__isnull=False).order_by("-id")[:LOOKED_AT]
+    for conversation, seq in calls.values_list("conversation_id", "finished_seq"):
+        found = Event.objects.filter(conversation_id=conversation, seq=seq or 0, body__contains=reference).first()
+        if found is not None and _reference_in(found.body) == reference:
+            return int(found.at)
+    return None
+
+
+def _reference_in(body: str) -> str:
+    output = json.loads(body).get("output")
+    return str(output.get("reference")) if isinstance(output, dict) else ""

@@ -1,0 +1,220 @@
+"""Who held a run from when to when: agents and their stages, runs inside calls, waits for people. No query.
+
+A run is a list of spans, each with a bar on one scale. Long waits are squeezed, so that work stays visible beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from conversations.fragments import faces, hidden, times
+from conversations.fragments.times import When
+from conversations.fragments.who import Who, who
+from conversations.log.events import Stored
+
+SHOWN = 12  # spans of a run; earlier ones are counted
+WIDTH = 1000.0  # of the scale
+LEAST = 8.0  # of a bar, so that it is seen
+WAITED = 0.5  # a wait takes at most this part of what the work takes
+QUEUE = 1_000_000  # µs; a shorter time in the queue is not told
+
+_ENDS = ("run.done", "run.failed", "run.cancelled", "run.interrupted", "run.incompatible")
+_GLYPHS = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected"}
+_GLYPHS |= {"interrupted": "unknown", "running": "running", "waiting": "waiting", "queued": "queued"}
+_WORDS = {"incompatible": "could not go on", "cancelled": "stopped"}
+
+
+class Span(NamedTuple):
+    """One bar: who held the run, at which stage, from x for width; `since` instead of `took` while it goes on."""
+
+    kind: str  # work, inner (a run inside a call), wait or queue
+    face: Who | None
+    words: str
+    x: float
+    width: float
+    took: str
+    since: When | None
+    seq: int
+
+
+class Line(NamedTuple):
+    """A run: what became of it, and its spans. `stop` is its id while it can be stopped."""
+
+    state: str
+    word: str
+    agent: Who
+    took: str
+    queued: When
+    seq: int
+    earlier: int
+    spans: list[Span]
+    stop: str
+
+
+@dataclass(slots=True)
+class _Held:
+    kind: str
+    name: str
+    words: str
+    seq: int
+    start: int  # µs UTC
+    end: int | None = None
+
+
+def lines(runs: Iterable[tuple[str, str, str]], events: Sequence[Stored]) -> list[Line]:
+    """Draw runs, given as (id, agent, status), from their events in seq order. One without events is left out."""
+    by_run: dict[str, list[Stored]] = {}
+    for event in events:
+        by_run.setdefault(event.run or "", []).append(event)
+    return [_line(run, agent, status, by_run[run]) for run, agent, status in runs if run in by_run]
+
+
+def _line(run: str, agent: str, status: str, events: Sequence[Stored]) -> Line:
+    held = _Reader(agent).read(events)
+    first, last = events[0], events[-1]
+    is_over = last.kind in _ENDS
+    shown = held[-SHOWN:]
+    scale = _Scale(shown, last.at)
+    return Line(
+        state=_GLYPHS.get(status, "unknown"),
+        word=_WORDS.get(status, status),
+        agent=who(f"agent:{agent}"),
+        took=times.duration((last.at - first.at) / 1000) if is_over else "",
+        queued=_when(first.at),
+        seq=first.seq,
+        earlier=len(held) - len(shown),
+        spans=[_span(one, scale) for one in shown],
+        stop="" if is_over else hidden.spell(run),
+    )
+
+
+def _span(held: _Held, scale: _Scale) -> Span:
+    x, end = scale.at(held.start), scale.at(held.end if held.end is not None else scale.last)
+    width = max(LEAST, end - x)
+    return Span(
+        kind=held.kind,
+        face=who(f"agent:{held.name}") if held.name else None,
+        words=hidden.spell(held.words)[:200] if held.words.casefold() != held.name.casefold() else "",
+        x=round(min(x, WIDTH - width), 1),
+        width=round(width, 1),
+        took=times.duration((held.end - held.start) / 1000) if held.end is not None else "",
+        since=_when(held.start) if held.end is None else None,
+        seq=held.seq,
+    )
+
+
+class _Reader:
+    """Reads a run's events into what held it."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._asked: list[str] = []
+        self._held: list[_Held] = []
+        self._open: _Held | None = None
+        self._inner: dict[str, _Held] = {}
+
+    def read(self, events: Sequence[Stored]) -> list[_Held]:
+        """Answer the spans by their starts."""
+        for event in events:
+            self._read(event)
+        return sorted(self._held, key=lambda held: (held.start, held.seq))
+
+    def _read(self, event: Stored) -> None:
+        body = faces.read(event).body
+        if event.kind == "run.queued" or event.kind == "run.resumed":
+            self._begin("queue", event, "waits for a worker")
+        elif event.kind == "run.started":
+            self._begin("work", event, "")
+        elif event.kind == "agent.handoff":
+            self._agent = faces.line(body.get("to_agent")) or self._agent
+            self._begin("work", event, "")
+        elif event.kind == "approval.requested":
+            self._asked.append(faces.line(body.get("name")))
+        elif event.kind == "run.waiting":
+            self._begin("wait", event, self._why(faces.line(body.get("reason"))))
+        elif event.kind == "model.turn":
+            self._turn(event, faces.line(body.get("parent_call")), faces.line(body.get("agent")))
+        elif event.kind.endswith(".stage"):
+            stage, parent, agent = (faces.line(body.get(name)) for name in ("stage", "parent_call", "agent"))
+            self._inner_stage(event, parent, agent, stage) if parent else self._stage(event, stage)
+        elif event.kind in _ENDS:
+            self._end(event)
+
+    def _why(self, reason: str) -> str:
+        asked, self._asked = self._asked, []
+        if reason == "pause":
+            return "is paused"
+        return (
+            f"a person decides {', '.join(dict.fromkeys(filter(None, asked)))}".strip() if asked else "a person decides"
+        )
+
+    def _begin(self, kind: str, event: Stored, words: str) -> None:
+        self._end(event)
+        self._open = _Held(kind, self._agent if kind == "work" else "", words, event.seq, event.at)
+        self._held.append(self._open)
+
+    def _end(self, event: Stored) -> None:
+        ended, self._open = self._open, None
+        if ended is not None:
+            ended.end = event.at
+            if ended.kind == "queue" and ended.end - ended.start < QUEUE:
+                self._held.remove(ended)
+
+    def _stage(self, event: Stored, told: str) -> None:
+        """A stage is told of who holds the run; a further one of the same agent is a span of its own."""
+        stage = told.replace("_", " ")
+        if self._open is None or self._open.kind != "work" or self._open.words == stage:
+            return
+        if not self._open.words:
+            self._open.words = stage
+        else:
+            self._begin("work", event, stage)
+
+    def _turn(self, event: Stored, parent: str, agent: str) -> None:
+        """A turn inside a call: the run there lasts from the beginning of its first to the end of its last."""
+        if not parent:
+            return
+        told = faces.read(event).said.duration_ms
+        inner = self._inner.get(parent)
+        if inner is None or inner.name not in ("", agent):
+            inner = self._begin_inner(parent, event, event.at - int((told or 0) * 1000))
+        inner.name, inner.end = agent, event.at
+
+    def _inner_stage(self, event: Stored, parent: str, agent: str, stage: str) -> None:
+        """The first stage told inside a call is that of the run there; what is set at its end is for after the call."""
+        if parent not in self._inner:
+            inner = self._begin_inner(parent, event, event.at)
+            inner.name, inner.words = agent, stage.replace("_", " ")
+
+    def _begin_inner(self, parent: str, event: Stored, start: int) -> _Held:
+        inner = self._inner[parent] = _Held("inner", "", "inside a tool call", event.seq, start)
+        self._held.append(inner)
+        return inner
+
+
+class _Scale:
+    """Time → place. Stretches in which nobody works are squeezed."""
+
+    def __init__(self, held: Sequence[_Held], last: int) -> None:
+        self.last = last
+        whole = [replace(one, end=one.end if one.end is not None else last) for one in held]
+        marks = sorted({at for one in whole for at in (one.start, one.end or last)})
+        idle = [(one.start, one.end or last) for one in whole if one.kind in ("wait", "queue")]
+        steps = [(a, b, any(x <= a and b <= y for x, y in idle)) for a, b in pairwise(marks)]
+        work = sum(b - a for a, b, is_idle in steps if not is_idle) or 1
+        most = max(1, int(work * WAITED / max(1, len(idle))))
+        self._places = {marks[0]: 0.0} if marks else {}
+        for a, b, is_idle in steps:
+            self._places[b] = self._places[a] + (min(b - a, most) if is_idle else b - a)
+        self._all = max(self._places.values(), default=1.0) or 1.0
+
+    def at(self, moment: int) -> float:
+        """Answer the place of a moment at which something begins or ends."""
+        return self._places.get(moment, 0.0) / self._all * WIDTH
+
+
+def _when(at: int) -> When:
+    return times.of_event(at, "", {}).shown

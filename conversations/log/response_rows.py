@@ -1,0 +1,26 @@
+"""Responses and forks into their tables: what the fold says of them."""
+
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from conversations.projections import Fold
+
+_RESPONSE = """INSERT INTO conversations_response(id,conversation_id,previous,run,in_seq,out_seq,status,store,socket)
+VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s) ON CONFLICT (id) DO UPDATE SET conversation_id=excluded.conversation_id,
+previous=excluded.previous,run=excluded.run,in_seq=excluded.in_seq,out_seq=excluded.out_seq,status=excluded.status,
+store=excluded.store,socket=excluded.socket"""
+_ANSWERED = "UPDATE conversations_response SET out_seq=%s,status=%s WHERE id=%s AND conversation_id=%s"
+_FORK = """UPDATE conversations_conversation SET forked_at=%s,
+parent_id=(SELECT id FROM conversations_conversation WHERE key=%s) WHERE id=%s"""
+
+
+def write(cursor: CursorWrapper, changes: Fold) -> None:
+    """Write responses made and ended, and whose fork a conversation is."""
+    for r in changes.responses.values():
+        row: list[Any] = [r.id, r.conversation_id, r.previous, r.run, r.in_seq, r.out_seq, r.status, r.store, r.socket]
+        cursor.execute(_RESPONSE, row)
+    for (conversation, response), (out_seq, status) in changes.answered.items():
+        cursor.execute(_ANSWERED, [out_seq, status, response, conversation])
+    for conversation, (parent, forked_at) in changes.forks.items():
+        cursor.execute(_FORK, [forked_at, parent, conversation])

@@ -1,0 +1,33 @@
+"""One answered request of the Open Responses door, and the one it follows: the chain lives in these rows (design 5)."""
+
+from django.db import models
+from django.db.models import Q
+
+from conversations.models.conversation import Conversation
+
+
+class Response(models.Model):
+    """A response. A fold of our own events: `run.queued` makes it, `response.completed` ends it (law I).
+
+    What was asked stands in the event at `in_seq`, what was answered in the one at `out_seq`.
+    """
+
+    id = models.CharField(max_length=64, primary_key=True)
+    conversation = models.ForeignKey(
+        Conversation, models.CASCADE, db_index=False, db_constraint=False, related_name="responses"
+    )
+    previous = models.CharField(max_length=64, null=True, help_text="the response it goes on from")
+    run = models.CharField(max_length=64)
+    in_seq = models.BigIntegerField()
+    out_seq = models.BigIntegerField(null=True)
+    status = models.CharField(max_length=12, default="", help_text="of response.completed; empty until then")
+    store = models.BooleanField(
+        default=True, help_text="False: continuable on its own websocket only, while it is open"
+    )
+    socket = models.CharField(max_length=64, default="", help_text="of the websocket that asked; empty for HTTP")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["previous"], name="response_by_previous", condition=Q(previous__isnull=False)),
+            models.Index(fields=["conversation", "in_seq"], name="response_by_conversation"),
+        ]

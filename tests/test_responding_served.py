@@ -1,0 +1,116 @@
+"""Agents behind the responses door of a real server process, asked by the official client and by the Agents SDK."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, function_tool
+from openai import AsyncOpenAI
+
+from tests.doors import Caller
+from tests.live import ROOT, Server
+
+
+@pytest.fixture
+def token(callers: dict[str, Caller]) -> str:
+    return callers["operator"].token
+
+
+def client_of(server: Server, token: str) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{server.url}/v1", api_key=token, max_retries=0, timeout=30)
+
+
+def rows(server: Server, sql: str, *values: object) -> list[tuple]:
+    database = server.database()
+    try:
+        return database.execute(sql, values).fetchall()
+    finally:
+        database.close()
+
+
+def test_the_script_of_the_readme_drives_the_town_hall_with_a_hosted_and_an_external_tool(
+    door_server: Server, token: str
+) -> None:
+    section = (ROOT / "README.md").read_text().partition("\n## Open Responses\n")[2].partition("\n## ")[0]
+    script = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env={"SWITCHBOARD_URL": door_server.url, "SWITCHBOARD_TOKEN": token},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert "Nothing moves on Mill Road." in done.stdout
+    assert "TH-0A1B2C3D" in done.stdout
+    found = rows(
+        door_server,
+        "SELECT t.name, t.origin, t.status, s.hash IS NOT NULL, c.key FROM conversations_toolcall t"
+        " JOIN conversations_conversation c ON c.id=t.conversation_id"
+        " LEFT JOIN conversations_toolschema s ON s.hash=t.schema WHERE t.origin IN ('hosted', 'external')"
+        " AND t.agent='Dialogue' ORDER BY t.called_seq",
+    )
+    assert {one[:4] for one in found} == {
+        ("incident_status", "hosted", "done", 1),
+        ("street_camera", "external", "done", 1),
+    }
+    (key,) = {one[4] for one in found}
+    page = door_server.request("GET", f"/api/v1/conversations/{key}/events?after=0", token=token)[1]
+    kinds = [event["kind"] for event in page["items"]]
+    assert (kinds.count("response.received"), kinds.count("response.completed")) == (2, 2)
+
+
+def test_the_agents_sdk_runs_its_own_agent_on_the_door_with_its_own_tool(door_server: Server, token: str) -> None:
+    seen = []
+
+    @function_tool
+    def street_camera(street: str) -> str:
+        """Look at a street."""
+        seen.append(street)
+        return "all quiet"
+
+    async def run() -> str:
+        async with client_of(door_server, token) as client:
+            model = OpenAIResponsesModel("demo", client)
+            agent = Agent(name="Watcher", instructions="Watch.", model=model, tools=[street_camera])
+            config = RunConfig(tracing_disabled=True)
+            return str((await Runner.run(agent, "street camera on Mill Road", run_config=config)).final_output)
+
+    assert asyncio.run(run()) == "street_camera answered: all quiet"
+    assert len(seen) == 1
+
+
+def test_two_agents_of_the_sdk_talk_through_the_door_in_one_conversation(door_server: Server, token: str) -> None:
+    """Each speaks as its own model on the server; an operator sees one conversation."""
+    key = "sdk-pair"
+
+    async def run() -> list[str]:
+        said = ["Hello!"]
+        async with client_of(door_server, token) as client:
+            for n in range(3):
+                model = OpenAIResponsesModel("Dialogue" if n % 2 else "demo", client)
+                agent = Agent(name=f"Voice {n % 2}", model=model)
+                agent.model_settings.metadata = {"conversation_id": key}
+                result = Runner.run_streamed(agent, said[-1][:200], run_config=RunConfig(tracing_disabled=True))
+                deltas = [
+                    event.data.delta
+                    async for event in result.stream_events()
+                    if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
+                ]
+                assert "".join(deltas) == result.final_output
+                said.append(str(result.final_output))
+        return said
+
+    said = asyncio.run(run())
+
+    assert all(said)
+    told = rows(
+        door_server,
+        "SELECT e.body FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
+        " WHERE c.key='sdk-pair' AND e.kind='response.completed' ORDER BY e.seq",
+    )
+    texts = ["".join(p["text"] for i in json.loads(body)["output"] for p in i["content"]) for (body,) in told]
+    assert texts == said[1:]
