@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent, UserError
+from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
 from agents.result import RunResultStreaming
 from django.conf import settings
 
@@ -202,7 +202,9 @@ class Attempt:
                 team.agent(self.claim.agent), kept.state,
                 context_deserializer=contexts.reader(team.context), strict_context=True,
             )  # fmt: skip
-        except (UserError, ValueError, KeyError) as error:
+        except contexts.ContextRefused:
+            raise
+        except Exception as error:  # whatever the SDK raises over a state that it cannot read
             raise Incompatible(reason_of(error)) from error
         asked = state.get_interruptions()
         if asked and sealing.tools_hash(asked) != tools:

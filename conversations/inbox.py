@@ -20,7 +20,7 @@ from conversations.fragments.markup import safe
 from conversations.fragments.who import Who, of_name
 from conversations.log.events import Stored
 from conversations.models import Approval, ToolCall
-from conversations.policy import EFFECTS, Declared
+from conversations.policy import EFFECTS, Declared, Effect
 
 logger = logging.getLogger(__name__)
 
@@ -238,7 +238,7 @@ def _card(key: str, asked: Sequence[Stored]) -> Markup:
 def _effect(agent: str, told: Json) -> str:
     """Answer what the call does to the world: as it was declared, tightened by the rules of now."""
     declared = told.get("effect")
-    effect = next((one for one in EFFECTS if one == declared), "unsafe")
+    effect: Effect = next((one for one in EFFECTS if one == declared), "unsafe")
     tool = str(told.get("qualified_name") or told.get("name") or "")
     return policy.for_tool(agent, tool, Declared("ask", effect)).effect
 
