@@ -288,8 +288,7 @@ class ApprovalRequested(_Ours):
 
 
 class ApprovalDecided(_Ours):
-    """The one decision about a call. The principal is who decided. `respond`: `output` is the call's, the tool does not
-    run. `edit`: `args_raw` is what runs instead of what was asked for, `digest` its SHA-256."""
+    """The one decision about a call, by its principal. `edit`: `args_raw` runs, `digest` is its SHA-256."""
 
     event: Literal["approval.decided"]
     run_id: str

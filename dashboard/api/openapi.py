@@ -159,6 +159,13 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
+        "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
+        "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
+    }
+
+
+def _approvals() -> Json:
+    return {
         "/api/v1/approvals": {
             "get": _does(
                 "List questions about tool calls, newest first; `pending` are those that can be decided.",
@@ -186,8 +193,6 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
-        "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
-        "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
     }
 
 

@@ -62,7 +62,6 @@ def test_two_people_and_their_questions(served: Server, people: list[BrowserCont
         expect(page.locator("[data-waiting] > span:last-child")).to_have_text("4")
 
     # who is second is told who was first; the verdict is there for both
-    owner.route("**/ws/", lambda route: route.abort())
     april.get_by_role("link", name="Approvals", exact=False).first.focus()
     question(april, "one").get_by_role("button", name="Reject").click()
     expect(question(april, "one").locator(".verdict")).to_contain_text("rejected")
@@ -79,7 +78,7 @@ def test_two_people_and_their_questions(served: Server, people: list[BrowserCont
 
     # a stale page loses politely, with what was typed still there
     stale = people[0].new_page()
-    stale.route("**/ws/", lambda route: route.abort())
+    stale.route_web_socket("**/ws/", lambda wire: wire.close())
     stale.goto("/approvals/four/")
     stale.get_by_label("Output for the agent").fill("By hand.")
     april.keyboard.press("Escape")
@@ -90,6 +89,7 @@ def test_two_people_and_their_questions(served: Server, people: list[BrowserCont
     april.get_by_label("house").fill("7")
     april.get_by_role("button", name="Run with these fields").click()
     expect(april.get_by_text("approved with other arguments")).to_be_visible()
+    april.locator("details.tool > summary").click()
     expect(april.get_by_text("Runs with")).to_be_visible()
     stale.get_by_role("button", name="Answer for the tool").click()
     expect(stale.get_by_role("alert").get_by_text("user:april decided already: edit")).to_be_visible()
