@@ -67,7 +67,7 @@ class McpServer:
             )  # fmt: skip
         waits = self.call_s + GRACE_S
         return MCPServerStreamableHttp(
-            {"url": self.url, "headers": dict(self.headers), "timeout": waits, "sse_read_timeout": waits},
+            {"url": self.url, "headers": dict(self.headers), "timeout": self.connect_s, "sse_read_timeout": waits},
             name=self.name, max_retry_attempts=0, max_list_pages=MOST_PAGES, client_session_timeout_seconds=waits,
         )  # fmt: skip
 

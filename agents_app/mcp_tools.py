@@ -15,7 +15,7 @@ from mcp.types import Tool as McpTool
 
 from agents_app import register
 from agents_app.hooks import Do
-from agents_app.mcp_links import Link
+from agents_app.mcp_links import CLOSE_S, Link
 from agents_app.nesting import current
 from agents_app.roster import Roster
 from agents_app.tool_collisions import collisions
@@ -60,7 +60,7 @@ class McpTools:
         for _, link in self._links:
             link.close()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=FIRST_S)
+            await asyncio.wait(self._tasks, timeout=2 * CLOSE_S + 1)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,5 +1,6 @@
 """What every test has: plain addresses of files, quick passwords, the cast, counts of its own; browser tests last."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from conversations import policy, refusals
+from conversations import hues, policy, refusals
 from conversations.actions import people
+from conversations.fragments import drawing
 from conversations.models import User
 from conversations.principals import SYSTEM
 from tests import databases
@@ -43,6 +45,13 @@ def fresh_counts() -> None:
     """Forget the refusals that earlier tests had counted, and the rules that they had read."""
     refusals._windows.clear()
     policy.forget()
+
+
+@pytest.fixture(autouse=True)
+def no_hues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the colours of an earlier test's agents, and look for none in the middle of a test that does not ask."""
+    drawing.learn_hues({})
+    monkeypatch.setattr(hues, "_looked_at", math.inf)
 
 
 @pytest.fixture

@@ -78,9 +78,9 @@ class Answer:
         """Answer the response's end, by the run's end and what is told beside it; none for a run done once more."""
         if not self._is_own:
             return []
-        for output in (one for one in told if one["event"] == "output" and not one.get("parent_call")):
-            if not output.get("refusal"):
-                self._said[int(str(output["turn"]))] = str(output["text"])
+        for one in told:
+            if one["event"] == "output" and not (one.get("parent_call") or one.get("refusal")):
+                self._said[int(str(one["turn"]))] = str(one["text"])
         partial = {one["turn"] for one in told if one.get("is_partial")}
         facts: Body = {"event": "response.completed", "response_id": self.asked.response_id, "model": self._label}
         facts |= _status(end, self.cut)

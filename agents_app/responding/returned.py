@@ -6,7 +6,7 @@ from agents import ToolApprovalItem
 
 from agents_app import identity
 from agents_app.calls import Calls
-from agents_app.hooks import arguments, digest
+from agents_app.hooks import arguments
 from agents_app.pen import mask, plain
 from agents_app.responding.asked import Asked, Item
 from agents_app.responding.chain import Link
@@ -29,7 +29,7 @@ def told(asked: Iterable[ToolApprovalItem], calls: Calls, turn: int) -> list[Bod
         facts |= {"tool_call": calls.new(item.call_id or ""), "name": item.name} | arguments(sent)
         if (tool := tool_of(item)) is not None:
             facts |= identity.layers(tool)
-        made.append(facts | {"origin": EXTERNAL, "digest": digest(sent)})
+        made.append(facts | {"origin": EXTERNAL})
     return made
 
 

@@ -2,6 +2,7 @@
  * `<live-part data-src>`: a part of a page that renews itself. What the reader opened, typed or selected stays. It
  * pauses while the page is hidden, and says since when it could not be renewed.
  */
+import { Again } from "./again.js";
 import { drawTimes, timeOfDay } from "./clock.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
@@ -10,37 +11,25 @@ import { morph } from "./morph.js";
 const EVERY_MS = 3_000;
 
 class LivePart extends HTMLElement {
-  #stop;
-  #timer;
+  #renewals;
   #renewedAt = new Date();
 
   connectedCallback() {
-    this.#stop = new AbortController();
-    document.addEventListener("visibilitychange", () => this.#plan(0), { signal: this.#stop.signal });
     this.querySelector("[data-renewed]").hidden = false;
-    this.#plan(EVERY_MS);
+    this.#renewals = new Again((signal) => this.#renew(signal), EVERY_MS);
   }
 
   disconnectedCallback() {
-    clearTimeout(this.#timer);
-    this.#stop.abort();
+    this.#renewals.stop();
   }
 
-  #plan(inMs) {
-    clearTimeout(this.#timer);
-    if (!document.hidden && !this.#stop.signal.aborted) this.#timer = setTimeout(() => this.#renew(), inMs);
-  }
-
-  async #renew() {
+  async #renew(signal) {
     try {
-      this.#draw(await markup(this.dataset.src, { signal: this.#stop.signal }));
+      this.#draw(await markup(this.dataset.src, { signal }));
       this.#say("");
     } catch (error) {
-      if (error.name === "AbortError") return;
       if (!(error instanceof RequestError)) throw error;
       this.#say(`Not renewed since ${timeOfDay(this.#renewedAt)}. ${error.message} Trying again.`);
-    } finally {
-      this.#plan(EVERY_MS);
     }
   }
 

@@ -234,7 +234,6 @@ def test_pages_are_well_built_with_questions_failures_and_teams(served: Server, 
     window.get_by_text("New conversation").click()
     found |= in_every_look(window, "conversations")
     window.goto("/agents/")
-    window.locator("summary", has_text="file_incident").click()
     found |= in_every_look(window, "agents")
 
     assert found == {}
@@ -309,21 +308,13 @@ def test_a_question_is_withdrawn_before_the_eyes_of_who_would_decide_it(served: 
 
 FAR = """
 from conversations import log
-t.say(o, 'far'); c = t.claim('far')
-step = {"event": "tool_step", "name": "ask_desk", "tool_call": "far-call", "tool_call_id": "s", "args": {}}
-line = lambda text, **more: c.event({"event": "log", "text": text, **more})
-log.append([c.event({**step, "status": "start"})])
+t.say(o, "{key}"); c = t.claim("{key}")
+step = {{"event": "tool_step", "name": "ask_desk", "tool_call": "{key}-call", "tool_call_id": "s", "args": {{}}}}
+def lines(most, **more): return [c.event({{"event": "log", "text": f"line {{n}}", **more}}) for n in range(most)]
+log.append([c.event({{**step, "status": "start"}})])
+inside = {{"parent_call": "{key}-call"}}
 """
-FILL = """
-from conversations import log
-from conversations.actions.runs import Claim
-r = Run.objects.get(conversation__key="far")
-c = Claim(r.id, r.attempt, "far", r.agent, r.kind, r.input_seq, None, None, None)
-line = lambda text, **more: c.event({"event": "log", "text": text, **more})
-log.append([line(f"before {n}") for n in range(300)])
-log.append([line("inside", parent_call="far-call")])
-log.append([line(f"after {n}") for n in range(600)])
-"""
+INNER = "() => [...document.querySelectorAll('#e5 > .inner > [data-seq]')].map((row) => Number(row.dataset.seq))"
 
 
 def to_the_top(window: Page) -> bool:
@@ -332,20 +323,39 @@ def to_the_top(window: Page) -> bool:
     return True
 
 
+def test_rows_whose_call_is_on_an_older_page_go_into_its_block_when_that_is_loaded(
+    served: Server, window: Page
+) -> None:
+    work(served, FAR.format(key="older") + "log.append([*lines(70, **inside), *lines(1), *lines(2, **inside)])")
+    window.goto("/conversations/older/")
+    expect(window.locator(".rows > [data-within]")).to_have_count(59)
+
+    until(lambda: to_the_top(window) and window.locator("#e5").count(), what="the page with the call")
+
+    expect(window.locator(".rows > [data-within]")).to_have_count(0)
+    assert window.evaluate(INNER) == [*range(6, 76), 77, 78]
+    rows = "() => [...document.querySelectorAll('.rows > [data-seq]')].map((row) => Number(row.dataset.seq))"
+    assert window.evaluate(rows) == [1, 2, 3, 4, 5, 76]
+
+
+@pytest.mark.faults
 def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_again(
     served: Server, window: Page
 ) -> None:
-    work(served, FAR)
+    work(served, FAR.format(key="far"))
     window.goto("/conversations/far/")
     expect(window.locator("#e5 > .inner")).to_have_count(1)
 
-    work(served, FILL)
-    expect(window.locator("live-transcript")).to_have_attribute("data-head", "906", timeout=20000)
+    go_on = "from conversations.actions.runs import Claim\nr = Run.objects.get(conversation__key='far')\n"
+    go_on += "c = Claim(r.id, r.attempt, 'far', r.agent, r.kind, r.input_seq, None, None, None)\n"
+    lines = FAR.format(key="far").splitlines()
+    more = "log.append([*lines(300), *lines(1, parent_call='far-call'), *lines(600)])"
+    work(served, "\n".join([lines[1], go_on, lines[4], more]))
+    expect(window.locator("live-transcript")).to_have_attribute("data-head", "906", timeout=60000)
 
     expect(window.locator("#e5")).to_have_count(0)
-    inside = window.locator(".rows > #e306[data-within]")
-    expect(inside).to_have_count(1)
+    expect(window.locator(".rows > #e306[data-within]")).to_have_count(1)
     assert window.evaluate("() => document.querySelector('#e306').previousElementSibling.dataset.seq") == "305"
-    until(lambda: to_the_top(window) and window.locator("#e5").count(), what="the page with the call")
-    expect(window.locator("#e5 > .inner > #e306")).to_have_count(1)
+    until(lambda: to_the_top(window) and window.locator("#e5").count(), within=30, what="the page with the call")
+    assert window.evaluate(INNER) == [306]
     assert window.evaluate("() => document.querySelector('#e305').nextElementSibling.dataset.seq") == "307"
