@@ -53,6 +53,7 @@ def document() -> Json:
             **_topics(),
             **_conversations(),
             **_deeds(),
+            **_approvals(),
             **_policies(),
             **_read_markers(),
             **_itself(),
