@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from agents import FunctionTool, RunState, ToolApprovalItem
+from django.conf import settings
 
 from agents_app import gate, identity
-from agents_app.calls import Calls
+from agents_app.calls import ASKED, Calls
+from agents_app.decided import Decided
 from agents_app.hooks import arguments, digest
 from agents_app.pen import mask
 from agents_app.responding.tools import is_external
@@ -19,12 +22,7 @@ from conversations.ids import new_id
 from conversations.models import Approval, Event
 from conversations.policy import Declared, Rows
 
-
-class Decided(NamedTuple):
-    """A person's decision about a call of ours."""
-
-    decision: str
-    message: str
+EXPIRED = "Nobody decided in time, so the call was not made. Go on without it."
 
 
 def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, turn: int, rules: Rows) -> list[Body]:
@@ -44,8 +42,17 @@ def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, tu
         if tool is not None:
             facts |= identity.layers(tool, item.tool_namespace)
             facts |= {"effect": roster.effect(tool, item.agent.name)}
-        told.append(facts | {"why": _why(item, tool, rules)})
+        told.append(facts | {"why": _why(item, tool, rules)} | _deadline())
     return told
+
+
+def _deadline() -> Body:
+    """Tell when a question's time is up, and what happens then."""
+    config = settings.CONFIG
+    if not config.approval_s:
+        return {}
+    until = datetime.now(UTC) + timedelta(seconds=config.approval_s)
+    return {"deadline": until.isoformat(timespec="seconds"), "on_expiry": config.approval_expiry}
 
 
 def _why(item: ToolApprovalItem, tool: FunctionTool | None, rules: Rows) -> str:
@@ -60,10 +67,19 @@ def _why(item: ToolApprovalItem, tool: FunctionTool | None, rules: Rows) -> str:
 def decisions(run: str) -> dict[str, Decided]:
     """Answer what was decided about a run's calls, by our ids. Sync."""
     found: dict[str, Decided] = {}
+    for row in Approval.objects.filter(run=run, status="expired"):
+        found[row.tool_call] = Decided("reject", EXPIRED)
     for row in Approval.objects.filter(run=run, status="decided"):
-        decided = Event.objects.filter(conversation=row.conversation_id, seq=row.decided_seq or 0)
-        told: dict[str, Any] = json.loads(decided.values_list("body", flat=True).get())
-        found[row.tool_call] = Decided(row.decision or "", told.get("message") or "")
+        both = Event.objects.filter(conversation=row.conversation_id, seq__in=(row.asked_seq, row.decided_seq or 0))
+        asked, told = (json.loads(body) for body in both.order_by("seq").values_list("body", flat=True))
+        found[row.tool_call] = Decided(
+            row.decision or "",
+            told.get("message") or "",
+            digest=told.get("digest") or asked.get("digest") or "",
+            arguments=told.get("args_raw"),
+            output=told.get("output") or "",
+            by=row.decided_by or "",
+        )
     return found
 
 
@@ -73,12 +89,13 @@ def apply(state: RunState[Any, Any], calls: Calls, decided: dict[str, Decided]) 
     for item in state.get_interruptions():
         if is_external(item):
             continue  # its client's to answer, and nobody's here to decide
-        ours = calls.decided(item.call_id or "", digest(mask(item.arguments or "")), besides=known)
+        sent = digest(mask(item.arguments or ""))
+        ours = calls.decided(item.call_id or "", sent, besides=known, asked=(*ASKED, "blocked"))  # its time was up
         known.add(ours or "")
         found = decided.get(ours or "")
         if found is None:
             raise Incompatible(f"nothing was decided about {item.qualified_name or item.name}")
-        if found.decision == "approve":
-            state.approve(item)
-        else:
+        if found.decision == "reject":
             state.reject(item, rejection_message=found.message or None)
+        else:
+            state.approve(item)

@@ -15,6 +15,9 @@ from conversations.actions.calls import call_of
 Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
 
 
+ASKED = ("waiting", "approved", "rejected")  # statuses of a call that a person is or was asked about
+
+
 class Known(NamedTuple):
     """A call of an earlier attempt."""
 
@@ -85,9 +88,10 @@ class Calls:
         """Tell whether this run has entered a call, in this attempt or before."""
         return bool(self._uses)
 
-    def decided(self, call_id: str, digest: str = "", *, besides: Collection[str] = ()) -> str | None:
+    def decided(
+        self, call_id: str, digest: str = "", *, besides: Collection[str] = (), asked: Collection[str] = ASKED
+    ) -> str | None:
         """Answer the id of a call that waits for its decision or has it; with a digest, of these arguments."""
-        asked = ("waiting", "approved", "rejected")
         known = (c for c in self._known if c.call_id == call_id and c.status in asked and c.id not in besides)
         return next((c.id for c in known if digest in ("", c.digest)), None)
 

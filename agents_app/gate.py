@@ -33,6 +33,7 @@ from agents import (
 from agents.tool_context import ToolContext
 
 from agents_app import identity
+from agents_app.decided import Decided, answerable
 from agents_app.nesting import RunScope, current
 from agents_app.restriction import UNRESTRICTED, Restriction
 from conversations.policy import Declared, Effective, Row, Rows, effective, matching
@@ -61,6 +62,15 @@ class Keeper(Protocol):
 
     async def refuse(self, context: ToolContext[Any], agent: Any, tool: FunctionTool, refusal: Refusal) -> None:
         """Record a refused call."""
+
+    def decision(self, context: ToolContext[Any]) -> Decided | None:
+        """Answer what a person decided about a call that is about to be checked."""
+
+    def decision_of_running(self, context: ToolContext[Any]) -> Decided | None:
+        """Answer what a person decided about a call that is invoked now."""
+
+    def tell(self, context: ToolContext[Any], said: Any, given: Any) -> None:
+        """Note that a model is told `said` where a tool gave `given`."""
 
 
 def guard(agent: Agent[Any]) -> None:
@@ -119,8 +129,13 @@ class Gate(ToolInputGuardrail[Any]):
         return _restricted(current(), self.tool.qualified_name) or _denied(await self.verdict(agent), self)
 
     async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        scope = current()
+        decided = scope.keeper.decision(data.context) if scope is not None and scope.keeper is not None else None
+        if decided is not None and decided.decision == "respond":
+            return ToolGuardrailFunctionOutput.allow()  # nothing of the tool runs
+        if decided is not None and decided.arguments is not None:
+            data.context.tool_arguments = decided.arguments  # for the guardrails after this one, and for the record
         if (refusal := await self.refusal(data.agent.name)) is not None:
-            scope = current()
             if scope is not None and scope.keeper is not None:
                 await scope.keeper.refuse(data.context, data.agent, self.tool, refusal)
             return ToolGuardrailFunctionOutput.reject_content(refusal.told)
@@ -177,6 +192,7 @@ def _guarded(tool: Any, agent: str) -> Any:
         cast(Any, tool.on_invoke_tool).prepare_arguments = _nothing_prepared
     tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ())]
     tool.needs_approval = Asking(gate)
+    answerable(tool)
     return tool
 
 

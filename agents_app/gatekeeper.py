@@ -7,8 +7,9 @@ from agents import Agent, FunctionTool
 from agents.tool_context import ToolContext
 
 from agents_app import identity
+from agents_app.decided import Decided
 from agents_app.gate import Refusal
-from agents_app.hooks import Do, Steps, arguments
+from agents_app.hooks import Do, Steps, arguments, asked_of
 from agents_app.nesting import current
 from agents_app.pen import Pen, mask
 from agents_app.roster import Roster
@@ -27,6 +28,18 @@ class Gatekeeper:
         """Answer the operators' rules: one query in half a second, of all runs of the worker."""
         found = policy.known()
         return found if found is not None else await self._read()
+
+    def decision(self, context: ToolContext[Any]) -> Decided | None:
+        """Answer what a person decided about a call that is about to be checked."""
+        return self._steps().decision(context.tool_call_id, asked_of(context))
+
+    def decision_of_running(self, context: ToolContext[Any]) -> Decided | None:
+        """Answer what a person decided about a call that is invoked now."""
+        return self._steps().decision_of_running(context.tool_call_id)
+
+    def tell(self, context: ToolContext[Any], said: Any, given: Any) -> None:
+        """Note that a model is told more than a tool gave."""
+        self._steps().tell(context.tool_call_id, said, given)
 
     async def refuse(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, refusal: Refusal) -> None:
         """Commit that a call was refused; only then is the model told."""

@@ -6,7 +6,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from agents import (
@@ -24,9 +24,11 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 
 from agents_app import identity, register
 from agents_app.calls import Calls
+from agents_app.decided import Decided
 from agents_app.nesting import current
 from agents_app.pen import Pen, mask, plain, reason_of
 from agents_app.roster import Roster
+from agents_app.sealing import Incompatible
 from agents_app.turns import Turns
 from conversations.actions import calls as actions
 from conversations.actions.runs import Body
@@ -42,10 +44,13 @@ class Steps(RunHooks[Any]):
     def __init__(self, pen: Pen, calls: Calls, turns: Turns, roster: Roster, do: Do) -> None:
         self.calls, self.turns = calls, turns
         self.said = ""  # the last text that an agent of the run itself said
+        self.decided: Mapping[str, Decided] = {}  # what people decided, by our ids of the calls
         self._pen, self._roster, self._do = pen, roster, do
         self._began: dict[str, float] = {}
         self._steps: dict[str, Body] = {}
         self._errors: dict[tuple[str | None, str], BaseException] = {}
+        self._answered: dict[tuple[str | None, str], str] = {}  # calls that a person answers: never entered
+        self._told: dict[tuple[str | None, str], tuple[Any, Any]] = {}  # what a model is told, and what a tool gave
         self._acting: dict[str | None, str] = {}
 
     @property
@@ -95,9 +100,18 @@ class Steps(RunHooks[Any]):
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         sent = mask(context.tool_arguments)
-        ours = self.calls.begin(_parent(), context.tool_call_id, digest(sent))
+        ours = self.calls.begin(_parent(), context.tool_call_id, digest(mask(asked_of(context))))
         step = self._steps[ours] = self._step(context, agent, tool, ours)
+        decided = self.decided.get(ours)
+        if decided is not None and decided.decision == "respond":
+            self.calls.end(_parent(), context.tool_call_id)
+            self._answered[_parent(), context.tool_call_id] = ours
+            step["answered_by"] = decided.by
+            return
+        if decided is not None:
+            self._check(decided, context, ours)
         told = step | arguments(sent) | {"status": "start"}
+        told |= {"edited_by": decided.by} if decided is not None and decided.decision == "edit" else {}
         if self.calls.is_new(ours):  # no other row can have its id: the run's fence is all there is to pass
             await self._pen.store(told)
         else:
@@ -110,10 +124,12 @@ class Steps(RunHooks[Any]):
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         failpoint("after-tool")
-        ours = self.calls.end(_parent(), context.tool_call_id)
+        key = _parent(), context.tool_call_id
+        ours = self._answered.pop(key, None) or self.calls.end(*key)
         if ours is None:
             return
-        output, size = plain(result)
+        said, given = self._told.pop(key, (None, None))
+        output, size = plain(given if said is not None and said is result else result)
         error = self._errors.pop((_parent(), context.tool_call_id), None)
         told = self._steps.pop(ours, None) or self._step(context, agent, tool, ours)
         told = told | {"output": output, "output_bytes": size}
@@ -122,6 +138,20 @@ class Steps(RunHooks[Any]):
             told["duration_ms"] = _ms_since(began)
         await self._pen.store(told)
         failpoint("after-record")
+
+    def decision(self, call_id: str, asked: str) -> Decided | None:
+        """Answer what a person decided about a call that is about to be checked, `asked` being its arguments."""
+        ours = self.calls.decided(call_id, digest(mask(asked)))
+        return self.decided.get(ours) if ours else None
+
+    def decision_of_running(self, call_id: str) -> Decided | None:
+        """Answer what a person decided about a call that is invoked now."""
+        key = _parent(), call_id
+        return self.decided.get(self._answered.get(key) or self.calls.running(*key))
+
+    def tell(self, call_id: str, said: Any, given: Any) -> None:
+        """Note that a model is told `said` where a tool gave `given`: the record keeps what it gave."""
+        self._told[_parent(), call_id] = said, given
 
     def failed(self, call_id: str, error: BaseException) -> None:
         """Note the real exception of a call that runs now."""
@@ -142,6 +172,13 @@ class Steps(RunHooks[Any]):
                 told.append(self._steps.pop(ours, step) | _outcome(raised))
         return told
 
+    def _check(self, decided: Decided, context: ToolContext[Any], ours: str) -> None:
+        """Compare what is about to run with what was decided about. Raises Incompatible; nothing was entered."""
+        if decided.digest and digest(context.tool_arguments) != decided.digest:
+            self.calls.end(_parent(), context.tool_call_id)
+            name = context.qualified_tool_name
+            raise Incompatible(f"the arguments of {name} are not those that {decided.by} decided about: {ours}")
+
     async def _begin_known(self, told: Body) -> None:
         try:
             await self._do(actions.begin, self._pen.claim, told)
@@ -153,6 +190,11 @@ class Steps(RunHooks[Any]):
         told: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": ours}
         told |= {"tool_call_id": context.tool_call_id, "effect": self._roster.effect(tool, agent.name)}
         return told | identity.layers(tool, context.tool_namespace) | _inside()
+
+
+def asked_of(context: ToolContext[Any]) -> str:
+    """Answer the arguments that a model asked a call with, whatever a person made of them."""
+    return context.tool_call.arguments if context.tool_call is not None else context.tool_arguments
 
 
 def arguments(sent: str) -> Body:

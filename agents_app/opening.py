@@ -9,8 +9,8 @@ from django.db import connection
 from pydantic import BaseModel
 
 from agents_app import asking, contexts, session
-from agents_app.asking import Decided
 from agents_app.calls import Known
+from agents_app.decided import Decided
 from agents_app.responding.asked import KIND, Asked
 from agents_app.responding.asked import read as read_asked
 from agents_app.session import DjangoSession

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent, UserError
+from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
 from agents.result import RunResultStreaming
 from django.conf import settings
 
@@ -206,13 +206,16 @@ class Attempt:
                 team.agent(self.claim.agent), kept.state,
                 context_deserializer=contexts.reader(team.context), strict_context=True,
             )  # fmt: skip
-        except (UserError, ValueError, KeyError) as error:
+        except contexts.ContextRefused:
+            raise
+        except Exception as error:  # whatever the SDK raises over a state that it cannot read
             raise Incompatible(reason_of(error)) from error
         asked = state.get_interruptions()
         if asked and sealing.tools_hash(asked) != tools:
             names = ", ".join(sorted({item.qualified_name or str(item.name) for item in asked}))
             raise Incompatible(f"a tool that a decision was asked about is another one now: {names}")
         self._steps = self._hooks(opening.calls, max(kept.turns, opening.turns))
+        self._steps.decided = opening.decided
         asking.apply(state, self._steps.calls, opening.decided)
         return state
 
@@ -290,8 +293,8 @@ class Attempt:
     async def _failed(self, error: BaseException) -> None:
         if self._pen.is_lost:
             raise Fenced("lost") from error
-        if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error), **self._doubts()})
+        if (unfit := _incompatible(error)) is not None:
+            await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._doubts()})
             return
         if self._reply is not None and self._result is not None and self._reply.is_answer(error):
             try:
@@ -383,3 +386,10 @@ class Attempt:
 def _parent() -> str | None:
     scope = current()
     return scope.parent_call if scope else None
+
+
+def _incompatible(error: BaseException | None) -> Incompatible | None:
+    """Find what does not fit among the errors behind one: the SDK raises its own for what a hook raises."""
+    while error is not None and not isinstance(error, Incompatible):
+        error = error.__cause__
+    return error

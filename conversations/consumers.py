@@ -20,7 +20,7 @@ from conversations.engine import Engine
 from conversations.envelopes import MAX_KEY, fit
 from conversations.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.sessions import NOT_ALLOWED, SIGNED_OUT, Visitor
-from conversations.states import FleetSubscription
+from conversations.states import StateSubscription
 from conversations.subscription import NEWEST, Subscription, TooSlow, Wire
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
     def __init__(self, *, engine: Engine) -> None:
         super().__init__()
         self.engine = engine
-        self.topics: dict[str, Subscription | FleetSubscription] = {}
+        self.topics: dict[str, Subscription | StateSubscription] = {}
         self.is_dismissed = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: channels is untyped
@@ -104,11 +104,12 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         if self.engine.watch.topics[self.visitor.principal] >= (most := settings.CONFIG.topics_per_principal):
             words = f"{self.visitor.principal} follows {most:,} topics already, over all its sockets: leave one first"
             raise Invalid(words, code="too_many", field="topic")
-        if topic == "fleet":
+        if (state := self.engine.states.get(topic)) is not None:
             if self.visitor.agent:
                 self.dismiss(NOT_ALLOWED)
                 return
-            self._keep(topic, FleetSubscription(self.engine.fleet, self.wire, failed=self._failed))
+            is_drawn = topic == "fleet" or asked.get("render") == "html"
+            self._keep(topic, StateSubscription(state, self.wire, failed=self._failed, drawn=is_drawn))
         else:
             await self._follow(topic, asked)
 
@@ -130,7 +131,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         mode = "html" if asked.get("render") == "html" else "data"
         self._keep(topic, Subscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
 
-    def _keep(self, topic: str, subscription: Subscription | FleetSubscription) -> None:
+    def _keep(self, topic: str, subscription: Subscription | StateSubscription) -> None:
         self.topics[topic] = subscription
         self.engine.watch.topics[self.visitor.principal] += 1
 
@@ -189,8 +190,8 @@ def _parse(text: str) -> dict[str, Any]:
         and 1 <= len(topic) - 7 <= MAX_KEY
         and fit(topic) == topic
     )
-    if not is_stream and topic != "fleet":
-        raise Invalid("expected stream:{conversation} or fleet", code="unknown_topic", field="topic")
+    if not is_stream and topic not in ("fleet", "approvals"):
+        raise Invalid("expected stream:{conversation}, fleet or approvals", code="unknown_topic", field="topic")
     after = asked.get("after")
     if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):
         raise Invalid("expected a seq: a whole number from 0 on", field="after")

@@ -17,7 +17,7 @@ from conversations.lasting import repeat
 from conversations.log.events import NewEvent, Stored
 from conversations.management import tables
 from conversations.nodes import Pulse
-from conversations.states import Fleet
+from conversations.states import Approvals, Fleet, State
 from conversations.threads import DatabaseThreads, unavailable
 from conversations.vitals import Vitals
 from conversations.watch import TRY_AGAIN, Watch
@@ -36,6 +36,7 @@ class Engine:
         self.hub = Hub(epoch="", hold=self.watch.hold)
         self.writer = log.Writer()
         self.fleet = Fleet()
+        self.states: dict[str, State] = {"fleet": self.fleet, "approvals": Approvals()}
         self.ear = Ear()
         self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
         self.url = ""
@@ -60,7 +61,8 @@ class Engine:
         if settings.CONFIG.redis_url:
             await asyncio.to_thread(relayed.begin)
         self.hub.start()
-        self.fleet.start()
+        for state in self.states.values():
+            state.start()
         self.watch.start()
         self.ear.start()
         self.writer.start()
@@ -85,7 +87,9 @@ class Engine:
         if self._pulse is not None:
             with contextlib.suppress(Unavailable):  # then the row is forgotten in its time
                 await asyncio.to_thread(self._pulse.stop)
-        await asyncio.gather(self.ear.stop(), self.hub.stop(), self.fleet.stop(), self.watch.stop())
+        await asyncio.gather(
+            self.ear.stop(), self.hub.stop(), *(state.stop() for state in self.states.values()), self.watch.stop()
+        )
 
     async def _until_migrated(self) -> None:
         """Look until the tables are up to date, and say once what there is to wait for."""

@@ -5,7 +5,7 @@ Three queries at most: conversations by their partial index, participants of tho
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -250,6 +250,25 @@ def find(key: str) -> Row:
 def versions(limit: int = 100) -> dict[str, int]:
     """Answer the head seq of the newest conversations by key: what the `fleet` topic heals by."""
     return dict(Conversation.objects.visible().newest_first().values_list("key", "head_seq")[:limit])
+
+
+class _Source:
+    """The rows of the `fleet` topic."""
+
+    def newest_rows(self, limit: int) -> list[dict[str, Any]]:
+        return newest_rows(limit)
+
+    def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[dict[str, Any]]:
+        return rows(conversations)
+
+    def versions(self, limit: int) -> dict[str, tuple[str, int]]:
+        return {key: (key, version) for key, version in versions(limit).items()}
+
+    def waiting(self) -> int:
+        return waiting()
+
+
+SOURCE = _Source()
 
 
 def waiting() -> int:

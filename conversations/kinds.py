@@ -277,7 +277,7 @@ class ApprovalRequested(OurEvent):
 
 
 class ApprovalDecided(OurEvent):
-    """The one decision about a call. The principal is who decided."""
+    """The one decision about a call, by its principal. `edit`: `args_raw` runs, `digest` is its SHA-256."""
 
     event: Literal["approval.decided"]
     run_id: str
@@ -286,6 +286,10 @@ class ApprovalDecided(OurEvent):
     decision: Literal["approve", "reject", "respond", "edit"]
     message: str | None = None
     reason: str | None = None
+    output: str | None = None
+    args: dict[str, Any] | None = None
+    args_raw: str | None = None
+    digest: str | None = None
 
 
 class ApprovalCancelled(OurEvent):

@@ -1,4 +1,4 @@
-"""The state topic `fleet`: rows of conversations that changed, latest version wins, coalesced (design 3.5)."""
+"""The state topics `fleet` and `approvals`: rows that changed, latest version wins, coalesced (design 3.5)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from conversations import doorbell, fleet, frames
+from conversations import doorbell, fleet, frames, inbox
 from conversations.failpoints import should_drop
 from conversations.log.events import Stored
 from conversations.subscription import Wire, tell_failure
@@ -24,15 +24,32 @@ SNAPSHOT = 100  # rows
 Row = dict[str, Any]
 
 
-class Fleet:
-    """What changed among the conversations, for everybody who looks at the list. `start` in the loop."""
+class Source(Protocol):
+    """Where a topic's rows come from. Sync; called in a thread."""
 
-    def __init__(self) -> None:
-        self.subscribers: set[FleetSubscription] = set()
+    def newest_rows(self, limit: int) -> list[Row]:
+        """Draw the newest: key, version, html and what else a row tells."""
+
+    def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Row]:
+        """Draw what changed in these conversations; `versions` are those of rows that were told already."""
+
+    def versions(self, limit: int) -> dict[str, tuple[str, int]]:
+        """Answer each newest row's conversation and version by its key."""
+
+    def waiting(self) -> int:
+        """Count the questions that wait for a person."""
+
+
+class State:
+    """What changed among the rows of a topic, for everybody who follows it. `start` in the loop."""
+
+    def __init__(self, topic: str, source: Source) -> None:
+        self.topic, self._source = topic, source
+        self.subscribers: set[StateSubscription] = set()
         self.waiting = 0  # questions that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
-        self._pool = DatabaseThreads("fleet")
+        self._pool = DatabaseThreads(topic)
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
@@ -51,8 +68,8 @@ class Fleet:
 
         self._stop_listening = [doorbell.on_ring(rung), doorbell.on_heard(heard)]
         self._tasks = [
-            asyncio.create_task(self._tell(), name="fleet-tell"),
-            asyncio.create_task(self._heal(), name="fleet-heal"),
+            asyncio.create_task(self._tell(), name=f"{self.topic}-tell"),
+            asyncio.create_task(self._heal(), name=f"{self.topic}-heal"),
         ]
 
     async def stop(self) -> None:
@@ -67,8 +84,8 @@ class Fleet:
     async def snapshot(self) -> list[Row]:
         """Answer the newest rows."""
         loop = asyncio.get_running_loop()
-        self.waiting = await loop.run_in_executor(self._pool, fleet.waiting)
-        return await loop.run_in_executor(self._pool, fleet.newest_rows, SNAPSHOT)
+        self.waiting = await loop.run_in_executor(self._pool, self._source.waiting)
+        return await loop.run_in_executor(self._pool, self._source.newest_rows, SNAPSHOT)
 
     def _note(self, keys: Iterable[str]) -> None:
         self._changed.update(dict.fromkeys(keys))
@@ -81,10 +98,12 @@ class Fleet:
             self._wake.clear()
             keys, self._changed = list(self._changed), {}
             try:
-                rows = await loop.run_in_executor(self._pool, fleet.rows, keys) if self.subscribers else []
-                self.waiting = await loop.run_in_executor(self._pool, fleet.waiting) if rows else self.waiting
+                changed = partial(self._source.changed_rows, keys, dict(self._versions))
+                rows = await loop.run_in_executor(self._pool, changed) if self.subscribers else []
+                if rows:
+                    self.waiting = await loop.run_in_executor(self._pool, self._source.waiting)
             except Exception:
-                logger.exception("the list of conversations could not be read")
+                logger.exception("the rows of %s could not be read", self.topic)
                 rows = []
             for row in rows:
                 self._versions[row["key"]] = row["version"]
@@ -93,7 +112,7 @@ class Fleet:
             await asyncio.sleep(COALESCE)
 
     async def _heal(self) -> None:
-        """Each second, one query: a conversation that changed unheard is told."""
+        """Each second, one query: what changed unheard is told."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(HEAL_EVERY)
@@ -101,24 +120,41 @@ class Fleet:
                 self._versions.clear()
                 continue
             try:
-                versions = await loop.run_in_executor(self._pool, fleet.versions, SNAPSHOT)
+                versions = await loop.run_in_executor(self._pool, self._source.versions, SNAPSHOT)
             except Exception:
-                logger.exception("the list of conversations could not be looked at")
+                logger.exception("the rows of %s could not be looked at", self.topic)
                 continue
             self._versions = {key: self._versions[key] for key in versions if key in self._versions}
-            if missed := [key for key, version in versions.items() if self._versions.get(key) != version]:
+            if missed := {of for key, (of, version) in versions.items() if self._versions.get(key) != version}:
                 self._note(missed)
 
 
-class FleetSubscription:
-    """One socket's view of the list: the rows it has not been sent, by key."""
+class Fleet(State):
+    """The topic `fleet`: conversations."""
 
-    def __init__(self, state: Fleet, wire: Wire, *, failed: Callable[[BaseException], None]) -> None:
+    def __init__(self) -> None:
+        super().__init__("fleet", fleet.SOURCE)
+
+
+class Approvals(State):
+    """The topic `approvals`: questions about tool calls."""
+
+    def __init__(self) -> None:
+        super().__init__("approvals", inbox.SOURCE)
+
+
+class StateSubscription:
+    """One socket's view of a topic: the rows it has not been sent, by key. Without `drawn` they have no html."""
+
+    def __init__(
+        self, state: State, wire: Wire, *, failed: Callable[[BaseException], None], drawn: bool = True
+    ) -> None:
+        self._is_drawn = drawn
         self._state, self._wire = state, wire
         self._waiting: dict[str, Row] = {}
         self._event = asyncio.Event()
         state.subscribers.add(self)
-        self._task = asyncio.create_task(self._run(), name="subscription fleet")
+        self._task = asyncio.create_task(self._run(), name=f"subscription {state.topic}")
         self._task.add_done_callback(partial(tell_failure, failed))
 
     def offer(self, rows: Sequence[Row]) -> None:
@@ -132,7 +168,7 @@ class FleetSubscription:
 
     def head(self) -> None:
         """A state topic has no seq; the frame only shows that the connection lives."""
-        self._wire.hint(frames.control("head", topic="fleet", seq=0))
+        self._wire.hint(frames.control("head", topic=self._state.topic, seq=0))
 
     async def _run(self) -> None:
         await self._send(await self._state.snapshot())
@@ -143,7 +179,9 @@ class FleetSubscription:
             await self._send(rows)
 
     async def _send(self, rows: list[Row]) -> None:
-        frame = {"t": "rows", "topic": "fleet", "rows": rows, "waiting": self._state.waiting}
+        if not self._is_drawn:
+            rows = [{name: value for name, value in row.items() if name != "html"} for row in rows]
+        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, "waiting": self._state.waiting}
         text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
         await self._wire.frame(frames.Frame(0, 0, text))
 

@@ -23,6 +23,7 @@ ASKING = {
     "reader": 4,
     "drawer": 1,
     "fleet": 1,
+    "approvals": 1,
     "watch": 1,
     "readiness": 1,
     "recorder": 1,

@@ -61,6 +61,14 @@ class Config(BaseSettings):
     stuck_same_calls: int = Field(default=5, ge=2, description="the same call so many times in a run looks stuck")
     stuck_silence_s: float = Field(default=180, gt=0, description="a run without progress for so long looks stuck")
     stuck_turns_left: int = Field(default=2, ge=0, description="turns before its limit at which a run warns; 0: never")
+    approval_s: float = Field(
+        default=0, ge=0, description="how long a question may wait until its time is up; 0: for ever"
+    )
+    approval_expiry: Literal["wait", "reject", "notify"] = Field(
+        default="wait", description="then: it keeps waiting, the call is not made, or a role is told"
+    )
+    approval_role: str = Field(default="admin", description="the role that is told")
+    four_eyes: bool = Field(default=False, description="nobody decides on a run whose input they wrote or sent")
     session_items: int = Field(default=200, ge=1, description="items of a conversation that agents remember")
     session_days: float = Field(default=30, gt=0, description="how long agents remember an item")
     openai_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="OPENAI_API_KEY")

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
+from dashboard.api import approvals as api_approvals
 from dashboard.api import control
 from dashboard.api import conversations as api
 from dashboard.api import policies as api_policies
@@ -14,6 +15,7 @@ from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
     agents,
+    approvals,
     conversation,
     people,
     policies,
@@ -38,7 +40,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
     path("schemas/<str:hash>/", tools.schema, name="schema"),
+    path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
+    path("approvals/<str:id>/", approvals.approval, name="approval"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("runs/stop/", verbs.stop, name="runs-stop"),
     path("account/", account.account, name="account"),
@@ -66,6 +70,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
     path("api/v1/control", control.control_many, name="api-control-many"),
+    path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
+    path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),

@@ -36,6 +36,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/agents/{team}/{name}/": {"GET": EVERYONE},
     "/tools/{team}/{name}/": {"GET": EVERYONE},
     "/schemas/{hash}/": {"GET": EVERYONE},
+    "/approvals/": {"GET": EVERYONE},
+    "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
     "/approvals/decisions/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
     "/runs/stop/": {"POST": OPERATING},
@@ -64,6 +66,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
     "/api/v1/control": {"POST": OPERATING},
+    "/api/v1/approvals": {"GET": EVERYONE},
+    "/api/v1/approvals/{id}": {"GET": EVERYONE},
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
@@ -229,8 +233,10 @@ OPERATIONS = {
     ("subscribe", "stream:theirs"): EVERYONE,
     ("subscribe", "stream:nowhere"): EVERYONE,
     ("subscribe", "fleet"): EVERYONE,
+    ("subscribe", "approvals"): EVERYONE,
     ("unsubscribe", "stream:mine"): PROGRAMS,
     ("unsubscribe", "fleet"): PROGRAMS,
+    ("unsubscribe", "approvals"): PROGRAMS,
 }
 
 

@@ -187,7 +187,7 @@ def test_the_list_hears_of_other_processes(elsewhere, monkeypatch):
     async def work(running_hub, ear, lines):
         fleet = Fleet()
         fleet.start()
-        view = states.FleetSubscription(fleet, Wire(send, None), failed=lambda error: None)
+        view = states.StateSubscription(fleet, Wire(send, None), failed=lambda error: None)
         await asyncio.to_thread(log.append, [event(0, "new")])
         async with asyncio.timeout(5):
             while not any(row["key"] == "new" for frame in sent[1:] for row in frame["rows"]):  # noqa: ASYNC110

@@ -11,7 +11,7 @@ from conversations.recordings.formats import recordings
 from conversations.recordings.importing import bring
 from conversations.recordings.intake import Intake
 from conversations.recordings.trouble import Trouble
-from conversations.states import Fleet, FleetSubscription
+from conversations.states import Fleet, StateSubscription
 from conversations.subscription import Wire
 from conversations.threads import lent
 from tests.protocol_client import Client, Line
@@ -40,7 +40,7 @@ def test_an_import_rings_for_its_page_and_for_the_list(monkeypatch):
         fleet.start()
         line = Line(running, Client(), "brought")
         line.connect()
-        view = FleetSubscription(fleet, Wire(send, None), failed=lambda error: None)
+        view = StateSubscription(fleet, Wire(send, None), failed=lambda error: None)
         async with asyncio.timeout(10):
             while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
                 await asyncio.sleep(0.005)

@@ -55,10 +55,21 @@ class Block(NamedTuple):
     schema: str  # the hash of the schema that the call was made under, where a page tells of it
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
+    place: str = ""  # the address of its conversation, where it is drawn elsewhere
 
 
 def draw(call: Call, group: str | None) -> Markup:
     """Draw a call from both its steps."""
+    return faces.render("tool_step", *_parts(call, group, ""))
+
+
+def card(call: Call, place: str) -> Markup:
+    """Draw a call's question as its block in the transcript has it, without the row around it. `place` is the address
+    of its conversation: links within a transcript begin there."""
+    return faces.render_as("tool_step", "card", *_parts(call, None, place))
+
+
+def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]:
     called = faces.read(call.called)
     finished = faces.read(call.finished) if call.finished else None
     asked = faces.read(call.asked) if call.asked else None
@@ -91,8 +102,9 @@ def draw(call: Call, group: str | None) -> Markup:
         schema=_schema(call, called),
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
+        place=place,
     )
-    return faces.render("tool_step", row, block)
+    return row, block
 
 
 def _steps(call: Call) -> tuple[tuple[str, int], ...]:

@@ -281,7 +281,12 @@ _FACES: dict[str, Face] = {
 
 def render(template: str, *values: object) -> Markup:
     """Call the `draw` macro of an event's template."""
-    return _macro(f"events/{template}.html", "draw", *values)
+    return render_as(template, "draw", *values)
+
+
+def render_as(template: str, name: str, *values: object) -> Markup:
+    """Call another macro of an event's template."""
+    return _macro(f"events/{template}.html", name, *values)
 
 
 def _macro(template: str, name: str, *values: object) -> Markup:

@@ -11,7 +11,7 @@ from conversations.fragments.times import When
 from conversations.fragments.who import Who, who
 from conversations.log.events import Call
 
-FIELDS = frozenset({"approval_id", "why", "deadline", "decision", "message", "reason", "arguments_digest"})
+FIELDS = frozenset({"approval_id", "why", "deadline", "on_expiry", "decision", "message", "reason", "arguments_digest"})
 _STATES = {"approve": "approved", "reject": "rejected", "respond": "answered", "edit": "edited"}
 _ENDS = {"approval.cancelled": "withdrawn", "approval.expired": "expired"}
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

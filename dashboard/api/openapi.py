@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from conversations import fleet
+from conversations import fleet, inbox
 from dashboard.api import shapes
 from dashboard.api.read_markers import Mark
 
@@ -54,6 +54,7 @@ def document() -> Json:
             **_conversations(),
             **_deeds(),
             **_steering(),
+            **_approvals(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -160,6 +161,30 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
+        "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
+        "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
+    }
+
+
+def _approvals() -> Json:
+    return {
+        "/api/v1/approvals": {
+            "get": _does(
+                "List questions about tool calls, newest first; `pending` are those that can be decided.",
+                {200: shapes.Approvals},
+                query={"status": {"enum": list(inbox.STATUSES)}, "before": TEXT, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
+            )
+        },
+        "/api/v1/approvals/{id}": {
+            "get": _does(
+                "Read one question.",
+                {200: shapes.Approval},
+                path={"id": TEXT},
+                errors=(403, 404),
+                security=[BEARER, SESSION],
+            )
+        },
         "/api/v1/approvals/{id}/decision": {
             "post": _does(
                 "Decide a tool call that waits, once.",
@@ -170,8 +195,6 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
-        "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
-        "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
     }
 
 
@@ -317,6 +340,7 @@ def _schemas() -> Json:
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
+        *(shapes.Approval, shapes.Approvals),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

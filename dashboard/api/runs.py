@@ -21,7 +21,7 @@ def decision(request: HttpRequest, id: str) -> JsonResponse:
     `cancelled` or `expired` when the question was over."""
     asked = bodies.read(request, ToDecide)
     try:
-        found = approvals.decide(request.user, id, asked.decision, message=asked.message, reason=asked.reason)
+        found = approvals.decide(request.user, id, **asked.model_dump())
     except Conflict as error:
         first = Approval.objects.filter(id=id).exclude(status="pending").first()
         if error.code not in ("already_decided", "cancelled", "expired") or first is None:

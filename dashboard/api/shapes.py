@@ -181,11 +181,53 @@ class SaidAt(Shape):
 
 
 class ToDecide(BaseModel):
-    """A decision about one tool call. The message goes to the agent, the reason stays in the record."""
+    """A decision about one tool call. The message goes to the agent, the reason stays in the record. `respond`: the
+    agent is given `output` and the tool does not run. `edit`: the call runs with `arguments`, an object or its text."""
 
-    decision: Literal["approve", "reject"]
+    decision: Literal["approve", "reject", "respond", "edit"]
+    output: Annotated[str, Field(max_length=262_144)] | None = None
+    arguments: dict[str, Any] | Annotated[str, Field(max_length=262_144)] | None = None
     message: Annotated[str, Field(max_length=2000)] = ""
     reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Approval(Shape):
+    """A question about one tool call. `arguments` is the object that was asked with, `args_raw` the text of it; secrets
+    are covered. `effect` is what the call does, by the team's code and the operators' policy."""
+
+    approval_id: str
+    conversation_id: str
+    run_id: str
+    tool_call: str
+    tool_call_id: str | None
+    agent: str | None
+    name: str | None
+    namespace: str | None
+    qualified_name: str | None
+    lookup_key: str | None
+    origin: str | None
+    mcp_server: str | None
+    schema_hash: Annotated[str | None, Field(alias="schema")]
+    arguments: Any
+    args_raw: str | None
+    why: str | None
+    effect: str
+    asked_seq: Seq
+    asked_at: str
+    deadline: str | None
+    status: Literal["pending", "decided", "expired", "cancelled"]
+    decision: str | None
+    by: str | None
+    at: str | None
+    version: Seq
+    url: str
+
+
+class Approvals(Shape):
+    """Questions, newest first."""
+
+    items: list[Approval]
+    cursor: str | None
 
 
 class Decided(Shape):

@@ -8,6 +8,7 @@ import { render } from "./html.js";
 import { FleetRows } from "./fleet-rows.js";
 import { onKey } from "./keys.js";
 import { socket } from "./socket.js";
+import { tellWaiting } from "./waiting-count.js";
 
 const PAUSE_MS = 500; // between a change that may concern the filter and asking again
 const SCROLLED = 120; // px
@@ -66,7 +67,7 @@ class ConversationList extends HTMLElement {
   }
 
   #take({ rows, isSnapshot, waiting }) {
-    if (waiting !== undefined) tellWaiting(waiting);
+    tellWaiting(waiting);
     const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
     if (isMissing && this.#hasFilter) this.#refetchSoon();
     this.#settle();
@@ -135,13 +136,5 @@ class ConversationList extends HTMLElement {
 }
 
 const tick = () => document.activeElement?.closest("[data-item]")?.querySelector(".pick input")?.click();
-
-/** The number of questions that wait for a person, in the navigation. */
-const tellWaiting = (number) => {
-  const count = document.querySelector("[data-waiting]");
-  if (!count) return;
-  count.hidden = !number;
-  count.lastElementChild.textContent = number;
-};
 
 customElements.define("conversation-list", ConversationList);

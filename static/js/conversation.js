@@ -11,3 +11,6 @@ import "./json-copy.js";
 import "./page-verbs.js";
 import "./conversation-control.js";
 import "./message-composer.js";
+import { followWaiting } from "./waiting-count.js";
+
+followWaiting();

@@ -78,4 +78,5 @@ addEventListener("keydown", take);
 onKey("j", () => move(1));
 onKey("k", () => move(-1));
 onKey("g c", () => location.assign(document.querySelector(".topbar > .brand").href));
+onKey("g a", () => location.assign("/approvals/"));
 onKey("/", () => document.querySelector("main [type=search]")?.focus());

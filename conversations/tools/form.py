@@ -1,0 +1,133 @@
+"""A tool's schema → the fields of a form, and what was entered → arguments. Called by the page of a question."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from conversations.errors import Invalid
+from conversations.fragments import hidden
+from conversations.tools.fields import type_of
+
+MOST = 40  # fields; a tool with more is edited as JSON
+PREFIX = "arg."  # of a field's name in the form
+
+Schema = dict[str, Any]  # JSON
+Kind = Literal["line", "text", "number", "choice", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One field. `value` is the text that stands in it; `choices` are values and their words."""
+
+    name: str
+    label: str
+    kind: Kind
+    type: str
+    value: str
+    choices: tuple[tuple[str, str], ...]
+    description: str
+    is_required: bool
+
+
+def entries(
+    schema: Schema, arguments: Mapping[str, Any] | None, entered: Mapping[str, str] | None = None
+) -> list[Entry]:
+    """Answer the fields of the top level, filled with `arguments`, or with what was `entered` before."""
+    properties = _properties(schema)
+    if len(properties) > MOST:
+        return []
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    return [_entry(name, inner, schema, arguments or {}, entered or {}, name in needed) for name, inner in properties]
+
+
+def read(schema: Schema, posted: Mapping[str, str]) -> dict[str, Any]:
+    """Read what was entered: an empty field is null where that is allowed, else left out. Raises `Invalid`."""
+    made: dict[str, Any] = {}
+    for name, inner in _properties(schema):
+        given = posted.get(f"{PREFIX}{name}")
+        if given is None:
+            continue
+        kind, is_nullable, choices = _kind(inner, schema)
+        if given == "" and (is_nullable or kind not in ("line", "text")):
+            if is_nullable:
+                made[name] = None
+            continue
+        made[name] = _value(name, given.replace("\r\n", "\n"), kind, dict(choices))
+    return made
+
+
+def _value(name: str, given: str, kind: Kind, choices: Mapping[str, str]) -> Any:
+    if kind in ("line", "text"):
+        return given
+    if kind == "choice" and given not in choices:
+        raise Invalid(f"{name}: expected one of its choices", field=f"{PREFIX}{name}")
+    try:
+        return json.loads(given)
+    except ValueError:
+        wanted = "a number" if kind == "number" else "JSON"
+        raise Invalid(f"{name}: expected {wanted}", field=f"{PREFIX}{name}") from None
+
+
+def _entry(
+    name: str, inner: Any, root: Schema, arguments: Mapping[str, Any], entered: Mapping[str, str], is_required: bool
+) -> Entry:
+    kind, _, choices = _kind(inner, root)
+    value = entered.get(f"{PREFIX}{name}")
+    if value is None:
+        value = _shown(arguments[name], kind) if name in arguments else ""
+    about = inner.get("description") if isinstance(inner, dict) else None
+    words = about if isinstance(about, str) else ""
+    is_long = kind == "line" and (len(value) > 60 or "\n" in value)
+    return Entry(
+        name=name, label=hidden.spell(name), kind="text" if is_long else kind,
+        type=hidden.spell(type_of(inner, root))[:80], value=value, choices=choices,
+        description=hidden.spell(words)[:300], is_required=is_required,
+    )  # fmt: skip
+
+
+def _shown(value: Any, kind: Kind) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) and kind in ("line", "text") else json.dumps(value, ensure_ascii=False)
+
+
+def _kind(inner: Any, root: Schema) -> tuple[Kind, bool, tuple[tuple[str, str], ...]]:
+    """Answer a field's kind, whether it may be null, and its choices as JSON texts with words."""
+    found = _resolved(inner, root)
+    variants = found.get("anyOf")
+    if isinstance(variants, list):
+        others = [_resolved(one, root) for one in variants]
+        plain = [one for one in others if one.get("type") != "null"]
+        if len(plain) == 1:
+            kind, _, choices = _kind(plain[0], root)
+            return kind, len(plain) < len(others), choices
+        return "json", False, ()
+    if isinstance(values := found.get("enum"), list):
+        told = [json.dumps(value, ensure_ascii=False) for value in values]
+        return "choice", False, tuple((text, hidden.spell(text.strip('"'))[:80]) for text in told)
+    match found.get("type"):
+        case "boolean":
+            return "choice", False, (("true", "yes"), ("false", "no"))
+        case "string":
+            return "line", False, ()
+        case "integer" | "number":
+            return "number", False, ()
+    return "json", False, ()
+
+
+def _resolved(schema: Any, root: Schema) -> Schema:
+    if not isinstance(schema, dict):
+        return {}
+    ref = schema.get("$ref")
+    if not isinstance(ref, str) or not ref.startswith("#/$defs/"):
+        return schema
+    kept = root.get("$defs")
+    found = kept.get(ref.removeprefix("#/$defs/")) if isinstance(kept, dict) else None
+    return found if isinstance(found, dict) and "$ref" not in found else {}
+
+
+def _properties(schema: Schema) -> list[tuple[str, Any]]:
+    properties = schema.get("properties")
+    return [(str(name), inner) for name, inner in properties.items()] if isinstance(properties, dict) else []

@@ -1,0 +1,128 @@
+"""The approvals page with two people at once: questions come live, one wins politely, edits, answers, keys, looks."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser import sign_in
+from tests.browser.test_composer import work
+from tests.browser.test_people import in_every_look
+from tests.live import Server
+from tests.test_approvals_page import ASKED, PARAMETERS, SCHEMA
+
+TEAM = f"""
+t.team()
+from conversations.models import ToolSchema
+body = {json.dumps(json.dumps({"name": "city.file", "params_json_schema": PARAMETERS}))}
+ToolSchema.objects.create(hash={SCHEMA!r}, name="city.file", body=body)
+"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Server]:
+    """A server with a team whose worker is played by commands."""
+    server = Server(SWITCHBOARD_TEAMS="").start()
+    work(server, TEAM)
+    yield server
+    server.terminate()
+
+
+@pytest.fixture(scope="module")
+def people(chromium: Browser, served: Server) -> Iterator[list[BrowserContext]]:
+    """The owner's browser, and april's, who approves."""
+    contexts = [chromium.new_context(base_url=served.url) for _ in range(2)]
+    sign_in(served, contexts[0])
+    sign_in(served, contexts[1], "april", "approver")
+    yield contexts
+    for context in contexts:
+        context.close()
+
+
+def asks(server: Server, *keys: str) -> None:
+    work(server, "\n".join(f"t.ask(o, {key!r}, client_id='1', approval_id={key!r}, **{ASKED!r})" for key in keys))
+
+
+def question(page: Page, key: str):
+    return page.locator(f'[data-key="{key}"]')
+
+
+def test_two_people_and_their_questions(served: Server, people: list[BrowserContext]) -> None:
+    owner, april = (context.new_page() for context in people)
+    for page in (owner, april):
+        page.goto("/approvals/")
+        expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    owner.wait_for_selector("live-state[data-state=live]")
+    april.wait_for_selector("live-state[data-state=live]")
+
+    asks(served, "one", "two", "three", "four")
+    for page in (owner, april):
+        expect(question(page, "four")).to_be_visible()
+        expect(page.locator("[data-waiting] > span:last-child")).to_have_text("4")
+
+    # who is second is told who was first; the verdict is there for both
+    april.get_by_role("link", name="Approvals", exact=False).first.focus()
+    question(april, "one").get_by_role("button", name="Reject").click()
+    expect(question(april, "one").locator(".verdict")).to_contain_text("rejected")
+    expect(question(owner, "one").locator(".verdict")).to_contain_text("rejected")
+    expect(question(owner, "one").get_by_role("button", name="Approve")).to_have_count(0)
+
+    # several at once, each its own decision
+    question(april, "two").locator("[data-pick]").check()
+    question(april, "three").locator("[data-pick]").check()
+    april.get_by_role("button", name="Approve each").click()
+    for key in ("two", "three"):
+        expect(question(owner, key).locator(".verdict")).to_contain_text("approved")
+    expect(owner.locator("[data-waiting] > span:last-child")).to_have_text("1")
+
+    # a stale page loses politely, with what was typed still there
+    stale = people[0].new_page()
+    stale.route_web_socket("**/ws/", lambda wire: wire.close())
+    stale.goto("/approvals/four/")
+    stale.get_by_label("Output for the agent").fill("By hand.")
+    april.keyboard.press("Escape")
+    april.locator("h1").click()
+    april.keyboard.press("j")
+    question(april, "four").get_by_role("link", name="Change or answer").click()
+    april.get_by_label("street").fill("Elm")
+    april.get_by_label("house").fill("7")
+    april.get_by_role("button", name="Run with these fields").click()
+    expect(april.get_by_text("approved with other arguments")).to_be_visible()
+    april.locator("details.tool > summary").click()
+    expect(april.get_by_text("Runs with")).to_be_visible()
+    stale.get_by_role("button", name="Answer for the tool").click()
+    expect(stale.get_by_role("alert").get_by_text("user:april decided already: edit")).to_be_visible()
+    expect(owner.locator("[data-waiting]")).to_be_hidden()
+    for page in (owner, april, stale):
+        page.close()
+
+
+def test_an_answer_by_keyboard_alone(served: Server, people: list[BrowserContext]) -> None:
+    asks(served, "keys")
+    page = people[1].new_page()
+    page.goto("/approvals/")
+    expect(question(page, "keys")).to_be_visible()
+
+    until_focused = question(page, "keys").locator("[data-pick]")
+    until_focused.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("e")
+    page.wait_for_url("**/approvals/keys/")
+    page.get_by_label("Output for the agent").focus()
+    page.keyboard.type("Filed by hand.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text("answered by a person")).to_be_visible()
+    page.close()
+
+
+def test_the_pages_are_accessible_in_every_look(served: Server, people: list[BrowserContext]) -> None:
+    asks(served, "look")
+    page = people[0].new_page()
+    for address in ("/approvals/", "/approvals/look/", "/approvals/?view=all"):
+        page.goto(address)
+        expect(question(page, "look")).to_be_visible()
+        assert in_every_look(page, address) == {}
+    page.close()
