@@ -29,9 +29,10 @@ def test_everything_that_a_static_file_names_exists(tmp_path: Path, settings: An
 
     names = json.loads((tmp_path / "staticfiles.json").read_text())["paths"]
     assert f'"./{Path(names["js/subscription.js"]).name}"' in (tmp_path / names["js/socket.js"]).read_text()
-    sheet = (tmp_path / names["css/app.css"]).read_text()
-    assert "@import" not in sheet
-    assert sheet.count(".conversation {") >= 1
+    sheets = [(tmp_path / names[f"css/{one}.css"]).read_text() for one in ("app", "page")]
+    assert not any("@import" in sheet or "/*" in sheet for sheet in sheets)
+    assert [sheet.count(".fleet-pill {") for sheet in sheets] == [1, 0]
+    assert [sheet.count(".event {") > 0 for sheet in sheets] == [False, True]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=name)
@@ -89,7 +90,8 @@ def test_every_symbol_that_a_template_names_is_in_the_sprite() -> None:
     assert named <= symbols
 
 
-def test_every_sheet_is_part_of_the_one_that_pages_load() -> None:
-    imported = set(re.findall(r'@import url\("([^"]+)"\)', (STATIC / "css" / "app.css").read_text()))
+def test_every_sheet_is_part_of_one_that_pages_load() -> None:
+    loaded = ("app.css", "page.css")
+    imported = re.findall(r'@import url\("([^"]+)"\)', "".join((STATIC / "css" / one).read_text() for one in loaded))
 
-    assert imported | {"app.css"} == {str(path.relative_to(STATIC / "css")) for path in SHEETS}
+    assert sorted([*imported, *loaded]) == sorted(str(path.relative_to(STATIC / "css")) for path in SHEETS)
