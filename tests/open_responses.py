@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from jsonschema import Draft202012Validator
 
-SAMPLES = os.environ.get("SWITCHBOARD_SAMPLES_DIR", "")
-DOCUMENT = Path(SAMPLES).parent / "openresponses" / "openapi-2026-04-24.json"
+DOCUMENT = Path(settings.SAMPLES_DIR).parent / "openresponses" / "openapi-2026-04-24.json"
 needs_document = pytest.mark.skipif(
-    not SAMPLES or not DOCUMENT.exists(), reason="SWITCHBOARD_SAMPLES_DIR has no openresponses folder beside it"
+    not DOCUMENT.exists(), reason="SWITCHBOARD_SAMPLES_DIR has no openresponses folder beside it"
 )
 
 
