@@ -277,13 +277,14 @@ class ApprovalRequested(OurEvent):
 
 
 class ApprovalDecided(OurEvent):
-    """The one decision about a call, by its principal. `edit`: `args_raw` runs, `digest` is its SHA-256."""
+    """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256."""
 
     event: Literal["approval.decided"]
     run_id: str
     approval_id: str
     tool_call: str
     decision: Literal["approve", "reject", "respond", "edit"]
+    by: str = ""
     message: str | None = None
     reason: str | None = None
     output: str | None = None

@@ -10,12 +10,13 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from agents_app.nesting import agent_tool
 from agents_app.teams import Team
 from conversations import log
-from conversations.actions import approvals, messages, runs
+from conversations.actions import approvals, messages, runs, tokens
 from conversations.actions.policies import set_policy
 from conversations.errors import Conflict, Invalid, NotAllowed
 from conversations.log.rebuild import rebuild
-from conversations.models import Approval, AuditEntry, Event, Run, ToolCall
+from conversations.models import Approval, AuditEntry, Event, Run, Token, ToolCall
 from conversations.policy import Row
+from conversations.principals import SYSTEM
 from dashboard.pages.entries import entries_of
 from tests import teamwork
 from tests.agents_running import over, say, told, working
@@ -105,6 +106,22 @@ def test_a_call_runs_with_the_arguments_a_person_wrote_and_the_model_is_told(peo
     assert (step("start")["args"], step("start")["edited_by"]) == ({"street": "Elm", "house": 7}, "user:april")
     assert step("success")["output"] == "filed at Elm 7"
     assert ToolCall.objects.get().status == "done"
+
+
+def test_a_token_decides_by_its_right_and_is_named(people):
+    office = Office()
+    asked = office.asked()
+    tokens.make_token(SYSTEM, "duty", "approver")
+
+    approvals.decide(Token.objects.get(name="duty"), asked.id, "approve")
+    run, _ = office.goes_on()
+
+    assert (run.status, office.filed) == ("done", [("Mill", 1)])
+    assert Approval.objects.get().decided_by == "token:duty"
+    assert told("approval.decided")[0]["by"] == "token:duty"
+    assert Event.objects.get(kind="approval.decided").principal == "system"  # from a token it would be a claim
+    drawn = "".join(map(str, entries_of(log.newest_page("c"))))
+    assert '>approved</span><span>by <b class="name clip" dir="auto" title="duty">duty</b>' in drawn
 
 
 def test_the_teams_guardrails_look_at_what_a_person_wrote(people):

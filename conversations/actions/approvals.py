@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from conversations import audit, log
-from conversations.actions.acting import acting
+from conversations.actions.acting import acting, writing_as
 from conversations.actions.runs import Body
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.ids import new_id
@@ -121,12 +121,13 @@ def _edited(found: Approval, given: dict[str, Any] | str | None) -> Body:
 
 def _tell(principal: Principal, key: str, run: Run, told: Body) -> None:
     """Append the decision and, when it was the last one that the run waited for, queue it."""
-    facts: Body = {"run_id": run.id, "agent": run.agent}
-    log.append([log.of_ours(key, {"id": new_id(), **facts} | told, principal)])
+    writer, by_whom = writing_as(principal)
+    facts: Body = {"run_id": run.id, "agent": run.agent, **by_whom}
+    log.append([log.of_ours(key, {"id": new_id(), **facts} | told, writer)])
     is_last = not Approval.objects.filter(run=run.id, status="pending").exists()
     if is_last and Run.objects.filter(id=run.id, status="waiting").update(status="queued"):
         resumed: Body = {"event": "run.resumed", "id": new_id(), **facts, "reason": told["decision"]}
-        log.append([log.of_ours(key, resumed, principal)])
+        log.append([log.of_ours(key, resumed, writer)])
 
 
 def _over(found: Approval) -> Conflict:

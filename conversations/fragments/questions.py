@@ -49,7 +49,7 @@ def of_call(call: Call, asked: faces.Read) -> Question:
         asker=faces.named(who(asked.said.speaker, asked.event.principal)),
         asked=_when(asked),
         why=_words(asked, "why"),
-        decider=faces.named(_decider(decided.event.principal)) if decided and _has_decider(state, decided) else None,
+        decider=faces.named(_decider(decided)) if decided and _has_decider(state, decided) else None,
         decided=_when(decided) if decided else None,
         message=_words(decided, "message") if decided else None,
         reason=_words(decided, "reason") if decided else None,
@@ -63,7 +63,11 @@ def _has_decider(state: str, decided: faces.Read) -> bool:
     return state not in _ENDS.values() or decided.event.principal.startswith("user:")
 
 
-def _decider(principal: str) -> Who:
+def _decider(decided: faces.Read) -> Who:
+    """Answer who decided: what a token decided is written down by the system, with `by`."""
+    principal, by = decided.event.principal, decided.body.get("by")
+    if principal == "system" and isinstance(by, str) and by.startswith("token:"):
+        return who(by, by)
     is_person = principal.startswith("user:")
     return who(principal, principal) if is_person else who("system" if principals.is_ours(principal) else principal)
 

@@ -127,7 +127,8 @@ def _asked(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
 
 @of_ours
 def _decided(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
-    _settle(changes, told, Decision("decided", told.decision[:10], facts.principal, facts.at, head.head_seq))
+    by = (told.by or facts.principal)[:160]
+    _settle(changes, told, Decision("decided", told.decision[:10], by, facts.at, head.head_seq))
     call = next((c for c in changes.open_calls.get(head.id, ()) if c.id == told.tool_call), None)
     if call is not None and told.decision == "reject":
         end(changes, head, call, "rejected")
