@@ -73,7 +73,8 @@ class Link(MCPServer):
             was_up = await self._connection()
             wait = BACK_OFF[0] if was_up else min(wait * 2, BACK_OFF[1])
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._closing.wait()
 
     def close(self) -> None:
         """End it."""
@@ -157,7 +158,8 @@ class Link(MCPServer):
             while not self._closing.is_set():
                 self._news.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), LOOK_EVERY)
+                    async with asyncio.timeout(LOOK_EVERY):
+                        await self._news.wait()
                 if self._closing.is_set() or (self._running and self.spec.url):
                     continue  # over HTTP requests go one by one: a call that runs is an answer
                 async with asyncio.timeout(LOOK_S):

@@ -57,9 +57,11 @@ class Turns:
         """The model has answered: wait for the rest of its stream, and answer the turn."""
         turn = self._asked.pop(parent)
         try:
-            await asyncio.wait_for(turn.streamed.wait(), LAG)
+            async with asyncio.timeout(LAG):
+                await turn.streamed.wait()
         except TimeoutError:  # nobody streams in this lane; the output has the whole text
-            self._streaming[parent].remove(turn)
+            if not turn.streamed.is_set():
+                self._streaming[parent].remove(turn)
         return turn
 
     def take(self, parent: str | None, event: StreamEvent) -> None:

@@ -57,7 +57,8 @@ class Wire:
         if self._hold.is_held:
             await self._hold.opened()
         try:
-            await asyncio.wait_for(self._send(message), SLOW_AFTER)
+            async with asyncio.timeout(SLOW_AFTER):  # `wait_for` may lose a cancellation (Python before 3.12)
+                await self._send(message)
         except TimeoutError:
             raise TooSlow from None
 

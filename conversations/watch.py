@@ -96,7 +96,8 @@ class Watch:
         wait = self._looked_at + LOOK_EVERY - time.monotonic()
         if wait > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
         self._wake.clear()
         self._looked_at = time.monotonic()
         if self.sockets:
