@@ -62,7 +62,7 @@ def test_a_stopped_recorder_that_goes_on_stores_nothing_twice(postgres_nursery, 
         asleep, awake = recorders[turn % 2], recorders[1 - turn % 2]
         asleep.signal(signal.SIGSTOP)
         sent = len(producer.ledger)
-        until(lambda: stored(place) > sent, within=20, what=f"the other one to take over:\n{awake.output()}")  # noqa: B023
+        until(lambda: stored(place) > sent, within=60, what=f"the other one to take over:\n{awake.output()}")  # noqa: B023
         asleep.signal(signal.SIGCONT)
     producer.stop()
     until(lambda: stored(place) >= len(producer.ledger), within=15)

@@ -22,7 +22,7 @@ class BulkVerbs extends HTMLElement {
     this.querySelector("[data-clear]").addEventListener("click", () => this.#clear(), { signal });
     this.#watch = new MutationObserver(() => this.#tick());
     this.#watch.observe(list, { childList: true, subtree: true });
-    for (const box of boxes()) if (box.checked) this.#picked.add(box.value); // as the browser kept them
+    for (const box of boxes()) if (box.checked) this.#picked.add(keyOf(box)); // as the browser kept them
     this.#draw();
   }
 
@@ -32,8 +32,8 @@ class BulkVerbs extends HTMLElement {
   }
 
   #pick(box) {
-    if (box.checked) this.#picked.add(box.value);
-    else this.#picked.delete(box.value);
+    if (box.checked) this.#picked.add(keyOf(box));
+    else this.#picked.delete(keyOf(box));
     this.#draw();
   }
 
@@ -44,7 +44,7 @@ class BulkVerbs extends HTMLElement {
   }
 
   #tick() {
-    for (const box of boxes()) box.checked = this.#picked.has(box.value);
+    for (const box of boxes()) box.checked = this.#picked.has(keyOf(box));
   }
 
   #draw() {
@@ -88,6 +88,9 @@ class BulkVerbs extends HTMLElement {
     }
   }
 }
+
+/** Which conversation a box is of: its row says it. A box has no text of others in it. */
+const keyOf = (box) => box.closest("[data-key]").dataset.key;
 
 const boxes = () => document.querySelectorAll("[data-list] .pick input");
 
