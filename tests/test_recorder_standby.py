@@ -52,11 +52,8 @@ def test_the_standby_takes_over_at_once_when_the_active_one_stops_in_order(postg
     assert second.terminate() == 0, second.output()
 
 
-def test_a_stopped_recorder_that_goes_on_stores_nothing_twice(postgres_nursery, postgres_place, redis_server):
-    place = postgres_place
-    producer = Producer(redis_server)
-    producer.start()
-    recorders = [postgres_nursery.record(place), postgres_nursery.record(place)]
+def take_turns(place, producer, recorders):
+    """Stop the one, wait for the other to take over, let it go on; four times."""
     for turn in range(4):
         until(lambda: stored(place) >= len(producer.ledger) // 2 > 0)
         asleep, awake = recorders[turn % 2], recorders[1 - turn % 2]
@@ -64,7 +61,18 @@ def test_a_stopped_recorder_that_goes_on_stores_nothing_twice(postgres_nursery, 
         sent = len(producer.ledger)
         until(lambda: stored(place) > sent, within=60, what=f"the other one to take over:\n{awake.output()}")  # noqa: B023
         asleep.signal(signal.SIGCONT)
-    producer.stop()
+
+
+@pytest.mark.timeout(300)
+def test_a_stopped_recorder_that_goes_on_stores_nothing_twice(postgres_nursery, postgres_place, redis_server):
+    place = postgres_place
+    producer = Producer(redis_server)
+    producer.start()
+    recorders = [postgres_nursery.record(place), postgres_nursery.record(place)]
+    try:
+        take_turns(place, producer, recorders)
+    finally:
+        producer.stop()
     until(lambda: stored(place) >= len(producer.ledger), within=15)
     assert [recorder.returncode for recorder in recorders] == [None, None]
 
