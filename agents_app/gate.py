@@ -124,9 +124,9 @@ class Gate(ToolInputGuardrail[Any]):
         declared = Declared("ask" if self.code is True else "allow")
         return effective(declared, matching(rows, agent or self.agent, self.tool.qualified_name))
 
-    async def refusal(self, agent: str = "") -> Refusal | None:
+    def refusal(self, verdict: Effective) -> Refusal | None:
         """Answer why a call would not go on, whatever a person says."""
-        return _restricted(current(), self.tool.qualified_name) or _denied(await self.verdict(agent), self)
+        return _restricted(current(), self.tool.qualified_name) or _denied(verdict, self)
 
     async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         scope = current()
@@ -135,11 +135,12 @@ class Gate(ToolInputGuardrail[Any]):
             return ToolGuardrailFunctionOutput.allow()  # nothing of the tool runs
         if decided is not None and decided.arguments is not None:
             data.context.tool_arguments = decided.arguments  # for the guardrails after this one, and for the record
-        if (refusal := await self.refusal(data.agent.name)) is not None:
+        verdict = await self.verdict(data.agent.name)
+        if (refusal := self.refusal(verdict)) is not None:
             if scope is not None and scope.keeper is not None:
                 await scope.keeper.refuse(data.context, data.agent, self.tool, refusal)
             return ToolGuardrailFunctionOutput.reject_content(refusal.told)
-        if self.code is False and (await self.verdict(data.agent.name)).rule == "allow":
+        if self.code is False and verdict.rule == "allow":
             self._approve(data)
         return ToolGuardrailFunctionOutput.allow()
 
@@ -166,9 +167,10 @@ class Asking:
 
     async def __call__(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         """Tell whether a call waits for a person. One that is refused does not: nobody is asked in vain."""
-        if await self._gate.refusal() is not None:
+        verdict = await self._gate.verdict()
+        if self._gate.refusal(verdict) is not None:
             return False
-        if (await self._gate.verdict()).rule == "ask":
+        if verdict.rule == "ask":
             return True
         code = self._gate.code
         found = code(context, arguments, call_id) if callable(code) else code

@@ -15,7 +15,7 @@ from conversations.models import AuditEntry, Event, Node, Quarantine
 from conversations.ops import bounded
 from conversations.principals import SYSTEM
 from tests import quarantined
-from tests.cast import CAST, cast, client_of
+from tests.cast import CAST, client_of
 from tests.drawn_html import Seen
 from tests.hostile import payloads
 from tests.quarantined import node, post, stream
@@ -24,11 +24,6 @@ pytestmark = pytest.mark.django_db
 
 SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Somebody is here."}
 SAMPLE = 60
-
-
-@pytest.fixture
-def team():
-    return cast()
 
 
 @pytest.fixture

@@ -12,14 +12,9 @@ from conversations.models import Agent, AuditEntry, Policy
 from conversations.policy import Declared, Row
 from conversations.policy_view import remarks
 from conversations.principals import SYSTEM
-from tests.cast import CAST, cast, client_of
+from tests.cast import CAST, client_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team():
-    return cast()
 
 
 @pytest.fixture

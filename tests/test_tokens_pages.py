@@ -9,16 +9,11 @@ from django.test import Client
 from conversations.actions import tokens
 from conversations.models import AuditEntry, Token
 from conversations.principals import SYSTEM
-from tests.cast import CAST, cast, client_of
+from tests.cast import CAST, client_of
 
 pytestmark = pytest.mark.django_db
 
 SECRET = re.compile(r"sb_[\w-]{40,}")
-
-
-@pytest.fixture
-def team():
-    return cast()
 
 
 @pytest.fixture
