@@ -36,6 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
+    path("conversations/<cid:cid>/prospect/", conversation.prospect, name="conversation-prospect"),
     path("conversations/<cid:cid>/standing/", conversation.standing, name="conversation-standing"),
     path("agents/", agents.agents, name="agents"),
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),

@@ -31,6 +31,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/": {"GET": EVERYONE},
     "/conversations/{cid}/entries/": {"GET": EVERYONE},
     "/conversations/{cid}/panel/": {"GET": EVERYONE},
+    "/conversations/{cid}/prospect/": {"GET": OPERATING},
     "/conversations/{cid}/standing/": {"GET": EVERYONE},
     "/agents/": {"GET": EVERYONE},
     "/agents/{team}/{name}/": {"GET": EVERYONE},

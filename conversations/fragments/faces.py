@@ -164,7 +164,7 @@ def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
         face = row(read, "all" if repeat == "same" else "chat")
         first = "" if repeat == "same" else _first_line(said.words)
         return render("repeat", face, richtext.plain(said.words), first)
-    extra = content.more(read.body, content.ENVELOPE)
+    extra = content.more(read.body, content.ENVELOPE, sent_by=read.event.principal)
     return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read))
 
 

@@ -153,7 +153,7 @@ def _deeds() -> Json:
     return {
         "/api/v1/conversations/{id}/messages": {
             "post": _does(
-                "Say something as oneself; a conversation that is not there yet begins with it.",
+                "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
                 {201: shapes.SaidAt},
                 path={"id": _ID},
                 body={JSON: _ref(shapes.ToSay)},
