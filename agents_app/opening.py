@@ -8,9 +8,10 @@ from django.conf import settings
 from django.db import connection
 from pydantic import BaseModel
 
-from agents_app import asking, contexts, session
+from agents_app import asking, contexts, heard, session
 from agents_app.calls import Known
 from agents_app.decided import Decided
+from agents_app.heard import NOTHING, Heard
 from agents_app.responding.asked import KIND, Asked
 from agents_app.responding.asked import read as read_asked
 from agents_app.session import DjangoSession
@@ -38,6 +39,13 @@ class Opening(NamedTuple):
     turns: int
     handler: str
     asked: Asked | None = None  # of a client of the responses door
+    heard: Heard = NOTHING
+
+    @property
+    def given(self) -> str | list[Any]:
+        """What the SDK is given of a run that begins: the words to answer, and what was said since."""
+        since = self.heard.after
+        return [{"role": "user", "content": self.words}, *since] if since else self.words
 
 
 def opening_of(claim: Claim, team: Team) -> Opening:
@@ -48,15 +56,16 @@ def opening_of(claim: Claim, team: Team) -> Opening:
     asked = read_asked(body, principal) if kind == KIND else None
     handler = handler.removeprefix("agent:")
     memory = session.load(claim.conversation, newest=settings.CONFIG.session_items, days=settings.CONFIG.session_days)
+    told = heard.of(claim, memory.heard) if asked is None else NOTHING
+    memory.hear(told.before, told.after, told.upto, is_resumed=claim.state is not None)
     context = contexts.read(team.context, memory.context.get(team.name), claim.conversation)
     if claim.attempt == 1:
-        return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0, handler, asked)
+        return Opening(log.words(body), _metadata(body), memory, context, [], {}, 0, handler, asked, told)
     known = _known(claim)
     turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
-    return Opening(
-        log.words(body), _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0, handler, asked
-    )
+    facts = (known, asking.decisions(claim.run), last or 0, handler, asked, told)
+    return Opening(log.words(body), _metadata(body), memory, context, *facts)
 
 
 def _known(claim: Claim) -> list[Known]:

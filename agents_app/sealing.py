@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from agents import FunctionTool, ToolApprovalItem, version
@@ -11,6 +11,7 @@ from agents.run_state import CURRENT_SCHEMA_VERSION
 from django.conf import settings
 
 from agents_app import identity
+from agents_app.heard import Interjection
 from conversations.actions.runs import Claim
 
 
@@ -19,15 +20,16 @@ class Incompatible(Exception):
 
 
 class Kept(NamedTuple):
-    """A state and what goes with it: how many turns there were, and the hash of the tools it waits for."""
+    """A state and what goes with it: how many turns there were, and what the run heard when it went on before."""
 
     state: str
     turns: int
+    heard: Sequence[Interjection] = ()
 
 
 def seal(run: str, kept: Kept, tools: str) -> tuple[str, str, str]:
     """Answer the row's `state`, `state_mac` and `sdk`."""
-    text = json.dumps({"v": 1, "turns": kept.turns, "state": kept.state})
+    text = json.dumps({"v": 1, "turns": kept.turns, "state": kept.state, "heard": kept.heard})
     sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"
     return text, _mac(run, sdk, text), sdk
 
@@ -38,7 +40,8 @@ def open_sealed(claim: Claim) -> tuple[Kept, str]:
     if not hmac.compare_digest(_mac(claim.run, sdk, text), claim.state_mac or ""):
         raise Incompatible("the kept state is not what was sealed: it was changed, or the secret key was")
     kept: dict[str, Any] = json.loads(text)
-    return Kept(kept["state"], kept["turns"]), sdk.rpartition("/")[2]
+    heard = [Interjection(at, item) for at, item in kept.get("heard", ())]
+    return Kept(kept["state"], kept["turns"], heard), sdk.rpartition("/")[2]
 
 
 def tools_hash(asked: Iterable[ToolApprovalItem]) -> str:

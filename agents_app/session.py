@@ -10,6 +10,7 @@ aside, so memory and record agree. What a team's context holds is kept between t
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from agents.items import TResponseInputItem
@@ -22,7 +23,9 @@ from conversations.nodes import database_time
 
 logger = logging.getLogger(__name__)
 
-CONTEXT = '{"switchboard.context":'  # how a row begins that is a context and no item
+OURS = '{"switchboard.'  # how a row begins that is no item: a context, or
+CONTEXT = f'{OURS}context":'
+HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers
 DAY = 86_400_000_000  # µs
 _TABLE = "conversations_sessionitem"
 NEWEST = (
@@ -47,6 +50,9 @@ class DjangoSession:
         self._has_old = False  # whether rows are there that are too old
         self._last = max((seq for seq, _ in stored), default=0)
         self.context: dict[str, str] = {}  # team → its context as it was kept last
+        self.heard = 0  # up to which event
+        self._hears = 0  # as far as this run hears
+        self._meanwhile: list[TResponseInputItem] = []  # what it hears when it goes on
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Answer the newest `limit` items, oldest first."""
@@ -70,9 +76,18 @@ class DjangoSession:
         """Forget everything."""
         self._stored, self._added, self._is_cleared = [], [], True
 
+    def hear(self, before: Sequence[Any], after: Sequence[Any], upto: int, *, is_resumed: bool) -> None:
+        """Take in what was said that no run answers, up to an event: what was said before the words that a run begins
+        with; what was said `after` them comes with these. A run that goes on has heard neither."""
+        self._hears = max(self.heard, upto)
+        if is_resumed:
+            self._meanwhile = [*before, *after]
+        else:
+            self._added += before
+
     def items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Answer the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
-        known = [item for _, item in self._stored] + self._added
+        known = [item for _, item in self._stored] + self._new()
         return known[-min(limit or self._newest, self._newest) :]
 
     def save(self, *, team: str = "", context: str | None = None, days: float = 30) -> None:
@@ -81,7 +96,10 @@ class DjangoSession:
         now = database_time()
         if self._is_cleared or self._gone or self._has_old:
             self._forget(now - int(days * DAY))
-        new = [_written(item) for item in self._added]
+        new = [_written(item) for item in self._new()]
+        if self._hears > self.heard:
+            SessionItem.objects.filter(conversation=self.session_id, payload__startswith=HEARD).delete()
+            new.append(f"{HEARD}{self._hears}}}")
         if context is not None and context != self.context.get(team):
             if team in self.context:
                 rows = SessionItem.objects.filter(conversation=self.session_id)
@@ -91,11 +109,18 @@ class DjangoSession:
             for n, payload in enumerate(new, self._last + 1):
                 cursor.execute(INSERT, [self.session_id, n, now, payload])
 
+    def _new(self) -> list[TResponseInputItem]:
+        """Answer what is new: what was said meanwhile stands before it, but for the outputs of calls made earlier."""
+        place = 0
+        while place < len(self._added) and str(self._added[place].get("type")).endswith("_output"):
+            place += 1
+        return [*self._added[:place], *self._meanwhile, *self._added[place:]]
+
     def _forget(self, before: int) -> None:
         rows = SessionItem.objects.filter(conversation=self.session_id)
-        rows.filter(at__lt=before).delete()
+        rows.filter(at__lt=before).exclude(payload__startswith=HEARD).delete()
         if self._is_cleared:
-            rows.exclude(payload__startswith=CONTEXT).delete()
+            rows.exclude(payload__startswith=OURS).delete()
         elif self._gone:
             rows.filter(seq__in=self._gone).delete()
 
@@ -105,15 +130,16 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     over and told in the log; it hides no other."""
     oldest = database_time() - int(days * DAY)
     with connection.cursor() as cursor:
-        cursor.execute(NEWEST, [conversation, f"{CONTEXT}%", newest + 50])
+        cursor.execute(NEWEST, [conversation, f"{OURS}%", newest + 50])
         rows = cursor.fetchall()
-        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%"])
+        cursor.execute(CONTEXTS, [conversation, f"{OURS}%"])
         contexts = cursor.fetchall()
     kept = [(seq, payload) for seq, at, payload in rows if at >= oldest]
     memory = DjangoSession(conversation, _readable(conversation, kept)[-newest:], newest=newest)
     memory._has_old = len(kept) < len(rows)
     memory._last = max((row[0] for row in (*rows[:1], *contexts)), default=0)
     memory.context = dict(filter(lambda found: found[0], (_context(payload) for _, payload in contexts)))
+    memory.heard = max((_heard(payload) for _, payload in contexts), default=0)
     return memory
 
 
@@ -158,3 +184,7 @@ def _context(payload: str) -> tuple[str, str]:
         return str(row["switchboard.context"]), str(row["context"])
     except (ValueError, KeyError, TypeError):
         return "", ""
+
+
+def _heard(payload: str) -> int:
+    return int(json.loads(payload)["switchboard.heard"]) if payload.startswith(HEARD) else 0
