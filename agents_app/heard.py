@@ -72,7 +72,7 @@ def of(claim: Claim, upto: int) -> Heard:
 
 class Interjected:
     """Puts what was said meanwhile before a model, each time it is asked: the SDK's own state of a run that was put
-    aside takes nothing in. Given to the SDK as `call_model_input_filter`, kept with the state when it is put aside again
+    aside takes nothing in. Given to the SDK as `call_model_input_filter`; kept with the state once more.
     """
 
     def __init__(self, kept: Sequence[Interjection], new: Sequence[Item]) -> None:
