@@ -161,6 +161,16 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
+        "/api/v1/tool-calls/{id}/answer": {
+            "post": _does(
+                "Answer by hand a call that waits for its client, once; the chain goes on with it.",
+                {200: shapes.Answered},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToAnswer)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
         "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
     }
@@ -328,6 +338,7 @@ _TAKEN = (
     shapes.Knock,
     shapes.ToSay,
     shapes.ToDecide,
+    shapes.ToAnswer,
     shapes.ToSteer,
     shapes.ToSteerMany,
 )
@@ -338,7 +349,7 @@ def _schemas() -> Json:
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed, shapes.Answered),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
         *(shapes.Approval, shapes.Approvals),
     )

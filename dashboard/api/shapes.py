@@ -195,6 +195,20 @@ class ToDecide(BaseModel):
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
+class ToAnswer(BaseModel):
+    """What a client's tool is said to have answered, given by a person. The reason stays in the record."""
+
+    output: Annotated[str, Field(max_length=262_144)]
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Answered(Shape):
+    """The call is answered. `response_id` is the response that goes on from it, null while others wait too."""
+
+    tool_call: str
+    response_id: str | None
+
+
 class Approval(Shape):
     """A question about one tool call. `arguments` is the object that was asked with, `args_raw` the text of it; secrets
     are covered. `effect` is what the call does, by the team's code and the operators' policy."""
