@@ -6,6 +6,7 @@ fence was lost, and nothing more is written.
 
 import asyncio
 import contextlib
+import copy
 import logging
 import time
 from collections.abc import Mapping
@@ -45,6 +46,8 @@ logger = logging.getLogger(__name__)
 GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
 ASKED = ("", "park", "pause", "stop", "cancel", "abort")  # each goes before those on its left
 UNWIND = 5.0  # seconds for the SDK's own tasks to end
+HOW = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS)
+"""How all runs go. Copied for each: making one with a tool execution reads every type hint of the class, 1 ms."""
 
 
 class House(NamedTuple):
@@ -190,15 +193,12 @@ class Attempt:
 
     def _config(self) -> RunConfig:
         """Make what the SDK is told of how to run."""
-        return RunConfig(
-            model_provider=self._roster.provider,
-            tracing_disabled=True,
-            tool_name_collision_policy="error",
-            tool_not_found_behavior="return_error_to_model" if self._reply else "raise_error",
-            tool_execution=GUARDED_CALLS,
-            tool_error_formatter=lambda told: self._steps.format_error(told),
-            workflow_name=self._roster.team.name,
-        )
+        config = copy.copy(HOW)
+        config.model_provider = self._roster.provider
+        config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
+        config.tool_error_formatter = lambda told: self._steps.format_error(told)
+        config.workflow_name = self._roster.team.name
+        return config
 
     async def _resumed(self, opening: Opening) -> RunState[Any, Any]:
         """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""

@@ -114,11 +114,13 @@ def _claimed(run: Run, key: str) -> Claim:
 def renew(claims: Collection[Claim]) -> dict[str, str]:
     """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause, stop…"""
     until = database_time() + int(LEASE * 1e6)
-    asked: dict[str, str] = {}
+    mine = {one.run: one.attempt for one in claims}
     with writing():
-        for one in claims:
-            if Run.objects.mine(one.run, one.attempt).update(lease_until=until):
-                asked[one.run] = Run.objects.values_list("stop", flat=True).get(id=one.run)
+        held = (
+            Run.objects.filter(id__in=mine, status="running").select_for_update().values_list("id", "attempt", "stop")
+        )
+        asked = {run: stop for run, attempt, stop in held.order_by("id") if mine[run] == attempt}
+        Run.objects.filter(id__in=asked).update(lease_until=until)
     return asked
 
 
