@@ -20,7 +20,7 @@ from typing import Any
 from django.conf import settings
 
 import switchboard
-from agents_app import register, session
+from agents_app import parking, register, session
 from agents_app.mcp_tools import McpTools
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
@@ -72,7 +72,7 @@ class Worker:
         self._threads = DatabaseThreads("runs")
         self._mcp = McpTools(self.rosters, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
-        self._house = House(writer, self._do, self._bus, hosted)
+        self._house = House(writer, self._do, self._bus, hosted, self._mcp.away)
         self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"
@@ -181,7 +181,7 @@ class Worker:
             logger.error("a run was left: its lease ends soon", exc_info=error, extra={"run": run})
 
     async def _renew(self) -> None:
-        """Hold on to what runs here; end what was taken away; tell of dead workers' runs."""
+        """Hold on to what runs here; end what was taken away; tell of dead workers' runs, and look after what waits."""
         held = [attempt for attempt, _, _ in self._attempts.values()]
         asked = await self._do(runs.renew, [attempt.claim for attempt in held])
         for attempt in held:
@@ -189,6 +189,9 @@ class Worker:
                 attempt.lose()
         await self._do(runs.interrupt_dead)
         await self._do(expiry.expire_due)
+        await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
+        if servers := self._mcp.connected():
+            await self._do(parking.wake, servers)
         await asyncio.sleep(RENEW_EVERY)
 
     async def _listen(self) -> None:

@@ -184,11 +184,13 @@ class RunStarted(OurEvent):
 
 
 class RunWaiting(OurEvent):
-    """It waits for a person; no worker holds it."""
+    """It waits for a person, or for an MCP server that is away (`detail`: what is wrong); no worker holds it."""
 
     event: Literal["run.waiting"]
     run_id: str
-    reason: Literal["approval", "pause"]
+    reason: Literal["approval", "pause", "server"]
+    server: str | None = None
+    detail: str | None = None
 
 
 class RunResumed(OurEvent):
