@@ -146,8 +146,13 @@ def empty() -> None:
 def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[Row]) -> None:
     gone = {(word, row.id >> tables.block) for row in rows for word in row.words}
     flat = [value for word, block in sorted(gone) if not tables.stands(cursor, word, block) for value in (word, block)]
-    insert(cursor, f"WITH gone(word,block) AS (VALUES %s) DELETE FROM {FOUND} WHERE EXISTS(SELECT 1 FROM gone WHERE"
-           f" gone.word={FOUND}.word AND gone.block={FOUND}.block)", 2, flat)
+    insert(
+        cursor,
+        f"WITH gone(word,block) AS (VALUES %s) DELETE FROM {FOUND} WHERE EXISTS(SELECT 1 FROM gone WHERE"
+        f" gone.word={FOUND}.word AND gone.block={FOUND}.block)",
+        2,
+        flat,
+    )
 
 
 def _are_erased(cursor: CursorWrapper, ids: Sequence[int]) -> bool:

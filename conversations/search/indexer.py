@@ -8,7 +8,6 @@ import contextlib
 import logging
 import threading
 import time
-from typing import Any
 
 from django.db import Error as DatabaseError
 from django.db import connection
@@ -46,10 +45,6 @@ class Indexer(threading.Thread):
     def state(self) -> str:
         """`ok`, or why nothing can be found that was recorded since."""
         return (self._trouble or "ok") if self.is_alive() else "the indexing thread has ended"
-
-    def facts(self) -> dict[str, Any]:
-        """What a process tells of it."""
-        return {"search_lag": self.lag.events, "search_state": self.state}
 
     def run(self) -> None:
         """Index until `close`. Trouble is waited out."""

@@ -83,9 +83,7 @@ class Postgres:
         one = f"SELECT block FROM {FOUND} WHERE word=ANY(%s) AND block BETWEEN %s AND %s"
         while True:
             values = [value for some in sets for value in (some, first, last)]
-            cursor.execute(
-                " INTERSECT ".join([one] * len(sets)) + " ORDER BY block DESC LIMIT %s", [*values, AT_ONCE]
-            )
+            cursor.execute(" INTERSECT ".join([one] * len(sets)) + " ORDER BY block DESC LIMIT %s", [*values, AT_ONCE])
             found = [block for (block,) in cursor.fetchall()]
             yield from found
             if len(found) < AT_ONCE:
@@ -107,6 +105,8 @@ def _vector(row: Row, bits: int) -> str:
 
 def _asked(wanted: Wanted) -> str:
     """Write it as a tsquery."""
-    parts = ["<->".join("(" + "|".join(f"'{word}'" for word in place) + ")" for place in places) for places in wanted.terms]
+    parts = [
+        "<->".join("(" + "|".join(f"'{word}'" for word in place) + ")" for place in places) for places in wanted.terms
+    ]
     parts += [f"'.{one}'" for one in wanted.characters] + [f"':{mark}'" for mark in wanted.marks]
     return " & ".join(f"({part})" for part in parts)
