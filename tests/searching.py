@@ -1,22 +1,23 @@
-"""What tests of search share: events in, indexed at once, and a search that needs neither index nor tokenizer of ours."""
+"""What tests of search share: events in, indexed at once, and a scan that needs neither our index nor our words."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conversations import envelopes, log, principals, search
 from conversations.log.events import Stored
+from conversations.search import index
 from conversations.search.indexer import Indexer
 
 ROBOT = principals.of_token("robot")
 
 
-def say(key: str, *payloads: dict[str, Any] | str, live: bool = False) -> list[Stored]:
+def say(key: str, *payloads: dict[str, Any] | str, chained_as: Mapping[str, str] | None = None) -> list[Stored]:
     """Append payloads to a conversation; a text is a message."""
-    return log.append([_event(key, one)._replace(is_live=live) for one in payloads])
+    return log.append([_event(key, one)._replace(is_live=False) for one in payloads], chained_as=chained_as or {})
 
 
 def _event(key: str, payload: dict[str, Any] | str) -> log.NewEvent:
@@ -29,6 +30,7 @@ def _event(key: str, payload: dict[str, Any] | str) -> log.NewEvent:
 
 def catch_up() -> Indexer:
     """Index all that is recorded, in this thread."""
+    index.begin()
     indexer = Indexer()
     while indexer.step():
         pass
@@ -71,12 +73,6 @@ def words_of(text: str) -> list[str]:
     return plain(text).split()
 
 
-def holds(said: Sequence[str], term: Sequence[str], *, is_prefix: bool = False) -> bool:
-    """Tell whether these words stand in a text side by side, one place after the other."""
-    *begin, last = term
-    for at in range(len(said) - len(term) + 1):
-        if list(said[at : at + len(begin)]) == begin:
-            word = said[at + len(begin)]
-            if word == last or (is_prefix and word.startswith(last)):
-                return True
-    return False
+def holds(said: str, term: Sequence[str], *, is_prefix: bool = False) -> bool:
+    """Tell whether these words stand in a text side by side; texts are words with a space before and behind each."""
+    return f" {' '.join(term)}{'' if is_prefix else ' '}" in said

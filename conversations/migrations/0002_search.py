@@ -1,4 +1,4 @@
-"""The search index: tables that no model describes. On SQLite an FTS5 table without the text, on PostgreSQL tsvectors."""
+"""The search index: tables that no model describes. On SQLite FTS5 without the text, on PostgreSQL tsvectors."""
 
 from typing import Any
 

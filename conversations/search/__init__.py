@@ -5,7 +5,7 @@ out. The index is no part of the record: it can be made again from the events at
 """
 
 from conversations.search.excerpt import Excerpt, of_hit
-from conversations.search.find import Found, Hit, find
+from conversations.search.hits import Found, Hit, find
 from conversations.search.index import Lag, forget, lag
 from conversations.search.indexer import Indexer
 from conversations.search.query import Query, Term, read

@@ -1,4 +1,4 @@
-"""A few words around what was found, with the found ones marked. The marks are ours; the text is escaped piece by piece."""
+"""A few words around what was found, with the found ones marked. The marks are ours, the text is escaped in pieces."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from conversations.fragments import hidden, richtext
 from conversations.search import texts, words
-from conversations.search.find import Hit
+from conversations.search.hits import Hit
 from conversations.search.query import Query, Term
 
 BEFORE, LONGEST = 60, 280  # characters before the first mark, and of a whole excerpt

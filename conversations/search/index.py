@@ -4,6 +4,7 @@
 """
 
 import logging
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,10 +13,12 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations.log.rows import insert, marks
 from conversations.log.writing import writing
-from conversations.search.tables import FOUND, Row, Tables, of_conversation, of_this, row_of
+from conversations.models import Meta
+from conversations.search.tables import FOUND, VERSION, Row, Tables, Wanted, of_conversation, of_this, row_of
 
 logger = logging.getLogger(__name__)
 
+NAME = "search"
 MOST_CONVERSATIONS = 100  # looked at in one round
 MOST_BODIES = 1 << 20  # characters of bodies in one round, or one event
 COUNTED = 1000  # conversations whose lag is counted
@@ -57,7 +60,9 @@ class Lag(NamedTuple):
 
 def read(after: int, most: int) -> Round:
     """Read up to `most` events of conversations with ids after this one. Holds no lock."""
-    steps, rows, size, last = [], [], 0, 0
+    steps: list[Step] = []
+    rows: list[Row] = []
+    size = last = 0
     with connection.cursor() as cursor:
         cursor.execute(_PENDING, [after, MOST_CONVERSATIONS])
         pending = cursor.fetchall()
@@ -122,6 +127,7 @@ def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
     Inside the `writing()` that changes or removes them, and before that: SQLite has to be told what they said. Those
     not indexed yet are left to the indexer, which stores nothing of an erased event.
     """
+    begin()
     tables = of_this()
     chosen = "" if seqs is None else f" AND seq IN ({marks(len(seqs))})"
     with writing(), connection.cursor() as cursor:
@@ -130,10 +136,19 @@ def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
             f" ON c.id=e.conversation_id WHERE c.id=%s AND e.seq<=c.indexed_seq AND e.kind<>'token'{chosen}",
             [conversation, *(seqs or ())],
         )
-        rows = [row_of(id_, conversation, *told) for id_, *told in cursor.fetchall()]
+        rows = [_row(id_, conversation, *told) for id_, *told in cursor.fetchall()]
+        rows = _there(cursor, tables, conversation, rows)
         if rows:
             tables.delete(cursor, rows)
             _forget_words(cursor, tables, rows)
+
+
+def begin() -> None:
+    """See to it that the index is of these words: one that was made by other rules is begun anew."""
+    if Meta.objects.filter(name=NAME).values_list("value", flat=True).first() != VERSION:
+        with writing():
+            empty()
+            Meta.objects.update_or_create(name=NAME, defaults={"value": VERSION})
 
 
 def empty() -> None:
@@ -141,6 +156,17 @@ def empty() -> None:
     with writing(), connection.cursor() as cursor:
         of_this().empty(cursor)
         cursor.execute("UPDATE conversations_conversation SET indexed_seq=0 WHERE indexed_seq>0")
+
+
+def _there(cursor: CursorWrapper, tables: Tables, conversation: int, rows: Sequence[Row]) -> list[Row]:
+    """Keep those that are in the index: to be told of one that is not breaks FTS5."""
+    if not rows:
+        return []
+    ids = [row.id for row in rows]
+    of_it = Wanted((), (), (of_conversation(conversation),))
+    found, _ = tables.find(cursor, of_it, min(ids), max(ids) + 1, len(ids) + MOST_BODIES, math.inf)
+    known = set(found)
+    return [row for row in rows if row.id in known]
 
 
 def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[Row]) -> None:

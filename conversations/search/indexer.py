@@ -1,7 +1,7 @@
 """Keeps the index up to date, beside whoever writes and after them. One thread of a serving process.
 
-On PostgreSQL, where many may serve, the one that holds the lease works; the others stand by. Its transactions are short:
-a writer waits for one of some 20 ms at most. A crash costs nothing: `indexed_seq` says where to go on.
+On PostgreSQL, where many may serve, the one that holds the lease works; the others stand by. Its transactions are
+short: a writer waits for one of some 20 ms at most. A crash costs nothing: `indexed_seq` says where to go on.
 """
 
 import contextlib
@@ -38,6 +38,7 @@ class Indexer(threading.Thread):
         self._lease = Lease("indexer") if connection.vendor == "postgresql" else None
         self._news, self._is_open = threading.Event(), True
         self._size, self._after = 64, 0
+        self._has_begun = False
         self._trouble = ""
         self._counted_at = float("-inf")
 
@@ -102,7 +103,12 @@ class Indexer(threading.Thread):
         now = time.monotonic()
         if now - self._counted_at > LAG_EVERY or self.lag.events:
             self.lag, self._counted_at = index.lag(), now
-        return (self._lease is None or self._lease.hold()) and self.step()
+        if self._lease is not None and not self._lease.hold():
+            return False
+        if not self._has_begun:
+            index.begin()
+            self._has_begun = True
+        return self.step()
 
     def step(self) -> bool:
         """Index one batch; answer whether there may be more at once."""

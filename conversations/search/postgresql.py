@@ -2,7 +2,8 @@
 
 GIN knows no order: asked for the newest 50 of a word with 300,000 hits it fetches and sorts all of them. So each row
 also holds the mark of its block (4,096 ids), `conversations_searchword` says which blocks hold a word, and a block is
-asked for by its mark: GIN walks from the few of the block into the many of the word.
+asked for by its mark: GIN walks from the few of the block into the many of the word. `id+0` keeps the planner from the
+primary key, along which it would look for rare words row by row.
 """
 
 import time
@@ -19,6 +20,8 @@ LAST = 16_383  # positions of a tsvector
 MOST_PLACES = 255  # of one word
 AT_ONCE = 64  # blocks looked up by one statement
 MOST_ASKED = 32  # of them asked together
+_NEWEST = f"""SELECT id FROM {TABLE} WHERE words @@ %s::tsquery AND id+0>=%s AND id+0<%s
+ORDER BY id+0 DESC LIMIT %s"""
 
 
 class Postgres:
@@ -29,7 +32,7 @@ class Postgres:
     def insert(self, cursor: CursorWrapper, rows: Sequence[Row]) -> None:
         """Put rows in."""
         flat = [value for row in rows for value in (row.id, _vector(row, self.block))]
-        statements.insert(cursor, f"INSERT INTO {TABLE}(id,words) VALUES %s", 2, flat)
+        statements.insert(cursor, f"INSERT INTO {TABLE}(id,words) VALUES %s ON CONFLICT DO NOTHING", 2, flat)
         known = blocks_of(rows, self.block)
         for name, sign in (("characters", "."), ("marks", ":")):
             for block, some in blocks_of(rows, self.block, name).items():
@@ -57,14 +60,12 @@ class Postgres:
         self, cursor: CursorWrapper, wanted: Wanted, low: int, high: int, limit: int, deadline: float
     ) -> tuple[list[int], int]:
         """Answer the newest ids, a few blocks at a time: as many as what was found so far lets expect to be enough."""
-        asked, found, looked = _asked(wanted), [], 0
+        found: list[int] = []
+        asked, looked = _asked(wanted), 0
         blocks = self._blocks(cursor, wanted, low >> self.block, (high - 1) >> self.block)
         while some := self._next(blocks, round((limit - len(found)) * looked / len(found)) if found else looked):
             marks = "|".join(f"':b{block}'" for block in some)
-            cursor.execute(
-                f"SELECT id FROM {TABLE} WHERE words @@ %s::tsquery AND id>=%s AND id<%s ORDER BY id DESC LIMIT %s",
-                [f"{asked} & ({marks})", low, high, limit - len(found)],
-            )
+            cursor.execute(_NEWEST, [f"{asked} & ({marks})", low, high, limit - len(found)])
             found += [id_ for (id_,) in cursor.fetchall()]
             if len(found) >= limit:
                 return found, found[-1]
@@ -80,7 +81,7 @@ class Postgres:
         """Answer the blocks in which every word wanted stands, the newest first."""
         sets = [list(place) for places in wanted.terms for place in places]
         sets += [[f".{one}"] for one in wanted.characters] + [[f":{mark}"] for mark in wanted.marks]
-        one = f"SELECT block FROM {FOUND} WHERE word=ANY(%s) AND block BETWEEN %s AND %s"
+        one = f"SELECT DISTINCT block FROM {FOUND} WHERE word=ANY(%s) AND block BETWEEN %s AND %s"
         while True:
             values = [value for some in sets for value in (some, first, last)]
             cursor.execute(" INTERSECT ".join([one] * len(sets)) + " ORDER BY block DESC LIMIT %s", [*values, AT_ONCE])

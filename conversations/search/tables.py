@@ -1,13 +1,14 @@
 """The rows of the index and how they are asked, on either database. Inside `writing()` where they change.
 
 An event is one row under its own id, so newest first is the order of ids. Beside its words it has marks: of its
-conversation, kinds and names. `conversations_searchword` knows every word there is: it turns a prefix into words, and on
-PostgreSQL says in which block of ids a word stands.
+conversation, kinds and names. `conversations_searchword` knows every word there is: it turns a prefix into words, and
+on PostgreSQL says in which block of ids a word stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
@@ -20,6 +21,7 @@ from conversations.search.query import Query, Term
 
 MOST_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MOST_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
+VERSION = f"1 {unicodedata.unidata_version}"  # of what a word is, and which texts have some: another one begins anew
 FOUND = "conversations_searchword"
 
 
@@ -116,7 +118,7 @@ def _digest(text: str) -> str:
     return blake2b(text.strip().casefold().encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def wanted(query: Query, conversation: int | None, spread: dict[Term, Sequence[str]]) -> Wanted:
+def wanted(query: Query, conversation: int | None, spread: Mapping[Term, Sequence[str]]) -> Wanted:
     """Say a query in words of the index; `spread` are the words that each prefix stands for."""
     terms = []
     for term in query.terms:

@@ -11,15 +11,14 @@ from conversations.envelopes import fit
 
 SILENT = frozenset({"token", "model.turn", "run.started"})
 # Fields of any event that say nothing. What a body holds beside them is searched, kinds we do not know included.
-_BONES = frozenset(
-    (
-        "event type id conversation_id created_at index run_id run_kind turn usage status duration_ms tool_call_id"
-        " tool_call approval_id parent parent_call schema digest replay_of lookup_key input_seq attempt worker tools"
-        " called response_id previous_response_id store stream socket demo deadline output_bytes effect digest since"
-        " until lost sender recipient agent calls decision params hosted tool_choice allowed_tools forked_at how by"
-        " owner incomplete_details principal final"
-    ).split()
-)
+_BONES = {
+    "event", "type", "id", "conversation_id", "created_at", "index", "run_id", "run_kind", "turn", "usage", "status",
+    "duration_ms", "tool_call_id", "tool_call", "approval_id", "parent", "parent_call", "schema", "digest",
+    "replay_of", "lookup_key", "input_seq", "attempt", "worker", "tools", "called", "response_id",
+    "previous_response_id", "store", "stream", "socket", "demo", "deadline", "output_bytes", "effect", "since",
+    "until", "lost", "sender", "recipient", "agent", "calls", "decision", "params", "hosted", "tool_choice",
+    "allowed_tools", "forked_at", "how", "by", "owner", "incomplete_details", "principal", "final",
+}  # fmt: skip
 _HEADS = {  # fields in the order they are looked through, and what each is called beside a hit
     "title": "title",
     "content": "",

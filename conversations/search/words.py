@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 LONGEST = 64  # characters of a word; a longer one is its beginning
@@ -69,7 +70,7 @@ def _pairs(run: str, start: int) -> Iterator[Word]:
     characters = [(folded, start + at) for at, one in enumerate(run) if (folded := fold(one))]
     if len(characters) == 1:
         yield Word(characters[0][0], characters[0][1], characters[0][1] + 1, True)
-    for (first, at), (second, last) in zip(characters, characters[1:], strict=False):
+    for (first, at), (second, last) in pairwise(characters):
         yield Word(first + second, at, last + 1, True)
 
 

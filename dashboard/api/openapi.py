@@ -206,10 +206,8 @@ def _search() -> Json:
             "get": _does(
                 "Find events in all conversations, newest first.",
                 {200: search.Hits},
-                query={
-                    **{"q": words, "conversation": TEXT, "kind": TEXT, "sender": TEXT, "since": TEXT, "until": TEXT},
-                    **{"before": TEXT, "limit": _up_to(200, 50)},
-                },
+                query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
+                | {"q": words, "limit": _up_to(200, 50)},
                 security=[BEARER, SESSION],
             )
         },

@@ -64,7 +64,7 @@ class Line:
 @require_safe
 @takes("view")
 def find(request: HttpRequest) -> HttpResponse:
-    """Show the newest hits of `?q=`, `?kind=`, `?sender=`, `?conversation=`, `?since=`, `?until=`; `?before=` a cursor."""
+    """Show the newest hits of `?q=`, `?kind=`, `?sender=`, `?conversation=`, `?since=`, `?until=`; `?before=` pages."""
     told = {name: request.GET.get(name, "").strip() for name in FIELDS}
     before, query, error = request.GET.get("before", ""), search.Query(), None
     found = search.Found((), None)

@@ -22,6 +22,7 @@ class Command(BaseCommand):
         """Do it and say how much."""
         try:
             with datadir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else nullcontext():
+                index.begin()
                 index.empty()
                 indexer = Indexer()
                 while index.lag().events:
