@@ -8,6 +8,7 @@ from dashboard.api import control
 from dashboard.api import conversations as api
 from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
+from dashboard.api import search as api_search
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
@@ -20,6 +21,7 @@ from dashboard.pages import (
     people,
     policies,
     quarantine,
+    search,
     sign_in,
     tokens,
     tools,
@@ -58,6 +60,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("people/<name>/sign-outs/", people.sign_outs, name="person-sign-outs"),
     path("policies/", policies.policies, name="policies"),
     path("policies/removals/", policies.removals, name="policy-removals"),
+    path("search/", search.find, name="search"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
@@ -77,6 +80,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
+    path("api/v1/search", api_search.search, name="api-search"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),
 ]
 
