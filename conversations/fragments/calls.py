@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from conversations import principals
 from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
-from conversations.log.events import Call, Stored
+from conversations.log.events import LEFT, Call, Stored
 
 PREVIEW = 160  # characters of the arguments in the closed block
 
@@ -22,8 +22,15 @@ STATES = {  # status of design 3.6 → the glyph
     "rejected": "rejected",
     "blocked": "rejected",
     "unknown": "unknown",
+    LEFT: "queued",
 }
-_WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+_WORDS = {
+    LEFT: "had not ended",
+    "called": "called",
+    "executing": "running",
+    "timeout": "timed out",
+    "blocked": "did not run",
+}
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -136,6 +143,8 @@ def _schema(call: Call, called: faces.Read) -> str:
 
 
 def _note(finished: faces.Read | None, status: str) -> Markup | None:
+    if status == LEFT:
+        return richtext.inline("It had not ended where this conversation was forked: how it did is told there.")
     if finished is None or finished.event.kind == "tool_step" or status == "rejected":
         return None
     if why := _RUN_ENDS.get(finished.event.kind):

@@ -170,7 +170,8 @@ def _bad_end(read: Read, state: str, line: Line) -> Markup:
     run, calls = read.event.run, read.body.get("calls")
     left = len(calls) if isinstance(calls, list) else 0
     told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else "", facts=(*line.facts, told)), state)
+    line = line._replace(again=hidden.spell(run) if run and not faces.is_copy(read) else "", facts=(*line.facts, told))
+    return _line(read, "chat", line, state)
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:
