@@ -181,6 +181,7 @@ class RunStarted(OurEvent):
     run_id: str
     attempt: int
     worker: str
+    run_kind: Literal["agent", "replay"] = "agent"
 
 
 class RunWaiting(OurEvent):

@@ -63,6 +63,8 @@ class Block(NamedTuple):
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
+    home: str = ""  # its conversation
+    before: int = 0  # the event before it: where a fork begins that has not called it
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -110,6 +112,8 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
+        home=call.called.conversation,
+        before=call.called.seq - 1,
     )
     return row, block
 

@@ -53,6 +53,8 @@ class Line(NamedTuple):
     tag: str = ""
     fault: Markup | None = None  # in full, under the line
     again: str = ""  # the run that may be asked for again
+    rerun: str = ""  # the run from whose beginning a fork may go on
+    place: str = ""  # its conversation
 
 
 def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -67,7 +69,11 @@ def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
 def _started(read: Read, group: str | None, repeat: Repeat) -> Markup:
     attempt = read.body.get("attempt")
     told = f"attempt {attempt}" if type(attempt) is int and attempt > 1 else ""
-    return _line(read, "steps", Line("play", "started", facts=(told,)))
+    event = read.event
+    is_own = event.run is not None and not faces.is_copy(read) and attempt == 1
+    is_own = is_own and read.body.get("run_kind", "agent") == "agent"
+    rerun = hidden.spell(event.run) if is_own and event.run else ""
+    return _line(read, "steps", Line("play", "started", facts=(told,), rerun=rerun, place=event.conversation))
 
 
 def _waiting(read: Read, group: str | None, repeat: Repeat) -> Markup:
