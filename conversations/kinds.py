@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from conversations.kinds_base import BaseEvent, OurEvent
-from conversations.kinds_steering import HandedBack, Paused, Resumed, RunStopping, TakenOver
+from conversations.kinds_steering import Forked, HandedBack, Paused, Resumed, RunStopping, TakenOver
 
 
 class Message(BaseEvent):
@@ -181,6 +181,7 @@ class RunStarted(OurEvent):
     run_id: str
     attempt: int
     worker: str
+    run_kind: Literal["agent", "replay"] = "agent"
 
 
 class RunWaiting(OurEvent):
@@ -361,6 +362,7 @@ Known = Annotated[
     | DeadLetter
     | Log
     | Opened
+    | Forked
     | Handoff
     | ResponseReceived
     | ResponseCompleted

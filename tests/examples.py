@@ -107,6 +107,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "signal_recv": [{"event": "signal_recv", "name": "go"}],
     "log": [{"event": "log", "text": "a line"}],
     "conversation.opened": [{"event": "conversation.opened", "title": "A title", "handler": "agent:Dialogue"}],
+    "conversation.forked": [
+        {"event": "conversation.forked", "parent": "p", "forked_at": 0, "title": "Again", "handler": "agent:Dialogue"}
+        | {"changed": 4, "by": "user:otto", "reason": "the wrong street"},
+    ],
     "agent.handoff": [{"event": "agent.handoff", "from_agent": "Triage", "to_agent": "Dialogue", "reason": "it fits"}],
     "conversation.handler": [{"event": "conversation.handler", "handler": "Insights"}],
     "conversation.paused": [{"event": "conversation.paused", "by": "user:otto", "reason": "the water is off"}],

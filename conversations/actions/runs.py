@@ -102,13 +102,18 @@ def _take(ids: Sequence[str], worker: str) -> list[Claim]:
         Run.objects.filter(id__in=[run.id for run in runs]).update(attempt=F("attempt") + 1, **fields)
         claims = [_claimed(run, keys[run.conversation_id]) for run in runs]
         told: Body = {"event": "run.started", "worker": worker[:100]}
-        log.append([claimed.event(told | {"attempt": claimed.attempt}) for claimed in claims])
+        log.append([claimed.event(told | _started(claimed)) for claimed in claims])
     return claims
 
 
 def _claimed(run: Run, key: str) -> Claim:
     fit = (run.kind, run.input_seq, run.state, run.state_mac, run.sdk)
     return Claim(run.id, run.attempt + 1, key, run.agent, *fit)
+
+
+def _started(claimed: Claim) -> Body:
+    """Say which attempt it is, and of what kind where it is no agent's answer."""
+    return {"attempt": claimed.attempt} | ({} if claimed.kind == "agent" else {"run_kind": claimed.kind})
 
 
 def renew(claims: Collection[Claim]) -> dict[str, str]:

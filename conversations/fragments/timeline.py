@@ -5,7 +5,7 @@ A run is a list of spans, each with a bar on one scale. Long waits are squeezed,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
