@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from conversations.kinds_base import BaseEvent, OurEvent
+from conversations.kinds_replays import ReplayRequested
 from conversations.kinds_steering import HandedBack, Paused, Resumed, RunStopping, TakenOver
 
 
@@ -384,6 +385,7 @@ Known = Annotated[
     | ApprovalExpired
     | ApprovalEscalated
     | PolicyRefused
+    | ReplayRequested
     | Gap,
     Field(discriminator="event"),
 ]
