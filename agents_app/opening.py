@@ -50,12 +50,12 @@ def opening_of(claim: Claim, team: Team) -> Opening:
     memory, kept = _memory(found, claim.input_seq, team.name)
     context = contexts.read(team.context, kept, claim.conversation)
     if claim.attempt == 1:
-        return Opening(words, _metadata(body), memory, context, [], {}, 0, handler, asked)
-    known = _known(claim)
+        return Opening(words, metadata_of(body), memory, context, [], {}, 0, handler, asked)
+    known = known_calls(claim)
     turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
     return Opening(
-        words, _metadata(body), memory, context, known, asking.decisions(claim.run), last or 0, handler, asked
+        words, metadata_of(body), memory, context, known, asking.decisions(claim.run), last or 0, handler, asked
     )
 
 
@@ -69,7 +69,7 @@ def _memory(found: Conversation, answers: int, team: str) -> tuple[DjangoSession
     return memory, memory.context.get(team)
 
 
-def _known(claim: Claim) -> list[Known]:
+def known_calls(claim: Claim) -> list[Known]:
     """Read the calls of earlier attempts, with the call that each is inside: only its event tells that."""
     rows = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
     calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "called_seq"))
@@ -78,7 +78,8 @@ def _known(claim: Claim) -> list[Known]:
     return [Known(id_, call_id, status, digest, parents.get(seq)) for id_, call_id, status, digest, seq in calls]
 
 
-def _metadata(body: str) -> Mapping[str, Any]:
+def metadata_of(body: str) -> Mapping[str, Any]:
+    """Answer the metadata of a message."""
     told: Any = json.loads(body)
     found = told.get("metadata") if isinstance(told, dict) else None
     return found if isinstance(found, dict) else {}

@@ -58,7 +58,7 @@ class DjangoSession:
 
     def recall(self, items: list[TResponseInputItem]) -> None:
         """Remember items from the record, where nothing is remembered yet."""
-        self._added = [*items, *self._added]
+        self._added = [*((item, _written(item)) for item in items), *self._added]
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Forget the newest item and answer it."""

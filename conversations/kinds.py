@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from conversations.kinds_base import BaseEvent, OurEvent
+from conversations.kinds_replays import ReplayRequested
 from conversations.kinds_steering import Forked, HandedBack, Paused, Resumed, RunStopping, TakenOver
 
 
@@ -388,6 +389,7 @@ Known = Annotated[
     | ApprovalExpired
     | ApprovalEscalated
     | PolicyRefused
+    | ReplayRequested
     | Gap,
     Field(discriminator="event"),
 ]

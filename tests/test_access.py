@@ -51,6 +51,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/ops/quarantine/{number}/discards/": {"POST": ADMIN},
     "/ops/quarantine/{number}/redrives/": {"POST": ADMIN},
     "/people/": {"GET": ADMIN, "POST": ADMIN},
+    "/people/grants/": {"POST": ADMIN},
+    "/people/grants/removals/": {"POST": ADMIN},
     "/people/{name}/activity/": {"POST": ADMIN},
     "/people/{name}/link/": {"POST": ADMIN},
     "/people/{name}/roles/": {"POST": ADMIN},
