@@ -15,9 +15,9 @@ from django.db import connection
 
 from agents_app.nesting import current
 from conversations import log
-from conversations.actions.runs import Claim
+from conversations.models import Conversation
 
-Item = dict[str, str]
+Item = Any  # one of the many shapes that the SDK knows
 
 # Words are an input once a run that was begun, or may begin, answers them: its own memory has them then. Those of a run
 # that was stopped in the queue are nobody's. Other words count when a person said them: agents remember their own, and
@@ -29,10 +29,10 @@ SAID = """SELECT e.seq, e.body FROM conversations_event e
  AND (e.principal LIKE 'user:%%' OR EXISTS (SELECT 1 FROM conversations_run r WHERE
   r.conversation_id=e.conversation_id AND r.queued_seq>e.seq AND r.input_seq=e.seq))
  ORDER BY e.seq DESC LIMIT %s"""
-# Whatever the newest answered run heard before its input was kept with how far it heard; a fork's past is its own.
-SINCE = """SELECT c.id, COALESCE(c.forked_at, 0), COALESCE((SELECT r.input_seq FROM conversations_run r
- WHERE r.conversation_id=c.id AND r.kind='agent' AND r.parent_call IS NULL AND r.status='done'
- ORDER BY r.queued_seq DESC LIMIT 1), 0) FROM conversations_conversation c WHERE c.key=%s"""
+# Whatever the newest answered run heard before its input was kept with how far it heard.
+ANSWERED = """SELECT COALESCE((SELECT r.input_seq FROM conversations_run r
+ WHERE r.conversation_id=%s AND r.kind='agent' AND r.parent_call IS NULL AND r.status='done'
+ ORDER BY r.queued_seq DESC LIMIT 1), 0)"""
 
 
 class Heard(NamedTuple):
@@ -58,15 +58,16 @@ class Interjection(NamedTuple):
     item: Item
 
 
-def of(claim: Claim, upto: int) -> Heard:
-    """Read what was said after `upto`, which is how far the memory has heard. Sync."""
+def of(found: Conversation, answers: int, upto: int) -> Heard:
+    """Read what was said after `upto`, which is how far the memory has heard, for a run that answers event `answers`. A
+    fork's past is in its memory another way. Sync."""
     with connection.cursor() as cursor:
-        cursor.execute(SINCE, [claim.conversation])
-        conversation, *bounds = cursor.fetchone()
-        cursor.execute(SAID, [conversation, max(upto, *bounds), settings.CONFIG.session_items])
+        cursor.execute(ANSWERED, [found.pk])
+        since = max(upto, found.copied_seq, cursor.fetchone()[0])
+        cursor.execute(SAID, [found.pk, since, settings.CONFIG.session_items])
         rows = cursor.fetchall()[::-1]
-    before = [_item(body) for seq, body in rows if seq < claim.input_seq]
-    after = [_item(body) for seq, body in rows if seq > claim.input_seq]
+    before = [_item(body) for seq, body in rows if seq < answers]
+    after = [_item(body) for seq, body in rows if seq > answers]
     return Heard(before, after, rows[-1][0] if rows else 0)
 
 

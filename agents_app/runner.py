@@ -17,7 +17,7 @@ from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
 from agents.result import RunResultStreaming
 from django.conf import settings
 
-from agents_app import asking, contexts, sealing
+from agents_app import asking, contexts, resuming, sealing
 from agents_app.calls import Calls, Known
 from agents_app.gate import GUARDED_CALLS
 from agents_app.gatekeeper import Gatekeeper
@@ -58,6 +58,7 @@ class House(NamedTuple):
     do: Do
     bus: RunBus
     hosted: Mapping[str, Hosted] = {}
+    away: resuming.Away = resuming.nobody_away
 
 
 class Attempt:
@@ -130,6 +131,8 @@ class Attempt:
             if not self._is_aborted:
                 raise  # not by us: the loop ends
             await self._cancelled()
+        except resuming.ServerAway as away:
+            await self._house.do(self._wait_for, away)
         except Exception as error:
             await self._unwound()
             await self._failed(error)
@@ -201,22 +204,8 @@ class Attempt:
         return config
 
     async def _resumed(self, opening: Opening) -> RunState[Any, Any]:
-        """Restore what the run waited with, and apply the decisions. Raises Incompatible."""
-        kept, tools = sealing.open_sealed(self.claim)
-        team = self._roster.team
-        try:
-            state: RunState[Any, Any] = await RunState.from_string(
-                team.agent(self.claim.agent), kept.state,
-                context_deserializer=contexts.reader(team.context), strict_context=True,
-            )  # fmt: skip
-        except contexts.ContextRefused:
-            raise
-        except Exception as error:  # whatever the SDK raises over a state that it cannot read
-            raise Incompatible(reason_of(error)) from error
-        asked = state.get_interruptions()
-        if asked and sealing.tools_hash(asked) != tools:
-            names = ", ".join(sorted({item.qualified_name or str(item.name) for item in asked}))
-            raise Incompatible(f"a tool that a decision was asked about is another one now: {names}")
+        """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""
+        state, kept = await resuming.restored(self.claim, opening, self._roster.team, self._house.away)
         self._steps = self._hooks(opening.calls, max(kept.turns, opening.turns))
         self._steps.decided = opening.decided
         self._interjected = Interjected(kept.heard, opening.heard.all)
@@ -338,9 +327,10 @@ class Attempt:
     def _sealed(self, result: RunResultStreaming) -> tuple[str, str, str]:
         text = result.to_state().to_string(context_serializer=contexts.to_mapping, strict_context=True)
         return sealing.seal(
-            self.claim.run, Kept(text, self._steps.turns.current, self._interjected.all),
+            self.claim.run,
+            Kept(text, self._steps.turns.current, self._roster.team.name, self._interjected.all),
             sealing.tools_hash(result.interruptions),
-        )  # fmt: skip
+        )
 
     async def _finish(self, end: Body, *before: Body, last_agent: str = "", context: str | None = None) -> None:
         told = [*self._steps.turns.broken(), *before]
@@ -362,6 +352,11 @@ class Attempt:
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
             runs.wait(self.claim, reason, *map(self._fit, asked), state=state, state_mac=mac, sdk=sdk)
+
+    def _wait_for(self, away: resuming.ServerAway) -> None:
+        """Put the run aside as it was: nothing of it began."""
+        kept = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
+        runs.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **kept)
 
     def _put_back(self, reason: str, sealed: tuple[str, str, str]) -> None:
         with log.writing():

@@ -10,13 +10,13 @@ aside, so memory and record agree. What a team's context holds is kept between t
 
 import json
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 from django.db import connection
 
+from agents_app.heard import Heard
 from agents_app.pen import covered
 from conversations.models import SessionItem
 from conversations.nodes import database_time
@@ -33,6 +33,7 @@ NEWEST = (
 )
 CONTEXTS = f"SELECT seq, payload FROM {_TABLE} WHERE conversation=%s AND payload LIKE %s ORDER BY seq"
 INSERT = f"INSERT INTO {_TABLE} (conversation, seq, at, payload) VALUES (%s, %s, %s, %s)"
+_Kept = tuple[Any, str]  # an item, and how it is kept
 
 
 class DjangoSession:
@@ -44,7 +45,7 @@ class DjangoSession:
         self.session_id = conversation
         self._newest = newest
         self._stored = stored
-        self._added: list[TResponseInputItem] = []
+        self._added: list[_Kept] = []  # an item, and how it is kept
         self._gone: list[int] = []
         self._is_cleared = False
         self._has_old = False  # whether rows are there that are too old
@@ -52,7 +53,7 @@ class DjangoSession:
         self.context: dict[str, str] = {}  # team → its context as it was kept last
         self.heard = 0  # up to which event
         self._hears = 0  # as far as this run hears
-        self._meanwhile: list[TResponseInputItem] = []  # what it hears when it goes on
+        self._meanwhile: list[_Kept] = []  # what it hears when it goes on
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Answer the newest `limit` items, oldest first."""
@@ -60,12 +61,17 @@ class DjangoSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Remember items, after those that are there."""
-        self._added += items
+        self._added += [(item, _written(item)) for item in items]  # here: nobody waits for the database meanwhile
+
+    def recall(self, items: list[TResponseInputItem]) -> None:
+        """Remember items from the record, where nothing is remembered yet."""
+        self._added = [*((item, _written(item)) for item in items), *self._added]
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Forget the newest item and answer it."""
         if self._added:
-            return self._added.pop()
+            item: TResponseInputItem = self._added.pop()[0]
+            return item
         if not self._stored:
             return None
         seq, item = self._stored.pop()
@@ -76,18 +82,18 @@ class DjangoSession:
         """Forget everything."""
         self._stored, self._added, self._is_cleared = [], [], True
 
-    def hear(self, before: Sequence[Any], after: Sequence[Any], upto: int, *, is_resumed: bool) -> None:
-        """Take in what was said that no run answers, up to an event: what was said before the words that a run begins
-        with; what was said `after` them comes with these. A run that goes on has heard neither."""
-        self._hears = max(self.heard, upto)
+    def hear(self, told: Heard, *, is_resumed: bool) -> None:
+        """Take in what was said that no run answers: of a run that begins what was said before its words, what came
+        after comes with these; of one that goes on everything."""
+        self._hears = max(self.heard, told.upto)
         if is_resumed:
-            self._meanwhile = [*before, *after]
+            self._meanwhile = [(item, _written(item)) for item in told.all]
         else:
-            self._added += before
+            self._added += [(item, _written(item)) for item in told.before]
 
     def items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Answer the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
-        known = [item for _, item in self._stored] + self._new()
+        known = [item for _, item in self._stored] + [item for item, _ in self._new()]
         return known[-min(limit or self._newest, self._newest) :]
 
     def save(self, *, team: str = "", context: str | None = None, days: float = 30) -> None:
@@ -96,7 +102,7 @@ class DjangoSession:
         now = database_time()
         if self._is_cleared or self._gone or self._has_old:
             self._forget(now - int(days * DAY))
-        new = [_written(item) for item in self._new()]
+        new = [text for _, text in self._new()]
         if self._hears > self.heard:
             SessionItem.objects.filter(conversation=self.session_id, payload__startswith=HEARD).delete()
             new.append(f"{HEARD}{self._hears}}}")
@@ -109,10 +115,10 @@ class DjangoSession:
             for n, payload in enumerate(new, self._last + 1):
                 cursor.execute(INSERT, [self.session_id, n, now, payload])
 
-    def _new(self) -> list[TResponseInputItem]:
+    def _new(self) -> list[_Kept]:
         """Answer what is new: what was said meanwhile stands before it, but for the outputs of calls made earlier."""
         place = 0
-        while place < len(self._added) and str(self._added[place].get("type")).endswith("_output"):
+        while place < len(self._added) and str(self._added[place][0].get("type")).endswith("_output"):
             place += 1
         return [*self._added[:place], *self._meanwhile, *self._added[place:]]
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from conversations import principals
 from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
-from conversations.log.events import Call, Stored
+from conversations.log.events import LEFT, Call, Stored
 from conversations.responses import EXTERNAL
 
 PREVIEW = 160  # characters of the arguments in the closed block
@@ -23,8 +23,15 @@ STATES = {  # status of design 3.6 → the glyph
     "rejected": "rejected",
     "blocked": "rejected",
     "unknown": "unknown",
+    LEFT: "queued",
 }
-_WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+_WORDS = {
+    LEFT: "had not ended",
+    "called": "called",
+    "executing": "running",
+    "timeout": "timed out",
+    "blocked": "did not run",
+}
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -59,6 +66,8 @@ class Block(NamedTuple):
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
     awaits: str = ""  # its id, while it waits for its client: a person may answer it by hand
     answered_by: str = ""  # who gave the output of a client's call
+    home: str = ""  # its conversation
+    before: int = 0  # the event before it: where a fork begins that has not called it
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -108,6 +117,8 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         place=place,
         awaits=hidden.spell(call.id) if is_awaited else "",
         answered_by=hidden.spell(faces.line(result.body.get("answered_by")))[:160] if result and is_clients else "",
+        home=call.called.conversation,
+        before=call.called.seq - 1,
     )
     return row, block
 
@@ -141,6 +152,8 @@ def _schema(call: Call, called: faces.Read) -> str:
 
 
 def _note(finished: faces.Read | None, status: str) -> Markup | None:
+    if status == LEFT:
+        return richtext.inline("It had not ended where this conversation was forked: how it did is told there.")
     if finished is None or finished.event.kind == "tool_step" or status == "rejected":
         return None
     if why := _RUN_ENDS.get(finished.event.kind):
