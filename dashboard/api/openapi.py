@@ -1,7 +1,7 @@
 """`GET /api/v1/openapi.json`: what the API takes and answers (OpenAPI 3.1), made from the models in `shapes`."""
 
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -12,26 +12,12 @@ from pydantic.json_schema import models_json_schema
 
 from conversations import fleet, inbox
 from dashboard.api import search, shapes
+from dashboard.api.openapi_parts import BEARER, FORM, JSON, NDJSON, REF, SESSION, Json
+from dashboard.api.openapi_parts import does as _does
+from dashboard.api.openapi_parts import one_of as _one_of
+from dashboard.api.openapi_parts import ref as _ref
+from dashboard.api.openapi_parts import up_to as _up_to
 from dashboard.api.read_markers import Mark
-
-REF = "#/components/schemas/{model}"
-JSON, NDJSON = "application/json", "application/x-ndjson"
-WORDS = {
-    400: "the input is wrong: `field` says where",
-    401: "no session and no token, or a revoked one",
-    403: "without the right",
-    404: "no such thing",
-    405: "another method: `Allow` says which",
-    409: "somebody or something was first",
-    413: "over a limit",
-    429: "busy: send again after `Retry-After` seconds",
-    503: "not now: send again after `Retry-After` seconds",
-}
-
-Json = dict[str, Any]
-BEARER: Json = {"bearer": []}
-SESSION: Json = {"session": []}
-FORM: Json = {"session": [], "csrf": []}
 
 
 @require_safe
@@ -53,6 +39,7 @@ def document() -> Json:
             **_topics(),
             **_conversations(),
             **_deeds(),
+            **_answers(),
             **_steering(),
             **_approvals(),
             **_search(),
@@ -162,16 +149,6 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
-        "/api/v1/tool-calls/{id}/answer": {
-            "post": _does(
-                "Answer by hand a call that waits for its client, once; the chain goes on with it.",
-                {200: shapes.Answered},
-                path={"id": TEXT},
-                body={JSON: _ref(shapes.ToAnswer)},
-                errors=(400, 403, 404, 409, 413),
-                security=[BEARER, FORM],
-            )
-        },
         "/api/v1/conversations/{id}/forks": {
             "post": _does(
                 "Fork after an event, as it was or with that message in other words, and run on where asked.",
@@ -194,6 +171,21 @@ def _deeds() -> Json:
         },
         "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
         "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
+    }
+
+
+def _answers() -> Json:
+    return {
+        "/api/v1/tool-calls/{id}/answer": {
+            "post": _does(
+                "Answer by hand a call that waits for its client, once; the chain goes on with it.",
+                {200: shapes.Answered},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToAnswer)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
     }
 
 
@@ -322,50 +314,6 @@ _ID = {
     "pattern": "^~?[A-Za-z0-9_.-]+$",
     "description": "verbatim when [A-Za-z0-9_.-]{1,200} and not . or .., else ~ and the base64url of its UTF-8",
 }
-
-
-def _does(
-    words: str,
-    answers: dict[int, type[BaseModel] | None],
-    *,
-    path: Json | None = None,
-    query: Json | None = None,
-    body: Json | None = None,
-    errors: tuple[int, ...] = (400, 403),
-    security: list[Json] | None = None,
-) -> Json:
-    """Describe one operation. Whoever needs to be somebody may be nobody (401); a wrong method is 405 everywhere."""
-    security = [BEARER] if security is None else security
-    parameters = [_parameter(name, "path", schema) for name, schema in (path or {}).items()]
-    parameters += [_parameter(name, "query", schema) for name, schema in (query or {}).items()]
-    responses: Json = {str(status): _answer(model) for status, model in answers.items()}
-    for status in sorted({*errors, *((401,) if security else ()), 405}):
-        responses[str(status)] = {"description": WORDS[status], "content": {JSON: {"schema": _ref(shapes.Error)}}}
-    told: Json = {"summary": words, "parameters": parameters, "responses": responses, "security": security}
-    if body:
-        told["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind, schema in body.items()}}
-    return told
-
-
-def _parameter(name: str, place: str, schema: Json) -> Json:
-    return {"name": name, "in": place, "required": place == "path", "schema": schema}
-
-
-def _answer(model: type[BaseModel] | None) -> Json:
-    schema = _ref(model) if model else {"type": "object"}
-    return {"description": (model.__doc__ or "") if model else "The document.", "content": {JSON: {"schema": schema}}}
-
-
-def _up_to(most: int, default: int) -> Json:
-    return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
-
-
-def _ref(model: type[BaseModel]) -> Json:
-    return {"$ref": REF.format(model=model.__name__)}
-
-
-def _one_of(*models: type[BaseModel]) -> Json:
-    return {"anyOf": [_ref(model) for model in models]}
 
 
 _TAKEN = (
