@@ -56,6 +56,10 @@ class DjangoSession:
         """Remember items, after those that are there."""
         self._added += [(item, _written(item)) for item in items]  # here: nobody waits for the database meanwhile
 
+    def recall(self, items: list[TResponseInputItem]) -> None:
+        """Remember items from the record, where nothing is remembered yet."""
+        self._added = [*((item, _written(item)) for item in items), *self._added]
+
     async def pop_item(self) -> TResponseInputItem | None:
         """Forget the newest item and answer it."""
         if self._added:

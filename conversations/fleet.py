@@ -48,7 +48,7 @@ _RUNS = {"interrupted": "failed", "incompatible": "failed", **{name: name for na
 
 _COLUMNS = (
     *("id", "key", "title", "state", "owner", "handler", "is_demo", "head_seq"),
-    *("last_at", "last_sender", "last_line", "messages", "tool_calls", "errors"),
+    *("last_at", "last_sender", "last_line", "messages", "tool_calls", "errors", "forked_at"),
 )
 
 
@@ -70,6 +70,7 @@ class Row:
     messages: int
     tool_calls: int
     errors: int
+    forked_at: int | None = None
     participants: tuple[tuple[str, str], ...] = ()  # name, kind
     seen: int | None = None
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to

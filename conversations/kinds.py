@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from conversations.kinds_base import BaseEvent, OurEvent
-from conversations.kinds_steering import HandedBack, Paused, Resumed, RunStopping, TakenOver
+from conversations.kinds_replays import ReplayRequested
+from conversations.kinds_steering import Forked, HandedBack, Paused, Resumed, RunStopping, TakenOver
 
 
 class Message(BaseEvent):
@@ -181,6 +182,7 @@ class RunStarted(OurEvent):
     run_id: str
     attempt: int
     worker: str
+    run_kind: Literal["agent", "replay"] = "agent"
 
 
 class RunWaiting(OurEvent):
@@ -361,6 +363,7 @@ Known = Annotated[
     | DeadLetter
     | Log
     | Opened
+    | Forked
     | Handoff
     | ResponseReceived
     | ResponseCompleted
@@ -386,6 +389,7 @@ Known = Annotated[
     | ApprovalExpired
     | ApprovalEscalated
     | PolicyRefused
+    | ReplayRequested
     | Gap,
     Field(discriminator="event"),
 ]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError
-from django.db.models import F
+from django.db.models import F, Q
 
 from conversations import audit, log, principals
 from conversations.actions.acting import acting, writing_as
@@ -53,7 +53,8 @@ class Claim(NamedTuple):
 
 
 def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
-    """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation."""
+    """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation.
+    Replays run beside whatever waits, is paused or is held there."""
     taken: list[Claim] = []
     while len(taken) < at_most:
         found = _next(agents, at_most - len(taken))
@@ -72,7 +73,8 @@ def _next(agents: Collection[str], at_most: int) -> list[Run]:
     busy = Run.objects.filter(kind="agent", parent_call=None, status__in=("running", "waiting"))
     queued = Run.objects.filter(status="queued", agent__in=list(agents))
     free = queued.exclude(kind="agent", conversation__in=busy.values("conversation"))
-    oldest = list(free.filter(conversation__state="open", conversation__owner="").order_by("id")[:at_most])
+    may_begin = Q(conversation__state="open", conversation__owner="") | Q(kind="replay")
+    oldest = list(free.filter(may_begin).order_by("id")[:at_most])
     # ids of one millisecond have no order; within a conversation seq has
     mine = free.filter(kind="agent", conversation__in={run.conversation_id for run in oldest if run.kind == "agent"})
     first = {run.conversation_id: run for run in mine.order_by("-queued_seq")}
@@ -94,21 +96,28 @@ def _take_all(found: Sequence[Run], worker: str) -> list[Claim]:
 def _take(ids: Sequence[str], worker: str) -> list[Claim]:
     with writing():
         owners = Run.objects.filter(id__in=ids).values("conversation")
-        locked = Conversation.objects.free().select_for_update().filter(id__in=owners).order_by("id")
+        locked = Conversation.objects.select_for_update().filter(id__in=owners).order_by("id")
         keys = dict(locked.values_list("id", "key"))
-        runs = list(Run.objects.filter(id__in=ids, status="queued", conversation__in=keys).order_by("queued_seq", "id"))
+        may_begin = Q(conversation__in=Conversation.objects.free().filter(id__in=keys)) | Q(kind="replay")
+        queued = Run.objects.filter(may_begin, id__in=ids, status="queued")
+        runs = list(queued.order_by("queued_seq", "id"))
         until = database_time() + int(LEASE * 1e6)
         fields: dict[str, Any] = {"status": "running", "worker": worker[:100], "stop": "", "lease_until": until}
         Run.objects.filter(id__in=[run.id for run in runs]).update(attempt=F("attempt") + 1, **fields)
         claims = [_claimed(run, keys[run.conversation_id]) for run in runs]
         told: Body = {"event": "run.started", "worker": worker[:100]}
-        log.append([claimed.event(told | {"attempt": claimed.attempt}) for claimed in claims])
+        log.append([claimed.event(told | _started(claimed)) for claimed in claims])
     return claims
 
 
 def _claimed(run: Run, key: str) -> Claim:
     fit = (run.kind, run.input_seq, run.state, run.state_mac, run.sdk)
     return Claim(run.id, run.attempt + 1, key, run.agent, *fit)
+
+
+def _started(claimed: Claim) -> Body:
+    """Say which attempt it is, and of what kind where it is no agent's answer."""
+    return {"attempt": claimed.attempt} | ({} if claimed.kind == "agent" else {"run_kind": claimed.kind})
 
 
 def renew(claims: Collection[Claim]) -> dict[str, str]:
@@ -178,6 +187,7 @@ def _interrupt(run: Run) -> bool:
             return False
         why = f"the worker {run.worker} is gone; nothing was done again"
         told: Body = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why, "calls": _entered(run.id)}
+        told |= _kind(run.kind)
         log.append([log.of_ours(conversation.key, {"event": "run.interrupted", **told}, SYSTEM)])
     return True
 
@@ -212,6 +222,8 @@ def run_again(by: Who, run: str) -> str:
     with acting(by, "run_again", f"run:{run}", right="control") as principal:
         old = _run(run)
         conversation = Conversation.objects.locked(old.conversation_id)
+        if old.kind == "replay":
+            raise Conflict("a replay is asked for anew, on the page of its call", code="is_replay")
         if old.status not in ("failed", "cancelled", "interrupted", "incompatible"):
             raise Conflict(f"run {run} is {old.status}: only one that ended badly is run again")
         if not Agent.objects.filter(name=old.agent).exists():
@@ -245,7 +257,8 @@ def end(principal: Principal, conversation: Conversation, run: str, how: str, re
     already.
     """
     writer, by_whom = writing_as(principal)
-    told: Body = {"id": new_id(), "run_id": run, "agent": _run(run).agent, **by_whom}
+    found = _run(run)
+    told: Body = {"id": new_id(), "run_id": run, "agent": found.agent, **_kind(found.kind), **by_whom}
     is_asked = ENDING[ENDING.index(how) :]
     if Run.objects.filter(id=run, status="running").exclude(stop__in=is_asked).update(stop=how):
         told |= {"event": "run.stopping", "how": how} | ({"reason": reason} if reason else {})
@@ -279,6 +292,11 @@ def _hold(claimed: Claim, **fields: Any) -> Conversation:
 def _entered(run: str) -> list[str]:
     """Name the calls that were entered and have not ended; of a run that waits, those around the one it asks about."""
     return list(ToolCall.objects.filter(run=run, status="executing").values_list("id", flat=True))
+
+
+def _kind(kind: str) -> Body:
+    """Say of a replay's end that it is one: it is not run again from there."""
+    return {"run_kind": kind} if kind == "replay" else {}
 
 
 def _run(run: str) -> Run:

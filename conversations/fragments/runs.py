@@ -55,6 +55,8 @@ class Line(NamedTuple):
     tag: str = ""
     fault: Markup | None = None  # in full, under the line
     again: str = ""  # the run that may be asked for again
+    rerun: str = ""  # the run from whose beginning a fork may go on
+    place: str = ""  # its conversation
 
 
 def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -69,7 +71,11 @@ def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
 def _started(read: Read, group: str | None, repeat: Repeat) -> Markup:
     attempt = read.body.get("attempt")
     told = f"attempt {attempt}" if type(attempt) is int and attempt > 1 else ""
-    return _line(read, "steps", Line("play", "started", facts=(told,)))
+    event = read.event
+    is_own = event.run is not None and not faces.is_copy(read) and attempt == 1
+    is_own = is_own and read.body.get("run_kind", "agent") == "agent"
+    rerun = hidden.spell(event.run) if is_own and event.run else ""
+    return _line(read, "steps", Line("play", "started", facts=(told,), rerun=rerun, place=event.conversation))
 
 
 def _waiting(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -184,7 +190,8 @@ def _bad_end(read: Read, state: str, line: Line) -> Markup:
     run, calls = read.event.run, read.body.get("calls")
     left = len(calls) if isinstance(calls, list) else 0
     told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else "", facts=(*line.facts, told)), state)
+    line = line._replace(again=hidden.spell(run) if run and not faces.is_copy(read) else "", facts=(*line.facts, told))
+    return _line(read, "chat", line, state)
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:

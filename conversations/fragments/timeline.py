@@ -5,7 +5,7 @@ A run is a list of spans, each with a bar on one scale. Long waits are squeezed,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -143,7 +143,7 @@ class _Reader:
         elif event.kind in _ENDS:
             self._end(event)
 
-    def _why(self, body: dict[str, Any]) -> str:
+    def _why(self, body: Mapping[str, Any]) -> str:
         asked, self._asked = self._asked, []
         if (reason := faces.line(body.get("reason"))) == "pause":
             return "is paused"
