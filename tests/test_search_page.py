@@ -126,7 +126,7 @@ def test_an_empty_search_says_how_and_nothing_found_says_what_was_looked_for(bro
 
     assert "Looked for refund and zebra… in messages" in nothing
     assert "only in answers of agents, from Nobody, since 2020-01-01." in nothing
-    assert "Search anybody too" in nothing
+    assert "Search what anybody said" in nothing
     assert "Take a word away" in nothing
 
 
