@@ -63,10 +63,11 @@ def _strangers(**which: Any) -> QuerySet[Event]:
 
 
 def _remove(key: str) -> None:
-    """Take a demo conversation out of sight in one step, unless it holds more than the demo; then remove it."""
+    """Take a demo conversation out of sight in one step, unless it holds more than the demo or a fork goes on from
+    it; then remove it."""
     with log.writing():
         found = Conversation.objects.filter(key=key, is_demo=True).first()
-        if found is None or _strangers(conversation=found).exists():
+        if found is None or _strangers(conversation=found).exists() or found.forks.exists():
             return
         search.forget(found.id)
         found.key, found.is_staged = f"staged:{key}"[:200], True

@@ -6,6 +6,7 @@ from conversations.addresses import ConversationId
 from dashboard.api import approvals as api_approvals
 from dashboard.api import control
 from dashboard.api import conversations as api
+from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
@@ -17,7 +18,10 @@ from dashboard.pages import (
     account,
     agents,
     approvals,
+    compare,
     conversation,
+    forks,
+    grants,
     people,
     policies,
     quarantine,
@@ -37,7 +41,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
+    path("conversations/<cid:cid>/fork/", forks.fork, name="fork"),
     path("conversations/<cid:cid>/standing/", conversation.standing, name="conversation-standing"),
+    path("compare/", compare.compare, name="compare"),
     path("agents/", agents.agents, name="agents"),
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
@@ -54,6 +60,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ops/quarantine/<number>/discards/", quarantine.discards, name="quarantine-discards"),
     path("ops/quarantine/<number>/redrives/", quarantine.redrives, name="quarantine-redrives"),
     path("people/", people.people, name="people"),
+    path("people/grants/", grants.grants, name="grants"),
+    path("people/grants/removals/", grants.removals, name="grant-removals"),
     path("people/<name>/activity/", people.activity, name="person-activity"),
     path("people/<name>/link/", people.link, name="person-link"),
     path("people/<name>/roles/", people.roles, name="person-roles"),
@@ -73,11 +81,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
     path("api/v1/control", control.control_many, name="api-control-many"),
+    path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
+    path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/search", api_search.search, name="api-search"),

@@ -162,6 +162,26 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
+        "/api/v1/conversations/{id}/forks": {
+            "post": _does(
+                "Fork after an event, as it was or with that message in other words, and run on where asked.",
+                {201: shapes.ForkMade},
+                path={"id": _ID},
+                body={JSON: _ref(shapes.ToFork)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/forks": {
+            "post": _does(
+                "Fork where a run began, and have its agent answer the same again.",
+                {201: shapes.ForkMade},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToRerun)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
         "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
     }
@@ -346,6 +366,8 @@ _TAKEN = (
     shapes.ToDecide,
     shapes.ToSteer,
     shapes.ToSteerMany,
+    shapes.ToFork,
+    shapes.ToRerun,
 )
 
 
@@ -356,7 +378,7 @@ def _schemas() -> Json:
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, search.Hits),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]
