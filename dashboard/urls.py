@@ -11,6 +11,7 @@ from dashboard.api import runs as api_runs
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
+from dashboard.api.presence import presence
 from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
@@ -69,6 +70,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
+    path("api/v1/conversations/<cid:cid>/presence", presence, name="api-presence"),
     path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),

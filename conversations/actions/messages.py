@@ -4,6 +4,7 @@ import hashlib
 import json
 
 from conversations import audit, envelopes, log
+from conversations.actions import answered
 from conversations.actions.acting import acting
 from conversations.envelopes import MAX_KEY
 from conversations.errors import IdReused, Invalid
@@ -14,11 +15,22 @@ MAX_CONTENT = 100_000  # characters
 
 
 def post(
-    by: Who, conversation: str, *, recipient: str, content: str, client_id: str, sender: str = "", title: str = ""
+    by: Who,
+    conversation: str,
+    *,
+    recipient: str,
+    content: str,
+    client_id: str,
+    sender: str = "",
+    title: str = "",
+    seen_seq: int | None = None,
+    anyway: bool = False,
 ) -> Stored:
     """Say something as oneself; the same `client_id` again answers the same event.
 
     `recipient` is `agent:NAME` or `chat:CONVERSATION`. A conversation that is not there is opened, under `title`.
+    `seen_seq` is what the writer had seen when they began: when another person has spoken since, `TooLate` is raised,
+    unless it is sent `anyway`.
     Raises `Invalid` with the field, `IdReused` when the client id came with other words, `NotAllowed`.
     """
     name = principal_of(by).name
@@ -29,6 +41,8 @@ def post(
     with acting(by, "send", f"conversation:{conversation}", right="send") as principal:
         mark = hashlib.sha256(f"{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
         envelope = f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+        if seen_seq is not None and not anyway:
+            answered.check(principal, conversation, envelope, seen_seq)
         payload = {"id": envelope, "conversation_id": conversation, "sender": spoken, "recipient": recipient}
         body = json.dumps({**payload, "type": "message", "content": content, "metadata": {}}, ensure_ascii=False)
         said = envelopes.read(body.encode())

@@ -165,7 +165,8 @@ def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
         first = "" if repeat == "same" else _first_line(said.words)
         return render("repeat", face, richtext.plain(said.words), first)
     extra = content.more(read.body, content.ENVELOPE)
-    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read))
+    is_sent = read.event.principal.startswith("user:")
+    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), is_sent)
 
 
 def _user_message(read: Read, group: str | None, repeat: Repeat) -> Markup:

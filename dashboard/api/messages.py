@@ -43,6 +43,8 @@ def _say(request: HttpRequest, cid: str, said: ToSay) -> Stored:
         recipient=said.recipient,
         content=said.content,
         client_id=said.client_id,
+        seen_seq=said.seen_seq,
+        anyway=said.anyway,
         title=_title(said.content) if is_new else "",
     )
 
@@ -50,11 +52,14 @@ def _say(request: HttpRequest, cid: str, said: ToSay) -> Stored:
 def _of_form(request: HttpRequest, cid: str) -> ToSay:
     """Read the page's form: `to` is an agent's bare name, or empty for whoever handles the conversation."""
     to = request.POST.get("to", "").strip()
+    seen = request.POST.get("seen_seq", "")
     return ToSay.model_construct(
         sender="",
         recipient=f"agent:{to.removeprefix('agent:')}" if to else f"chat:{cid}",
         content=request.POST.get("content", "").replace("\r\n", "\n"),
         client_id=request.POST.get("client_id", ""),
+        seen_seq=int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 16 else None,
+        anyway=bool(request.POST.get("anyway")),
     )
 
 

@@ -1,8 +1,10 @@
 /**
  * `<conversation-control data-address>`: the bar over a transcript. It sends a verb and asks how the conversation stands
- * whenever events came; while an agent works also now and then, since what is stuck tells nothing.
+ * whenever events came, and with it what became of people's messages; while an agent works also now and then, since what
+ * is stuck tells nothing.
  */
 import { drawTimes } from "./clock.js";
+import { place, unsettled } from "./deliveries.js";
 import { RequestError, json, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
@@ -16,6 +18,7 @@ const KEYS = ["p", "t", "s", "a"];
 class ConversationControl extends HTMLElement {
   #stop;
   #timer = 0;
+  #again = 0; // the timer of what no event tells
   #seq = 0;
   #isSending = false;
 
@@ -32,6 +35,7 @@ class ConversationControl extends HTMLElement {
 
   disconnectedCallback() {
     clearTimeout(this.#timer);
+    clearTimeout(this.#again);
     this.#stop.abort();
   }
 
@@ -44,12 +48,18 @@ class ConversationControl extends HTMLElement {
   async #look() {
     this.#timer = 0;
     try {
-      const fresh = render(await markup(this.dataset.address, { signal: this.#stop.signal })).querySelector("[data-standing]");
+      const fresh = render(await markup(`${this.dataset.address}?${unsettled()}`, { signal: this.#stop.signal }));
       drawTimes(fresh);
-      morph(this.#part, fresh);
+      morph(this.#part, fresh.querySelector("[data-standing]"));
+      this.#lookAgain(place(fresh.querySelector("[data-deliveries]")));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
     }
+  }
+
+  #lookAgain(afterMs) {
+    clearTimeout(this.#again);
+    if (afterMs) this.#again = setTimeout(() => this.#plan(), afterMs);
   }
 
   #submit(event) {
