@@ -27,7 +27,13 @@ LEGIBLE = 20_000  # characters of such an event
 LAST_WORDS = 20  # events before a run's end in which its answer is looked for
 AGAIN_S = 2.0  # seconds until it is worth asking again for what no event tells
 
-ENDS = {"failed": "Failed", "cancelled": "Stopped", "interrupted": "Interrupted", "incompatible": "Could not go on"}
+LOOK_S = 15.0  # the same while something waits: a worker ends without a word
+ENDS = {
+    "failed": "failed",
+    "cancelled": "was stopped",
+    "interrupted": "was interrupted",
+    "incompatible": "could not go on",
+}
 STEPS = {"stored": 1, "bus": 2, "waits": 1, "late": 1, "picked": 3, "answered": 4, "failed": 3}
 REASONS = {"hop_limit": "too many hops", "error": ""}
 
@@ -36,14 +42,16 @@ REASONS = {"hop_limit": "too many hops", "error": ""}
 class Delivery:
     """What became of one message. `state` is one of `STEPS`; `link` the event that answers it or tells of its end.
 
-    `since` is set while nobody began with it; `again` names the run that may be asked for again; `again_s` tells when
-    to look again although no event came (0: not).
+    It reads: `words` `agent` `verb`, then for how long, then `detail`. `since` is set while nobody began with it for
+    long; `again` names the run that may be asked for again; `again_s` tells when to look again although no event came
+    (0: not).
     """
 
     seq: int
     state: str
     words: str
     agent: str = ""  # markup, as `detail`
+    verb: str = ""
     detail: str = ""
     link: int = 0
     since: datetime | None = None
@@ -60,6 +68,13 @@ class Delivery:
     def is_settled(self) -> bool:
         """Tell whether nothing more can become of it by itself."""
         return self.state == "answered"
+
+
+class Hindrance(NamedTuple):
+    """Why an agent begins with nothing here now, empty when it may; `is_turn`: only something earlier has to end."""
+
+    why: str
+    is_turn: bool = False
 
 
 class Sent(NamedTuple):
@@ -83,7 +98,7 @@ def of(found: Conversation, seqs: Collection[int]) -> dict[int, Delivery]:
         return {}
     runs, posts = _runs(found, sent), _posts(found, sent)
     answers = _answers(found, runs.values())
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Hindrance] = {}
     told: dict[int, Delivery] = {}
     for one in sent:
         on_bus = posts.get(one.seq) is True
@@ -149,31 +164,35 @@ def _answers(found: Conversation, runs: Iterable[Run]) -> dict[str, int]:
     return {str(run): seq for run, seq in said.values_list("run", "seq")}
 
 
-def _hindrance(found: Conversation, agent: str) -> str:
-    """Say why an agent begins with nothing here now; empty when it may."""
+def _hindrance(found: Conversation, agent: str) -> Hindrance:
     if found.owner:
-        return f"{fleet.bare(found.owner)} holds this conversation"
+        return Hindrance(f"{fleet.bare(found.owner)} holds this conversation")
     if found.state == "paused":
-        return "this conversation is paused"
+        return Hindrance("this conversation is paused")
     if not Agent.objects.filter(name=agent, served_until__gt=database_time()).exists():
-        return f"no worker serves {agent}"
+        return Hindrance(f"no worker serves {agent}")
     busy = Run.objects.of(found).filter(status__in=LIVE).first()
     if busy is None:
-        return ""
+        return Hindrance("")
     waits = busy.status == "waiting" and busy.reason == "approval"
-    return f"{busy.agent} waits for a decision" if waits else f"{busy.agent} answers something earlier"
+    return Hindrance(f"{busy.agent} {'waits for a decision' if waits else 'answers something earlier'}", is_turn=True)
 
 
-def _queued(one: Sent, run: Run, why: str, *, on_bus: bool) -> Delivery:
-    """A run waits for a worker: after a while that is loud, with its age and why."""
-    agent, patience = richtext.inline(run.agent), settings.CONFIG.late_s
-    since = datetime.fromtimestamp(one.at / 1e6, UTC)
-    if one.age_s >= patience:
-        detail = richtext.inline(why or "it was not picked up")
-        return Delivery(one.seq, "late", "Never started", agent, detail, since=since, on_bus=on_bus)
-    words = "On the bus, waits for" if on_bus else "Stored, waits for"
-    soon = max(0.5, patience - one.age_s + 0.2)
-    return Delivery(one.seq, "waits", words, agent, richtext.inline(why), again_s=soon, on_bus=on_bus)
+def _queued(one: Sent, run: Run, hindrance: Hindrance, *, on_bus: bool) -> Delivery:
+    """A run waits for a worker: after a while its age is told, loudly unless only its turn has to come."""
+    left_s = settings.CONFIG.late_s - one.age_s
+    is_loud = left_s <= 0 and not hindrance.is_turn
+    why = hindrance.why or ("it was not picked up" if is_loud else "")
+    return Delivery(
+        one.seq,
+        "late" if is_loud else "waits",
+        "Never started by" if is_loud else "On the bus, waits for" if on_bus else "Stored, waits for",
+        richtext.inline(run.agent),
+        detail=richtext.inline(why),
+        since=datetime.fromtimestamp(one.at / 1e6, UTC) if left_s <= 0 else None,
+        again_s=LOOK_S if left_s <= 0 else max(0.5, min(LOOK_S, left_s + 0.2)),
+        on_bus=on_bus,
+    )
 
 
 def _taken(one: Sent, run: Run, answer: int) -> Delivery:
@@ -183,9 +202,10 @@ def _taken(one: Sent, run: Run, answer: int) -> Delivery:
         return Delivery(one.seq, "answered", words, agent, link=answer or run.ended_seq or 0)
     if run.status in ENDS:
         why = richtext.inline(REASONS.get(run.reason, run.reason))
-        return Delivery(one.seq, "failed", ENDS[run.status], agent, why, run.ended_seq or 0, again=run.id)
+        return Delivery(one.seq, "failed", "", agent, ENDS[run.status], why, run.ended_seq or 0, again=run.id)
     waits = "it waits for a decision" if run.reason == "approval" else "it was put aside"
-    return Delivery(one.seq, "picked", "Picked up by", agent, richtext.inline(waits if run.status == "waiting" else ""))
+    detail = richtext.inline(waits if run.status == "waiting" else "")
+    return Delivery(one.seq, "picked", "Picked up by", agent, detail=detail)
 
 
 def _elsewhere(found: Conversation, one: Sent, posted: bool | None) -> Delivery:

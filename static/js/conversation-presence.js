@@ -8,6 +8,7 @@ const TYPING_MS = 4_000; // a hint: said again so often while somebody types
 const AWAY_MS = 5_000; // hidden for so long
 const PAUSE_MS = 3_000; // between two words to a screen reader
 const NAMED = 2; // people whose names are written out
+const MARKED = 3; // whose marks are drawn
 const HEARD = ["transcript:presence", "connection:down", "composer:typing", "composer:rested", "visibilitychange"];
 
 class ConversationPresence extends HTMLElement {
@@ -66,7 +67,7 @@ class ConversationPresence extends HTMLElement {
 
   #draw(people) {
     this.#people = people;
-    this.querySelector(".marks").replaceChildren(...people.map(mark));
+    this.querySelector(".marks").replaceChildren(...people.slice(0, MARKED).map(mark), ...over(people.length - MARKED));
     const words = said(people);
     this.querySelector("[data-words]").textContent = words;
     this.hidden = !words;
@@ -86,6 +87,8 @@ const mark = ({ name, letters, state }) => {
   Object.assign(made.dataset, { kind: "operator", size: "small", state });
   return made;
 };
+
+const over = (count) => (count > 0 ? [Object.assign(document.createElement("span"), { className: "over", textContent: `+${count}` })] : []);
 
 /** "otto is typing", "otto and vera are looking", "otto, vera and 3 more are looking". */
 const said = (people) => {
