@@ -12,6 +12,7 @@ import { morph } from "./morph.js";
 import { askReason } from "./reason-dialog.js";
 
 const PAUSE_MS = 300; // between an event and asking
+const RETRY_MS = 2_000; // after a look that failed: no event may come for what it would have told
 const WATCH_MS = 15_000; // while an agent works
 const KEYS = ["p", "t", "s", "a"];
 
@@ -54,12 +55,13 @@ class ConversationControl extends HTMLElement {
       this.#lookAgain(place(fresh.querySelector("[data-deliveries]")));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      this.#lookAgain(RETRY_MS);
     }
   }
 
   #lookAgain(afterMs) {
     clearTimeout(this.#again);
-    if (afterMs) this.#again = setTimeout(() => this.#plan(), afterMs);
+    if (afterMs && this.isConnected) this.#again = setTimeout(() => this.#plan(), afterMs);
   }
 
   #submit(event) {
