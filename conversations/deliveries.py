@@ -103,6 +103,8 @@ def of(found: Conversation, seqs: Collection[int]) -> dict[int, Delivery]:
     for one in sent:
         on_bus = posts.get(one.seq) is True
         run = runs.get(one.seq)
+        if run is None and one.seq <= (found.forked_at or 0):
+            continue  # a copy: it was sent in the conversation that this one was forked from
         if run is None:
             told[one.seq] = _elsewhere(found, one, posts.get(one.seq))
         elif run.status == "queued":

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from conversations import fleet, inbox
-from dashboard.api import shapes
+from dashboard.api import search, shapes
 from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
@@ -56,6 +56,7 @@ def document() -> Json:
             **_deeds(),
             **_steering(),
             **_approvals(),
+            **_search(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -172,6 +173,26 @@ def _deeds() -> Json:
                 security=[FORM],
             )
         },
+        "/api/v1/conversations/{id}/forks": {
+            "post": _does(
+                "Fork after an event, as it was or with that message in other words, and run on where asked.",
+                {201: shapes.ForkMade},
+                path={"id": _ID},
+                body={JSON: _ref(shapes.ToFork)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/forks": {
+            "post": _does(
+                "Fork where a run began, and have its agent answer the same again.",
+                {201: shapes.ForkMade},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToRerun)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
         "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
     }
@@ -204,6 +225,21 @@ def _approvals() -> Json:
                 body={JSON: _ref(shapes.ToDecide)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
+            )
+        },
+    }
+
+
+def _search() -> Json:
+    words = {**TEXT, "description": "words, quoted phrases, beginnings with a star"}
+    return {
+        "/api/v1/search": {
+            "get": _does(
+                "Find events in all conversations, newest first.",
+                {200: search.Hits},
+                query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
+                | {"q": words, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
             )
         },
     }
@@ -341,6 +377,8 @@ _TAKEN = (
     shapes.ToDecide,
     shapes.ToSteer,
     shapes.ToSteerMany,
+    shapes.ToFork,
+    shapes.ToRerun,
 )
 
 
@@ -351,7 +389,7 @@ def _schemas() -> Json:
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, Done),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]
