@@ -13,6 +13,7 @@ from dashboard.api import search as api_search
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
+from dashboard.api.presence import presence
 from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
@@ -82,6 +83,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
+    path("api/v1/conversations/<cid:cid>/presence", presence, name="api-presence"),
     path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),

@@ -72,6 +72,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
+    "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
     "/api/v1/conversations/{cid}/forks": {"POST": OPERATING},
     "/api/v1/runs/{id}/forks": {"POST": OPERATING},
     "/api/v1/control": {"POST": OPERATING},
@@ -210,7 +211,8 @@ def test_tokens_get_in_where_their_role_says(bearers, address, method):
     for who, caller in bearers.items():
         answer = caller.ask(method, filled(address), None if method == "GET" else body)
         # A token reads pages and changes nothing there; markers and accounts are of people.
-        is_of_people = address in ("/account/", "/api/v1/read-markers") or (is_page and method == "POST")
+        of_people = ("/account/", "/api/v1/read-markers", "/api/v1/conversations/{cid}/presence")
+        is_of_people = address in of_people or (is_page and method == "POST")
         may = (ANYBODY in row or who in row) and not is_of_people
         if who in ("revoked", "unknown") and not (ANYBODY in row and address in DOORS):
             assert answer.status == 401, (who, answer)

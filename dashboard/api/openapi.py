@@ -12,6 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from conversations import fleet, inbox
 from dashboard.api import search, shapes
+from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
 REF = "#/components/schemas/{model}"
@@ -155,10 +156,10 @@ def _deeds() -> Json:
         "/api/v1/conversations/{id}/messages": {
             "post": _does(
                 "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
-                {201: shapes.SaidAt},
+                {201: shapes.SaidAt, 409: shapes.AnsweredMeanwhile},
                 path={"id": _ID},
                 body={JSON: _ref(shapes.ToSay)},
-                errors=(400, 403, 404, 409, 413),
+                errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
         },
@@ -170,6 +171,16 @@ def _deeds() -> Json:
                 body={JSON: _ref(shapes.ToAnswer)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/conversations/{id}/presence": {
+            "post": _does(
+                "Tell the others who look that one types, looks, or has put the page away.",
+                {200: Done},
+                path={"id": _ID},
+                body={JSON: _ref(Doing)},
+                errors=(400, 403, 404, 413),
+                security=[FORM],
             )
         },
         "/api/v1/conversations/{id}/forks": {
@@ -383,13 +394,14 @@ _TAKEN = (
 
 
 def _schemas() -> Json:
-    taken = (*_TAKEN, Mark, shapes.PolicyFile)
+    taken = (*_TAKEN, Mark, Doing, shapes.PolicyFile)
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed, shapes.Answered),
+        *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        shapes.Answered,
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

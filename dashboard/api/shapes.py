@@ -182,6 +182,11 @@ class ToSay(BaseModel):
     content: Annotated[str, Field(min_length=1, max_length=100_000)]
     client_id: Annotated[str, Field(min_length=1, max_length=100, description="the same again is the same message")]
     reason: Annotated[str, Field(max_length=2000, description="why; needed to speak as another")] = ""
+    seen_seq: Annotated[
+        int | None,
+        Field(ge=0, le=2**53, description="the last event seen before writing: 409 when another person spoke since"),
+    ] = None
+    anyway: Annotated[bool, Field(description="send it although another person spoke since")] = False
 
 
 class SaidAt(Shape):
@@ -190,6 +195,25 @@ class SaidAt(Shape):
     envelope_id: str
     seq: Seq
     url: str
+
+
+class AnsweredError(Shape):
+    """Who spoke, when, and in which event; only of `answered_meanwhile`."""
+
+    code: str
+    message: str
+    field: str = ""
+    did: str = ""
+    by: str = ""
+    at: str = ""
+    seq: str = ""
+
+
+class AnsweredMeanwhile(Shape):
+    """Another person spoke after `seen_seq` (`answered_meanwhile`: send it again with `anyway`), or the client id came
+    before with other words (`id_reused`)."""
+
+    error: AnsweredError
 
 
 class ToDecide(BaseModel):
