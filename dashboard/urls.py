@@ -7,6 +7,7 @@ from dashboard.api import approvals as api_approvals
 from dashboard.api import control
 from dashboard.api import conversations as api
 from dashboard.api import policies as api_policies
+from dashboard.api import rules as api_rules
 from dashboard.api import runs as api_runs
 from dashboard.api.events import events
 from dashboard.api.messages import messages
@@ -20,6 +21,7 @@ from dashboard.pages import (
     people,
     policies,
     quarantine,
+    rules,
     sign_in,
     tokens,
     tools,
@@ -42,6 +44,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("schemas/<str:hash>/", tools.schema, name="schema"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
+    path("approvals/rules/", rules.rules, name="approval-rules"),
+    path("approvals/rules/revocations/", rules.revocations, name="approval-rule-revocations"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("runs/stop/", verbs.stop, name="runs-stop"),
@@ -71,6 +75,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
     path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
+    path("api/v1/approvals/decisions", api_runs.decisions, name="api-decisions"),
+    path("api/v1/approval-rules", api_rules.rules, name="api-approval-rules"),
+    path("api/v1/approval-rules/<str:id>/revocation", api_rules.revocation, name="api-approval-rule-revocation"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from conversations import fleet, inbox
+from conversations import always_view, fleet, inbox
 from dashboard.api import shapes
 from dashboard.api.read_markers import Mark
 
@@ -55,6 +55,7 @@ def document() -> Json:
             **_deeds(),
             **_steering(),
             **_approvals(),
+            **_rules(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -185,6 +186,15 @@ def _approvals() -> Json:
                 security=[BEARER, SESSION],
             )
         },
+        "/api/v1/approvals/decisions": {
+            "post": _does(
+                "Decide several tool calls that wait, each by itself.",
+                {200: shapes.DecidedMany},
+                body={JSON: _ref(shapes.ToDecideMany)},
+                errors=(400, 403, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/approvals/{id}/decision": {
             "post": _does(
                 "Decide a tool call that waits, once.",
@@ -192,6 +202,36 @@ def _approvals() -> Json:
                 path={"id": TEXT},
                 body={JSON: _ref(shapes.ToDecide)},
                 errors=(400, 403, 404, 413),
+                security=[BEARER, FORM],
+            )
+        },
+    }
+
+
+def _rules() -> Json:
+    return {
+        "/api/v1/approval-rules": {
+            "get": _does(
+                "List always rules, newest first; `live` are those that can approve something still.",
+                {200: shapes.AlwaysRules},
+                query={"state": {"enum": list(always_view.STATES)}, "before": TEXT, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
+            ),
+            "post": _does(
+                "Make an always rule, by hand or with the approval of a question; what waits and fits is approved.",
+                {201: shapes.MadeRule},
+                body={JSON: _ref(shapes.ToMakeRule)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            ),
+        },
+        "/api/v1/approval-rules/{id}/revocation": {
+            "post": _does(
+                "Revoke an always rule; what it approved stays so.",
+                {200: shapes.AlwaysRule},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.WithReason)},
+                errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
         },
@@ -328,6 +368,9 @@ _TAKEN = (
     shapes.Knock,
     shapes.ToSay,
     shapes.ToDecide,
+    shapes.ToDecideMany,
+    shapes.ToMakeRule,
+    shapes.WithReason,
     shapes.ToSteer,
     shapes.ToSteerMany,
 )
@@ -340,7 +383,8 @@ def _schemas() -> Json:
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals),
+        *(shapes.Approval, shapes.Approvals, shapes.DecidedMany),
+        *(shapes.AlwaysRule, shapes.AlwaysRules, shapes.MadeRule),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]
