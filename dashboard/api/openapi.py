@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from conversations import always_view, fleet, inbox
-from dashboard.api import shapes
+from dashboard.api import shapes, shapes_rules
 from dashboard.api.read_markers import Mark
 
 REF = "#/components/schemas/{model}"
@@ -189,8 +189,8 @@ def _approvals() -> Json:
         "/api/v1/approvals/decisions": {
             "post": _does(
                 "Decide several tool calls that wait, each by itself.",
-                {200: shapes.DecidedMany},
-                body={JSON: _ref(shapes.ToDecideMany)},
+                {200: shapes_rules.DecidedMany},
+                body={JSON: _ref(shapes_rules.ToDecideMany)},
                 errors=(400, 403, 413),
                 security=[BEARER, FORM],
             )
@@ -213,14 +213,14 @@ def _rules() -> Json:
         "/api/v1/approval-rules": {
             "get": _does(
                 "List always rules, newest first; `live` are those that can approve something still.",
-                {200: shapes.AlwaysRules},
+                {200: shapes_rules.AlwaysRules},
                 query={"state": {"enum": list(always_view.STATES)}, "before": TEXT, "limit": _up_to(200, 50)},
                 security=[BEARER, SESSION],
             ),
             "post": _does(
                 "Make an always rule, by hand or with the approval of a question; what waits and fits is approved.",
-                {201: shapes.MadeRule},
-                body={JSON: _ref(shapes.ToMakeRule)},
+                {201: shapes_rules.MadeRule},
+                body={JSON: _ref(shapes_rules.ToMakeRule)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             ),
@@ -228,9 +228,9 @@ def _rules() -> Json:
         "/api/v1/approval-rules/{id}/revocation": {
             "post": _does(
                 "Revoke an always rule; what it approved stays so.",
-                {200: shapes.AlwaysRule},
+                {200: shapes_rules.AlwaysRule},
                 path={"id": TEXT},
-                body={JSON: _ref(shapes.WithReason)},
+                body={JSON: _ref(shapes_rules.WithReason)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
@@ -368,9 +368,9 @@ _TAKEN = (
     shapes.Knock,
     shapes.ToSay,
     shapes.ToDecide,
-    shapes.ToDecideMany,
-    shapes.ToMakeRule,
-    shapes.WithReason,
+    shapes_rules.ToDecideMany,
+    shapes_rules.ToMakeRule,
+    shapes_rules.WithReason,
     shapes.ToSteer,
     shapes.ToSteerMany,
 )
@@ -383,8 +383,8 @@ def _schemas() -> Json:
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, shapes.DecidedMany),
-        *(shapes.AlwaysRule, shapes.AlwaysRules, shapes.MadeRule),
+        *(shapes.Approval, shapes.Approvals, shapes_rules.DecidedMany),
+        *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

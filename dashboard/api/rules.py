@@ -12,7 +12,7 @@ from conversations.actions.rules import Scope
 from conversations.models import AlwaysRule
 from dashboard.api import bodies
 from dashboard.api.queries import whole_number
-from dashboard.api.shapes import ToMakeRule, WithReason
+from dashboard.api.shapes_rules import ToMakeRule, WithReason
 from dashboard.pages.allowed import takes
 
 MOST = 200  # items of one answer

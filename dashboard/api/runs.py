@@ -10,7 +10,8 @@ from conversations.actions import runs as actions
 from conversations.errors import Conflict
 from conversations.models import Approval
 from dashboard.api import bodies
-from dashboard.api.shapes import ToDecide, ToDecideMany
+from dashboard.api.shapes import ToDecide
+from dashboard.api.shapes_rules import ToDecideMany
 from dashboard.pages.allowed import takes
 
 
