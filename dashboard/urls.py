@@ -8,6 +8,7 @@ from dashboard.api import control
 from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
+from dashboard.api import rules as api_rules
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
 from dashboard.api.events import events
@@ -26,6 +27,7 @@ from dashboard.pages import (
     people,
     policies,
     quarantine,
+    rules,
     search,
     sign_in,
     tokens,
@@ -52,6 +54,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("schemas/<str:hash>/", tools.schema, name="schema"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
+    path("approvals/rules/", rules.rules, name="approval-rules"),
+    path("approvals/rules/revocations/", rules.revocations, name="approval-rule-revocations"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
     path("calls/answers/", verbs.answers, name="call-answers"),
     path("runs/again/", verbs.again, name="runs-again"),
@@ -87,6 +91,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
+    path("api/v1/approvals/decisions", api_runs.decisions, name="api-decisions"),
+    path("api/v1/approval-rules", api_rules.rules, name="api-approval-rules"),
+    path("api/v1/approval-rules/<str:id>/revocation", api_rules.revocation, name="api-approval-rule-revocation"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/tool-calls/<str:id>/answer", api_runs.answer, name="api-answer"),

@@ -132,7 +132,7 @@ def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
     _store(cursor, "conversations_toolcall", CALL, made)
     for c in changes.ended.values():
         cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
-    if changes.runs or changes.run_steps or changes.approvals or changes.decisions:
+    if changes.runs or changes.run_steps or changes.approvals or changes.decisions or changes.escalations:
         run_rows.write(cursor, changes)
     if changes.responses or changes.answered or changes.forks:
         response_rows.write(cursor, changes)

@@ -104,11 +104,15 @@ class ApprovalRow:
     run: str
     asked_seq: int
     asked_at: int
+    deadline: int | None = None
     status: str = "pending"
     decision: str | None = None
     decided_by: str | None = None
     decided_at: int | None = None
     decided_seq: int | None = None
+    rule: str | None = None
+    escalated_to: str = ""
+    escalated_seq: int | None = None
 
 
 @dataclass(slots=True)
@@ -120,6 +124,7 @@ class Decision:
     decided_by: str
     decided_at: int
     decided_seq: int
+    rule: str | None = None
 
 
 @dataclass(slots=True)
@@ -152,6 +157,7 @@ class Fold:
     run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
     approvals: dict[str, ApprovalRow] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    escalations: dict[str, tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
     responses: dict[str, ResponseRow] = field(default_factory=dict)
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
     forks: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # its parent's key, forked_at, copied_seq

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from conversations import fleet, inbox
-from dashboard.api import search, shapes
+from conversations import always_view, fleet, inbox
+from dashboard.api import search, shapes, shapes_rules
 from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
@@ -57,6 +57,7 @@ def document() -> Json:
             **_steering(),
             **_approvals(),
             **_search(),
+            **_rules(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -227,6 +228,15 @@ def _approvals() -> Json:
                 security=[BEARER, SESSION],
             )
         },
+        "/api/v1/approvals/decisions": {
+            "post": _does(
+                "Decide several tool calls that wait, each by itself.",
+                {200: shapes_rules.DecidedMany},
+                body={JSON: _ref(shapes_rules.ToDecideMany)},
+                errors=(400, 403, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/approvals/{id}/decision": {
             "post": _does(
                 "Decide a tool call that waits, once.",
@@ -250,6 +260,36 @@ def _search() -> Json:
                 query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
                 | {"q": words, "limit": _up_to(200, 50)},
                 security=[BEARER, SESSION],
+            )
+        },
+    }
+
+
+def _rules() -> Json:
+    return {
+        "/api/v1/approval-rules": {
+            "get": _does(
+                "List always rules, newest first; `live` are those that can approve something still.",
+                {200: shapes_rules.AlwaysRules},
+                query={"state": {"enum": list(always_view.STATES)}, "before": TEXT, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
+            ),
+            "post": _does(
+                "Make an always rule, by hand or with the approval of a question; what waits and fits is approved.",
+                {201: shapes_rules.MadeRule},
+                body={JSON: _ref(shapes_rules.ToMakeRule)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            ),
+        },
+        "/api/v1/approval-rules/{id}/revocation": {
+            "post": _does(
+                "Revoke an always rule; what it approved stays so.",
+                {200: shapes_rules.AlwaysRule},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes_rules.WithReason)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
             )
         },
     }
@@ -386,6 +426,9 @@ _TAKEN = (
     shapes.ToSay,
     shapes.ToDecide,
     shapes.ToAnswer,
+    shapes_rules.ToDecideMany,
+    shapes_rules.ToMakeRule,
+    shapes_rules.WithReason,
     shapes.ToSteer,
     shapes.ToSteerMany,
     shapes.ToFork,
@@ -401,7 +444,8 @@ def _schemas() -> Json:
         *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         shapes.Answered,
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done, shapes_rules.DecidedMany),
+        *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]
