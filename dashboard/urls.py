@@ -8,6 +8,7 @@ from dashboard.api import control
 from dashboard.api import conversations as api
 from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
+from dashboard.api import tool_call as api_tool_call
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
@@ -16,6 +17,7 @@ from dashboard.pages import (
     account,
     agents,
     approvals,
+    call,
     conversation,
     grants,
     people,
@@ -41,6 +43,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
     path("schemas/<str:hash>/", tools.schema, name="schema"),
+    path("calls/compare/", call.compare, name="call-compare"),
+    path("calls/<str:id>/", call.call, name="call"),
+    path("calls/<str:id>/replays/", call.replays, name="call-replays"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
@@ -78,6 +83,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
+    path("api/v1/tool-calls/<str:id>", api_tool_call.tool_call, name="api-tool-call"),
+    path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),

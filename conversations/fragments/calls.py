@@ -1,5 +1,6 @@
 """A tool call → one block: name, arguments, outcome, duration, closed until asked. Called by drawing."""
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ STATES = {  # status of design 3.6 → the glyph
     "unknown": "unknown",
 }
 _WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -56,6 +58,18 @@ class Block(NamedTuple):
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
+    id: str = ""  # of the call, where it has a page of its own
+    replay_of: str = ""  # the call that it repeats, ours
+
+
+def word_of(status: str) -> str:
+    """Say a status."""
+    return _WORDS.get(status, status)
+
+
+def note_of(call: Call) -> Markup | None:
+    """Say why a call did not run, or what is not known of it; None where there is nothing to say."""
+    return _note(faces.read(call.finished) if call.finished else None, call.status)
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -103,8 +117,16 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
+        id=call.id if _ID.fullmatch(call.id) else "",
+        replay_of=_original(called),
     )
     return row, block
+
+
+def _original(called: faces.Read) -> str:
+    """Answer the call that one of ours repeats; a claim from outside repeats none."""
+    told = called.said.replay_of or ""
+    return told if called.event.run is not None and _ID.fullmatch(told) else ""
 
 
 def _steps(call: Call) -> tuple[tuple[str, int], ...]:

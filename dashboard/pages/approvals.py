@@ -14,6 +14,7 @@ from conversations.errors import Conflict, Invalid, NotAllowed, NotFound, Switch
 from conversations.fragments import hidden
 from conversations.models import ToolSchema
 from conversations.tools import form
+from dashboard.pages import replay_parts
 from dashboard.pages.allowed import takes
 from dashboard.pages.frame import page as draw
 
@@ -80,6 +81,7 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
         request, "approval.html", status=status, epoch=epoch.current(), q=found,
         entries=form.entries(schema, arguments, entered), has_schema=bool(schema),
         raw=entered.get("raw", written or ""), entered=entered, error=hidden.spell(error.message) if error else "",
+        today=replay_parts.question(found.row.tool_call),
     )  # fmt: skip
 
 
