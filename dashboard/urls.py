@@ -11,6 +11,7 @@ from dashboard.api import policies as api_policies
 from dashboard.api import rules as api_rules
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
+from dashboard.api import tool_call as api_tool_call
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
@@ -20,6 +21,7 @@ from dashboard.pages import (
     account,
     agents,
     approvals,
+    call,
     compare,
     conversation,
     forks,
@@ -52,12 +54,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
     path("schemas/<str:hash>/", tools.schema, name="schema"),
+    path("calls/compare/", call.compare, name="call-compare"),
+    path("calls/answers/", verbs.answers, name="call-answers"),
+    path("calls/<str:id>/", call.call, name="call"),
+    path("calls/<str:id>/replays/", call.replays, name="call-replays"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("approvals/rules/", rules.rules, name="approval-rules"),
     path("approvals/rules/revocations/", rules.revocations, name="approval-rule-revocations"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
-    path("calls/answers/", verbs.answers, name="call-answers"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("runs/stop/", verbs.stop, name="runs-stop"),
     path("account/", account.account, name="account"),
@@ -100,6 +105,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
     path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
+    path("api/v1/tool-calls/<str:id>", api_tool_call.tool_call, name="api-tool-call"),
+    path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/search", api_search.search, name="api-search"),

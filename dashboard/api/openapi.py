@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from conversations import always_view, fleet, inbox
-from dashboard.api import search, shapes, shapes_rules
+from dashboard.api import search, shapes, shapes_replays, shapes_rules
 from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
@@ -58,6 +58,7 @@ def document() -> Json:
             **_approvals(),
             **_search(),
             **_rules(),
+            **_tool_calls(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -324,6 +325,30 @@ def _of_run(words: str, status: int) -> Json:
     return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
 
 
+def _tool_calls() -> Json:
+    return {
+        "/api/v1/tool-calls/{id}": {
+            "get": _does(
+                "Read one tool call.",
+                {200: shapes_replays.OneCall},
+                path={"id": TEXT},
+                errors=(403, 404),
+                security=[BEARER, SESSION],
+            )
+        },
+        "/api/v1/tool-calls/{id}/replays": {
+            "post": _does(
+                "Show what making a call again would be, or begin it with `dry` false.",
+                {200: shapes_replays.DryReplay, 201: shapes_replays.ReplayBegun},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes_replays.ToReplay)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+    }
+
+
 def _policies() -> Json:
     return {
         "/api/v1/policies": {
@@ -433,6 +458,7 @@ _TAKEN = (
     shapes.ToSteerMany,
     shapes.ToFork,
     shapes.ToRerun,
+    shapes_replays.ToReplay,
 )
 
 
@@ -446,6 +472,7 @@ def _schemas() -> Json:
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
         *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done, shapes_rules.DecidedMany),
         *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
+        *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]
