@@ -4,7 +4,7 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
 from dashboard.api import approvals as api_approvals
-from dashboard.api import control
+from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
 from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
@@ -16,6 +16,7 @@ from dashboard.pages import (
     account,
     agents,
     approvals,
+    calls,
     conversation,
     people,
     policies,
@@ -26,6 +27,7 @@ from dashboard.pages import (
     verbs,
 )
 from dashboard.pages.conversations import conversations
+from dashboard.pages.numbers import numbers
 from dashboard.pages.ops import ops
 
 register_converter(ConversationId, "cid")
@@ -40,6 +42,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
     path("schemas/<str:hash>/", tools.schema, name="schema"),
+    path("calls/", calls.calls, name="calls"),
+    path("calls/export/<str:form>", calls.export, name="calls-export"),
+    path("calls/views/", calls.save, name="calls-views"),
+    path("calls/views/<int:number>/", calls.change, name="calls-view"),
+    path("numbers/", numbers, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
@@ -75,6 +82,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
+    path("api/v1/tool-calls", tool_calls.tool_calls, name="api-tool-calls"),
+    path("api/v1/saved-views", tool_calls.saved_views, name="api-saved-views"),
+    path("api/v1/saved-views/<int:number>", tool_calls.saved_view, name="api-saved-view"),
+    path("api/v1/saved-views/<int:number>/removal", tool_calls.removal, name="api-saved-view-removal"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),

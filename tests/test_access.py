@@ -21,6 +21,7 @@ from tests.doors import Caller, ask, said
 from tests.live import Server
 
 EVERYONE, ADMIN = frozenset(ROLES), frozenset({"admin"})
+AUDITING = frozenset({"auditor", "admin"})
 OPERATING, DECIDING = frozenset({"operator", "admin"}), frozenset({"approver", "admin"})
 AGENT, SIGNED_IN, ANYBODY = "agent", "signed in", "anybody"
 PROGRAMS = frozenset({*ROLES, AGENT})
@@ -36,6 +37,11 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/agents/{team}/{name}/": {"GET": EVERYONE},
     "/tools/{team}/{name}/": {"GET": EVERYONE},
     "/schemas/{hash}/": {"GET": EVERYONE},
+    "/calls/": {"GET": EVERYONE},
+    "/calls/export/{form}": {"GET": AUDITING},
+    "/calls/views/": {"POST": EVERYONE},
+    "/calls/views/{number}/": {"POST": EVERYONE},
+    "/numbers/": {"GET": EVERYONE},
     "/approvals/": {"GET": EVERYONE},
     "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
     "/approvals/decisions/": {"POST": DECIDING},
@@ -71,6 +77,10 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
+    "/api/v1/tool-calls": {"GET": EVERYONE},
+    "/api/v1/saved-views": {"GET": EVERYONE, "POST": EVERYONE},
+    "/api/v1/saved-views/{number}": {"PUT": EVERYONE},
+    "/api/v1/saved-views/{number}/removal": {"POST": EVERYONE},
     "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
@@ -94,6 +104,7 @@ FILLED = {
     "topic": "stream:mine",
     "team": "Hall",
     "hash": "0" * 64,
+    "form": "csv",
 }
 DOORS = frozenset(doors())
 METHODS = ("GET", "POST", "PUT")

@@ -23,7 +23,7 @@ STATES = {  # status of design 3.6 → the glyph
     "blocked": "rejected",
     "unknown": "unknown",
 }
-_WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -86,7 +86,7 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
-        word="waiting for the client" if is_awaited else _WORDS.get(call.status, call.status),
+        word="waiting for the client" if is_awaited else WORDS.get(call.status, call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),

@@ -7,7 +7,7 @@ from django.db import connection
 from conversations import envelopes, projections
 from conversations.log import rows
 from conversations.log.writing import writing
-from conversations.models import Approval, Conversation, Participant, Response, ToolCall
+from conversations.models import Approval, Conversation, Participant, Response, ToolCall, Turn
 from conversations.projections import Facts, Fold, Head
 
 PAGE = 5000  # events of one read
@@ -27,6 +27,7 @@ def rebuild_conversation(key: str) -> int:
         ToolCall.objects.filter(conversation_id=old.id).delete()
         Participant.objects.filter(conversation_id=old.id).delete()
         Response.objects.filter(conversation_id=old.id).delete()
+        Turn.objects.filter(conversation_id=old.id).delete()
         head, changes = Head(id=old.id, key=key, head_hash=old.head_hash), Fold()
         while _fold_page(head, changes):
             pass

@@ -39,4 +39,5 @@ class Approval(models.Model):
             models.Index(fields=["id"], name="approval_pending", condition=Q(status="pending")),
             models.Index(fields=["conversation", "asked_seq"], name="approval_by_conversation"),
             models.Index(fields=["run"], name="approval_by_run"),
+            models.Index(fields=["asked_at"], name="approval_by_time"),  # the numbers page: how long people took
         ]

@@ -64,6 +64,10 @@ class CallRow:
     started_at: int
     duration_ms: float | None
     replay_of: str | None
+    qualified_name: str = ""
+    mcp_server: str | None = None
+    output_bytes: int | None = None
+    approver: str | None = None
 
 
 @dataclass(slots=True)
@@ -137,6 +141,20 @@ class ResponseRow:
 
 
 @dataclass(slots=True)
+class TurnRow:
+    """What one answer of a model spent, ours or as a foreign agent tells it."""
+
+    conversation_id: int
+    seq: int
+    at: int
+    agent: str
+    model: str
+    is_demo: bool
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(slots=True)
 class Fold:
     """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
 
@@ -151,6 +169,7 @@ class Fold:
     run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
     approvals: dict[str, ApprovalRow] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    turns: list[TurnRow] = field(default_factory=list)
     responses: dict[str, ResponseRow] = field(default_factory=dict)
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
     forks: dict[int, tuple[str, int]] = field(default_factory=dict)  # conversation: its parent's key, forked_at

@@ -1,0 +1,75 @@
+"""Charts as shapes of an SVG, server-rendered: bars on one another, or lines. No query, no colour: CSS has those.
+
+The drawing is stretched to its place, so words stand beside it in HTML, and the table behind it tells every number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+WIDTH, HEIGHT = 960.0, 120.0
+GAP = 0.15  # of a bar's place
+LEAST = 1.5  # of a bar that is not nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One rectangle; `series` is the place of its series."""
+
+    series: int
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, as an SVG path; a value without neighbours is a dot."""
+
+    series: int
+    path: str
+
+
+def top_of(values: Sequence[float]) -> float:
+    """Answer a round number that nothing exceeds."""
+    most = max(values, default=0)
+    if most <= 0:
+        return 1.0
+    step = 10.0 ** floor(log10(most))
+    return float(next(step * times for times in (1, 2, 5, 10) if step * times >= most))
+
+
+def bars(series: Sequence[Sequence[float]], titles: Sequence[str], top: float) -> list[Bar]:
+    """Stack the series in each place, the first at the ground; `titles` say what a place is."""
+    place = WIDTH / max(1, len(titles))
+    drawn = []
+    for number, title in enumerate(titles):
+        ground = HEIGHT
+        for index, values in enumerate(series):
+            height = values[number] / top * HEIGHT
+            if height <= 0:
+                continue
+            height = max(LEAST, height)
+            ground -= height
+            x, width = number * place + place * GAP / 2, place * (1 - GAP)
+            drawn.append(Bar(index, round(x, 2), round(max(0.0, ground), 2), round(width, 2), round(height, 2), title))
+    return drawn
+
+
+def lines(series: Sequence[Sequence[float | None]], top: float) -> list[Line]:
+    """Draw each series as a line that breaks where nothing is known."""
+    return [Line(index, path) for index, values in enumerate(series) if (path := _path(values, top))]
+
+
+def _path(values: Sequence[float | None], top: float) -> str:
+    place = WIDTH / max(1, len(values))
+    words, was_known = [], False
+    for number, value in enumerate(values):
+        if value is not None:
+            x, y = round((number + 0.5) * place, 2), round(HEIGHT - min(value, top) / top * HEIGHT, 2)
+            alone = number + 1 == len(values) or values[number + 1] is None
+            words.append(f"{'L' if was_known else 'M'}{x} {y}" + ("h0.01" if alone and not was_known else ""))
+        was_known = value is not None
+    return "".join(words)
