@@ -21,12 +21,11 @@ class Bar:
     y: float
     width: float
     height: float
-    title: str
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, as an SVG path; a value without neighbours is a dot."""
+    """One line, as an SVG path; a value without neighbours is a dash."""
 
     series: int
     path: str
@@ -41,11 +40,11 @@ def top_of(values: Sequence[float]) -> float:
     return float(next(step * times for times in (1, 2, 5, 10) if step * times >= most))
 
 
-def bars(series: Sequence[Sequence[float]], titles: Sequence[str], top: float) -> list[Bar]:
-    """Stack the series in each place, the first at the ground; `titles` say what a place is."""
-    place = WIDTH / max(1, len(titles))
+def bars(series: Sequence[Sequence[float]], places: int, top: float) -> list[Bar]:
+    """Stack the series in each place, the first at the ground."""
+    place = WIDTH / max(1, places)
     drawn = []
-    for number, title in enumerate(titles):
+    for number in range(places):
         ground = HEIGHT
         for index, values in enumerate(series):
             height = values[number] / top * HEIGHT
@@ -54,7 +53,7 @@ def bars(series: Sequence[Sequence[float]], titles: Sequence[str], top: float) -
             height = max(LEAST, height)
             ground -= height
             x, width = number * place + place * GAP / 2, place * (1 - GAP)
-            drawn.append(Bar(index, round(x, 2), round(max(0.0, ground), 2), round(width, 2), round(height, 2), title))
+            drawn.append(Bar(index, round(x, 2), round(max(0.0, ground), 2), round(width, 2), round(height, 2)))
     return drawn
 
 
@@ -69,7 +68,10 @@ def _path(values: Sequence[float | None], top: float) -> str:
     for number, value in enumerate(values):
         if value is not None:
             x, y = round((number + 0.5) * place, 2), round(HEIGHT - min(value, top) / top * HEIGHT, 2)
-            alone = number + 1 == len(values) or values[number + 1] is None
-            words.append(f"{'L' if was_known else 'M'}{x} {y}" + ("h0.01" if alone and not was_known else ""))
+            is_last = number + 1 == len(values) or values[number + 1] is None
+            if is_last and not was_known:
+                words.append(f"M{round(x - place / 3, 2)} {y}h{round(place * 2 / 3, 2)}")
+            else:
+                words.append(f"{'L' if was_known else 'M'}{x} {y}")
         was_known = value is not None
     return "".join(words)

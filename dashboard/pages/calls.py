@@ -28,6 +28,7 @@ from dashboard.pages.allowed import takes
 from dashboard.pages.frame import page as draw
 
 PAGE = 50  # calls
+ENTERED = (*reading.NUMBERS, "from", "to", "conversation", "run")  # what is shown as it was typed
 NAMES = {
     "status": "Status", "agent": "Agent", "tool": "Tool", "qualified": "Qualified name", "origin": "Origin",
     "server": "MCP server", "by": "Decided by", "replayed": "Replayed", "q": "Words", "where": "Words",
@@ -44,7 +45,7 @@ def calls(request: HttpRequest) -> HttpResponse:
     found, wrong = reading.read(dict(request.GET.lists()))
     part = request.GET.get("part", "")
     if part == "facets":
-        return draw(request, "partials/calls_facets.html", **_faceted(found, wrong))
+        return draw(request, "partials/calls_facets.html", **_faceted(request, found, wrong))
     if part == "list":
         return draw(request, "partials/calls_list.html", **_listed(request, found, wrong))
     return _page(request, found, wrong)
@@ -99,7 +100,7 @@ def _page(
     request: HttpRequest, found: Filters, wrong: dict[str, str], error: SwitchboardError | None = None
 ) -> HttpResponse:
     views = [(view, richtext.inline(view.name), hidden.spell(view.name)) for view in SavedView.objects.all()]
-    context = _listed(request, found, wrong) | _faceted(found, wrong)
+    context = _listed(request, found, wrong) | _faceted(request, found, wrong)
     status = (422 if error.status == 400 else error.status) if error else 400 if wrong else 200
     return draw(
         request, "calls.html", status=status, epoch=epoch.current(), views=views,
@@ -133,8 +134,9 @@ def _listed(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dict
     }
 
 
-def _faceted(found: Filters, wrong: dict[str, str]) -> dict[str, Any]:
+def _faceted(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dict[str, Any]:
     return {
+        "entered": {name: request.GET.get(name, "")[:200] for name in ENTERED},
         "filters": found,
         "facets": facets(found),
         "wrong": {name: hidden.spell(message) for name, message in wrong.items()},

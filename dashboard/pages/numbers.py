@@ -165,7 +165,7 @@ def _stacked(
     head: Sequence[str | Markup], rows: list[list[str]],
 ) -> Chart:  # fmt: skip
     top = chart.top_of([sum(kind[n] for kind in kinds) for n in range(len(found.spans))])
-    shapes = chart.bars(kinds, [iso(span.start) for span in found.spans], top)
+    shapes = chart.bars(kinds, len(found.spans), top)
     return Chart(name, title, told, series, _compact(top), shapes, False, list(head), _table(found, rows), told)
 
 
