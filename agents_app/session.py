@@ -41,7 +41,7 @@ class DjangoSession:
         self.session_id = conversation
         self._newest = newest
         self._stored = stored
-        self._added: list[TResponseInputItem] = []
+        self._added: list[tuple[TResponseInputItem, str]] = []  # an item, and how it is kept
         self._gone: list[int] = []
         self._is_cleared = False
         self._has_old = False  # whether rows are there that are too old
@@ -54,12 +54,16 @@ class DjangoSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Remember items, after those that are there."""
-        self._added += items
+        self._added += [(item, _written(item)) for item in items]  # here: nobody waits for the database meanwhile
+
+    def recall(self, items: list[TResponseInputItem]) -> None:
+        """Remember items from the record, where nothing is remembered yet."""
+        self._added = [*((item, _written(item)) for item in items), *self._added]
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Forget the newest item and answer it."""
         if self._added:
-            return self._added.pop()
+            return self._added.pop()[0]
         if not self._stored:
             return None
         seq, item = self._stored.pop()
@@ -72,7 +76,7 @@ class DjangoSession:
 
     def items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Answer the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
-        known = [item for _, item in self._stored] + self._added
+        known = [item for _, item in self._stored] + [item for item, _ in self._added]
         return known[-min(limit or self._newest, self._newest) :]
 
     def save(self, *, team: str = "", context: str | None = None, days: float = 30) -> None:
@@ -81,7 +85,7 @@ class DjangoSession:
         now = database_time()
         if self._is_cleared or self._gone or self._has_old:
             self._forget(now - int(days * DAY))
-        new = [_written(item) for item in self._added]
+        new = [text for _, text in self._added]
         if context is not None and context != self.context.get(team):
             if team in self.context:
                 rows = SessionItem.objects.filter(conversation=self.session_id)

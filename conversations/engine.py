@@ -17,6 +17,7 @@ from conversations.lasting import repeat
 from conversations.log.events import NewEvent, Stored
 from conversations.management import tables
 from conversations.nodes import Pulse
+from conversations.search import Indexer
 from conversations.states import Approvals, Fleet, State
 from conversations.threads import DatabaseThreads, unavailable
 from conversations.vitals import Vitals
@@ -42,6 +43,7 @@ class Engine:
         self.url = ""
         self.publishes: Counter[int] = Counter()  # HTTP answers by status
         self.responses: Counter[str] = Counter()  # of `/v1/responses`: how each came out, or the status of a refusal
+        self.indexer: Indexer | None = None  # where this process keeps the search index
         self.further_parts: dict[str, Callable[[], str]] = {}  # what else this process runs: `ok` or why not
         self._pulse: Pulse | None = None
         self._tasks: list[asyncio.Task[None]] = []

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from conversations.kinds_base import BaseEvent, OurEvent
-from conversations.kinds_steering import HandedBack, Paused, Resumed, RunStopping, TakenOver
+from conversations.kinds_replays import ReplayRequested
+from conversations.kinds_steering import Forked, HandedBack, Paused, Resumed, RunStopping, TakenOver
 
 
 class Message(BaseEvent):
@@ -181,14 +182,17 @@ class RunStarted(OurEvent):
     run_id: str
     attempt: int
     worker: str
+    run_kind: Literal["agent", "replay"] = "agent"
 
 
 class RunWaiting(OurEvent):
-    """It waits for a person; no worker holds it."""
+    """It waits for a person, or for an MCP server that is away (`detail`: what is wrong); no worker holds it."""
 
     event: Literal["run.waiting"]
     run_id: str
-    reason: Literal["approval", "pause"]
+    reason: Literal["approval", "pause", "server"]
+    server: str | None = None
+    detail: str | None = None
 
 
 class RunResumed(OurEvent):
@@ -359,6 +363,7 @@ Known = Annotated[
     | DeadLetter
     | Log
     | Opened
+    | Forked
     | Handoff
     | ResponseReceived
     | ResponseCompleted
@@ -384,6 +389,7 @@ Known = Annotated[
     | ApprovalExpired
     | ApprovalEscalated
     | PolicyRefused
+    | ReplayRequested
     | Gap,
     Field(discriminator="event"),
 ]

@@ -6,8 +6,10 @@ from conversations.addresses import ConversationId
 from dashboard.api import approvals as api_approvals
 from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
+from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
+from dashboard.api import search as api_search
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
@@ -17,10 +19,14 @@ from dashboard.pages import (
     agents,
     approvals,
     calls,
+    compare,
     conversation,
+    forks,
+    grants,
     people,
     policies,
     quarantine,
+    search,
     sign_in,
     tokens,
     tools,
@@ -37,7 +43,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
+    path("conversations/<cid:cid>/fork/", forks.fork, name="fork"),
     path("conversations/<cid:cid>/standing/", conversation.standing, name="conversation-standing"),
+    path("compare/", compare.compare, name="compare"),
     path("agents/", agents.agents, name="agents"),
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
@@ -59,12 +67,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ops/quarantine/<number>/discards/", quarantine.discards, name="quarantine-discards"),
     path("ops/quarantine/<number>/redrives/", quarantine.redrives, name="quarantine-redrives"),
     path("people/", people.people, name="people"),
+    path("people/grants/", grants.grants, name="grants"),
+    path("people/grants/removals/", grants.removals, name="grant-removals"),
     path("people/<name>/activity/", people.activity, name="person-activity"),
     path("people/<name>/link/", people.link, name="person-link"),
     path("people/<name>/roles/", people.roles, name="person-roles"),
     path("people/<name>/sign-outs/", people.sign_outs, name="person-sign-outs"),
     path("policies/", policies.policies, name="policies"),
     path("policies/removals/", policies.removals, name="policy-removals"),
+    path("search/", search.find, name="search"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
@@ -77,6 +88,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
     path("api/v1/control", control.control_many, name="api-control-many"),
+    path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
@@ -86,8 +98,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/saved-views", tool_calls.saved_views, name="api-saved-views"),
     path("api/v1/saved-views/<int:number>", tool_calls.saved_view, name="api-saved-view"),
     path("api/v1/saved-views/<int:number>/removal", tool_calls.removal, name="api-saved-view-removal"),
+    path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
+    path("api/v1/search", api_search.search, name="api-search"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),
 ]
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from conversations import principals
 from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
-from conversations.log.events import Call, Stored
+from conversations.log.events import LEFT, Call, Stored
 
 PREVIEW = 160  # characters of the arguments in the closed block
 
@@ -22,8 +22,15 @@ STATES = {  # status of design 3.6 → the glyph
     "rejected": "rejected",
     "blocked": "rejected",
     "unknown": "unknown",
+    LEFT: "queued",
 }
-WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+WORDS = {
+    LEFT: "had not ended",
+    "called": "called",
+    "executing": "running",
+    "timeout": "timed out",
+    "blocked": "did not run",
+}
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -56,6 +63,8 @@ class Block(NamedTuple):
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
+    home: str = ""  # its conversation
+    before: int = 0  # the event before it: where a fork begins that has not called it
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -103,6 +112,8 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
+        home=call.called.conversation,
+        before=call.called.seq - 1,
     )
     return row, block
 
@@ -136,6 +147,8 @@ def _schema(call: Call, called: faces.Read) -> str:
 
 
 def _note(finished: faces.Read | None, status: str) -> Markup | None:
+    if status == LEFT:
+        return richtext.inline("It had not ended where this conversation was forked: how it did is told there.")
     if finished is None or finished.event.kind == "tool_step" or status == "rejected":
         return None
     if why := _RUN_ENDS.get(finished.event.kind):

@@ -11,6 +11,8 @@
 | response.received | | | | participants, last line |
 | model.turn, ours; an output without a run that tells what it spent | | | | a turn's row (`turns`) |
 | response.completed, ours | | | | its response row's end (`responses`) |
+| conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
+| a fork's copy of the above: only what the first two lines and response.received fold | | | | |
 | anything else | | | | last_at only |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
@@ -23,7 +25,7 @@ import hashlib
 
 from conversations import principals
 from conversations.envelopes import Said
-from conversations.projections import calls, control, responses, runs, turns
+from conversations.projections import calls, control, forks, responses, runs, turns
 from conversations.projections.participants import kind_of, take_part
 from conversations.projections.state import (
     ApprovalRow,
@@ -67,6 +69,8 @@ def fold(changes: Fold, head: Head, kind: str, facts: Facts) -> None:
     head.last_at = facts.at
     if kind == "message":
         _message(changes, head, facts, repeatable)
+    elif head.head_seq <= head.copied_seq and kind not in forks.COPIED:
+        _copied(changes, head, facts)
     elif rule := RULES.get(kind):
         rule(changes, head, facts)
 
@@ -108,6 +112,12 @@ def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
     head.says = facts.said
 
 
+def _copied(changes: Fold, head: Head, facts: Facts) -> None:
+    """Fold a fork's copy that says nothing: of what was done there only who took part is told here."""
+    if facts.said.event == "tool_step" and facts.said.speaker:
+        changes.participants[head.id, facts.said.speaker] = kind_of(facts.said.speaker)
+
+
 def _control(changes: Fold, head: Head, facts: Facts) -> None:
     take_part(changes, head, facts.said)
 
@@ -119,7 +129,7 @@ def _opened(changes: Fold, head: Head, facts: Facts) -> None:
     if principals.is_ours(facts.principal):
         head.handler = (facts.said.handler or "")[:200] or head.handler
         head.is_demo = head.is_demo or bool(facts.said.demo)
-        responses.forked(changes, head, facts)
+        forks.opened(changes, head, facts)
 
 
 RULES: dict[str, Rule] = {
@@ -128,6 +138,7 @@ RULES: dict[str, Rule] = {
     "control": _control,
     "tool_step": calls.tool_step,
     "conversation.opened": _opened,
+    "conversation.forked": forks.forked,
     **control.RULES,
     **runs.RULES,
     "model.turn": turns.ours,

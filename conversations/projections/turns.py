@@ -30,7 +30,7 @@ def ours(changes: Fold, head: Head, facts: Facts) -> None:
 
 def observed(changes: Fold, head: Head, facts: Facts) -> None:
     """Keep what a foreign agent's output says that it spent; most say nothing."""
-    if '"usage"' in facts.body:
+    if '"usage"' in facts.body and head.head_seq > head.copied_seq:  # a fork's copy was counted where it was said
         _keep(changes, head, facts)
 
 

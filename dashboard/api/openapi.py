@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from conversations import fleet, inbox
 from conversations.toolcalls import filters
-from dashboard.api import call_shapes, shapes
+from dashboard.api import call_shapes, search, shapes
 from dashboard.api.operations import BEARER, FORM, JSON, NDJSON, REF, SESSION, Json, does, one_of, ref, up_to
 from dashboard.api.read_markers import Mark
 
@@ -39,6 +39,7 @@ def document() -> Json:
             **_steering(),
             **_approvals(),
             **_tool_calls(),
+            **_search(),
             **_saved_views(),
             **_policies(),
             **_read_markers(),
@@ -146,6 +147,26 @@ def _deeds() -> Json:
                 security=[BEARER, FORM],
             )
         },
+        "/api/v1/conversations/{id}/forks": {
+            "post": does(
+                "Fork after an event, as it was or with that message in other words, and run on where asked.",
+                {201: shapes.ForkMade},
+                path={"id": _ID},
+                body={JSON: ref(shapes.ToFork)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/forks": {
+            "post": does(
+                "Fork where a run began, and have its agent answer the same again.",
+                {201: shapes.ForkMade},
+                path={"id": TEXT},
+                body={JSON: ref(shapes.ToRerun)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
         "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
     }
@@ -178,6 +199,21 @@ def _approvals() -> Json:
                 body={JSON: ref(shapes.ToDecide)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
+            )
+        },
+    }
+
+
+def _search() -> Json:
+    words = {**TEXT, "description": "words, quoted phrases, beginnings with a star"}
+    return {
+        "/api/v1/search": {
+            "get": does(
+                "Find events in all conversations, newest first.",
+                {200: search.Hits},
+                query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
+                | {"q": words, "limit": up_to(200, 50)},
+                security=[BEARER, SESSION],
             )
         },
     }
@@ -332,6 +368,8 @@ _TAKEN = (
     shapes.ToDecide,
     shapes.ToSteer,
     shapes.ToSteerMany,
+    shapes.ToFork,
+    shapes.ToRerun,
     call_shapes.ToSaveView,
     call_shapes.ToName,
 )
@@ -344,7 +382,7 @@ def _schemas() -> Json:
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
         *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade),
         *(
             call_shapes.ToolCall,
             call_shapes.ToolCalls,

@@ -12,13 +12,14 @@ from conversations.models import Conversation
 from dashboard.pages import composer, facts, standings
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
+from dashboard.pages.numbers_in import number
 
 
 @require_safe
 def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     """Show the newest entries, or with `?event=N` those around event N. 404 for an unknown conversation."""
     found = _find(cid)
-    event = min(_number(request, "event") or 0, found.head_seq)
+    event = min(number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
     drawn: dict[str, Any] = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
     drawn["standing"] = standings.of(request, found)
@@ -33,7 +34,7 @@ def entries(request: HttpRequest, cid: str) -> JsonResponse:
     `{html, first, last, has_older, has_newer}`, and `{head, epoch}` to follow from when there is nothing newer.
     """
     _find(cid)
-    before, after = _number(request, "before"), _number(request, "after")
+    before, after = number(request, "before"), number(request, "after")
     page = log.page_after(cid, after) if after is not None else log.page_before(cid, before)
     html = render_to_string("partials/entries.html", {"entries": entries_of(page)})
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
@@ -44,7 +45,7 @@ def entries(request: HttpRequest, cid: str) -> JsonResponse:
 def panel(request: HttpRequest, cid: str) -> HttpResponse:
     """Answer the sections of the panel as they are now; with `?event=N` the facts of that event. Parts of a page."""
     found = _find(cid)
-    seq = _number(request, "event")
+    seq = number(request, "event")
     if seq is None:
         return draw(request, "partials/panel.html", **facts.of_conversation(found))
     return draw(request, "partials/picked.html", **facts.of_one(found, seq))
@@ -62,9 +63,3 @@ def _find(key: str) -> Conversation:
     if found is None:
         raise NotFound("No conversation has this id. It may be mistyped, or history went back.")
     return found
-
-
-def _number(request: HttpRequest, name: str) -> int | None:
-    """Read a seq of the query. What is no seq counts as absent: a mangled link still opens the page."""
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

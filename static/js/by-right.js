@@ -8,6 +8,7 @@ class ByRight extends HTMLElement {
   connectedCallback() {
     const { right } = this.dataset;
     if (document.body.dataset.may.split(" ").includes(right)) return;
+    for (const link of this.querySelectorAll("a.rerun")) link.hidden = true;
     for (const control of this.querySelectorAll("button, input")) control.disabled = true;
     this.title = WORDS[right] ?? "";
   }

@@ -7,6 +7,7 @@ import "./conversation-panel.js";
 import "./live-transcript.js";
 import "./detail-level.js";
 import "./event-picker.js";
+import "./fork-key.js";
 import "./json-copy.js";
 import "./page-verbs.js";
 import "./conversation-control.js";
