@@ -14,10 +14,13 @@ from conversations import envelopes, log, principals
 from conversations.log import NewEvent
 from conversations.models import Event, ToolCall
 from conversations.principals import Principal
+from conversations.search import texts
 from conversations.toolcalls.filters import MANY, Filters
+from tests import searching
 from tests.recorded import THEIRS, own_files
 
-WORDS = ("refund", "عمر", "橋", "100%_!", "PLAIN", "né")
+CHARACTER = "橋"  # of a script without spaces: anywhere in a run
+WORDS = ("refund", "عمر", CHARACTER, "100%_!", "PLAIN", "quot*", "größe refund", "to")
 MARIA, ROBOT = principals.of_user("maria"), principals.of_token("robot")
 
 
@@ -96,6 +99,7 @@ def record() -> None:
     refused = {"event": "policy.refused", "run_id": "run-9", "agent": "Permit Desk", "tool_call": "blocked-1"}
     log.append([event("desk-2", {**refused, "name": "close", "reason": "denied"})])
     log.append([event("desk-3", step(900, status="start", args={"open": True}), ROBOT)])
+    searching.catch_up()
 
 
 def brute(filters: Filters) -> list[str]:
@@ -133,9 +137,21 @@ def _within(least: float | None, most: float | None, value: float | None) -> boo
 
 
 def _says(one: ToolCall, filters: Filters) -> bool:
+    """Hold every word against the events of a call: a beginning for those with a star, whole words else."""
     steps = Event.objects.filter(conversation=one.conversation, seq__in=[one.called_seq, one.finished_seq or 0])
-    texts = [body for (body,) in steps.values_list("body")]
-    return any(all(word.lower() in text.lower() for word in filters.q) for text in texts)
+    for kind, body in steps.values_list("kind", "body"):
+        said = " ".join(part.text for part in texts.parts_of(kind, texts.read(body)))
+        inside = f" {searching.plain(said)} "
+        inside = f" {' '.join(inside.split())} "
+        if all(_holds(inside, word) for word in filters.q.split()):
+            return True
+    return False
+
+
+def _holds(said: str, word: str) -> bool:
+    if word == CHARACTER:
+        return word in said
+    return searching.holds(said, searching.words_of(word.removesuffix("*")), is_prefix=word.endswith("*"))
 
 
 def drawn_filters(dice: random.Random) -> Filters:
@@ -150,7 +166,7 @@ def drawn_filters(dice: random.Random) -> Filters:
         "run": one.run or "run-1", "call_id": one.call_id or "none", "since": one.started_at,
         "until": other.started_at, "min_ms": dice.choice([0.0, 0.4, 16.0, 17.0, 401.0]),
         "max_ms": dice.choice([0.0, 17.0, 31.5, 1e6]), "min_bytes": dice.choice([1.0, 5.0, 200.0]),
-        "max_bytes": dice.choice([4.0, 64.0, 1e6]), "q": (dice.choice(WORDS),),
+        "max_bytes": dice.choice([4.0, 64.0, 1e6]), "q": dice.choice(WORDS),
     }  # fmt: skip
     chosen = dice.sample(sorted(known), dice.randint(1, 4))
     crossed = {"max_ms", "max_bytes"} if {"min_ms", "min_bytes"} & set(chosen) else set()

@@ -148,7 +148,16 @@ def _others(filters: Filters) -> Iterator[tuple[Way, Test]]:
     elif filters.replayed == "no":
         yield _no_way("replayed"), Test("t.replay_of IS NULL")
     if filters.q:
-        yield _no_way("q"), Test(*texts.matching(filters.q, filters.where))
+        yield from _worded(filters)
+
+
+def _worded(filters: Filters) -> Iterator[tuple[Way, Test]]:
+    found = texts.find(filters.q, filters.where)
+    if found is not None and found.ids is not None:
+        whole = Test(f"t.id IN ({','.join(['%s'] * len(found.ids))})" if found.ids else "1=0", tuple(found.ids))
+        yield Way("q", (whole,), whole, 0, is_ordered=False), Test(found.sql, found.values)
+    elif found is not None:
+        yield _no_way("q"), Test(found.sql, found.values)
 
 
 def _no_way(field: str) -> Way:

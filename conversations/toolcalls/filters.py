@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 
 from conversations.envelopes import fit, short_call_id
 from conversations.errors import Invalid
+from conversations.search import query
 
 STATUSES = (
     *("called", "waiting", "approved", "executing", "done"),
@@ -29,7 +30,6 @@ LAST = {
 WHERE = {"": "in arguments, output and error", "around": "also in messages around the call"}
 MOST = 20  # values of one name
 LONGEST = 401  # characters of a value: a qualified name
-MOST_WORDS = 8
 NUMBERS = {"min_ms": 1e12, "max_ms": 1e12, "min_bytes": 2.0**53, "max_bytes": 2.0**53}
 MANY = ("agent", "tool", "qualified", "origin", "server", "status", "by")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,7 +49,7 @@ class Filters:
     status: tuple[str, ...] = ()
     by: tuple[str, ...] = ()  # principals who decided
     replayed: str = ""  # yes, no
-    q: tuple[str, ...] = ()
+    q: str = ""  # words, "phrases", prefix*
     where: str = ""
     conversation: str = ""
     run: str = ""
@@ -82,9 +82,7 @@ class Filters:
         said: list[tuple[str, str]] = []
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.name == "q":
-                said += [("q", " ".join(value))] if value else []
-            elif one.name in MANY:
+            if one.name in MANY:
                 said += [(one.name, text) for text in value]
             elif one.name in ("since", "until"):
                 said += [({"since": "from", "until": "to"}[one.name], iso(value))] if value is not None else []
@@ -183,6 +181,12 @@ def _short(most: int, text: str) -> str:
     return fit(text)
 
 
+def _words(text: str) -> str:
+    """Raises `Invalid` for more words than the search takes."""
+    query.read(text)
+    return fit(text[:LONGEST])
+
+
 def _principal(text: str) -> str:
     """A bare name is a person's."""
     return text if ":" in text else f"user:{text}"
@@ -205,7 +209,7 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {  # name in the address
     "last": ("last", partial(_one_of, tuple(LAST))),
     "replayed": ("replayed", partial(_one_of, ("yes", "no"))),
     "where": ("where", partial(_one_of, ("around",))),
-    "q": ("q", lambda text: tuple(fit(text[:LONGEST]).split()[:MOST_WORDS])),
+    "q": ("q", _words),
     "conversation": ("conversation", partial(_short, 200)),
     "run": ("run", partial(_short, 64)),
     "call_id": ("call_id", lambda text: short_call_id(fit(text))),

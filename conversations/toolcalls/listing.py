@@ -120,7 +120,7 @@ def choose(asked: Conditions, bound: int) -> Walk:
 def count(tests: Sequence[Test], most: int) -> int:
     """Count calls, `most` at the most."""
     where, values = together(tests)
-    sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS some"
+    sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS counted"
     return int(_rows(sql, [*values, most])[0][0])
 
 
