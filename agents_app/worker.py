@@ -3,8 +3,8 @@
     worker = Worker(writer, teams.load())
     await worker.run()      # returns after worker.stop(), called from any thread
 
-Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted, and
-questions whose time is up are told.
+Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted,
+questions that an always rule answers are approved, and those whose time is up are told.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from typing import Any
 from django.conf import settings
 
 import switchboard
-from agents_app import register, session
+from agents_app import parking, register, session
 from agents_app.mcp_tools import McpTools
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
@@ -32,7 +32,7 @@ from agents_app.roster import Roster
 from agents_app.runner import Attempt, House
 from agents_app.teams import Team
 from conversations import doorbell, log
-from conversations.actions import expiry, runs
+from conversations.actions import expiry, granting, runs
 from conversations.actions.runs import Claim
 from conversations.errors import Unavailable
 from conversations.failpoints import failpoint
@@ -74,7 +74,7 @@ class Worker:
         self._threads = DatabaseThreads("runs")
         self._mcp = McpTools(self.rosters, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
-        self._house = House(writer, self._do, self._bus, hosted)
+        self._house = House(writer, self._do, self._bus, hosted, self._mcp.away)
         self._attempts: dict[str, tuple[Attempt | Replay, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"
@@ -187,14 +187,18 @@ class Worker:
             logger.error("a run was left: its lease ends soon", exc_info=error, extra={"run": run})
 
     async def _renew(self) -> None:
-        """Hold on to what runs here; end what was taken away; tell of dead workers' runs."""
+        """Hold on to what runs here; end what was taken away; tell of dead workers' runs, and look after what waits."""
         held = [attempt for attempt, _, _ in self._attempts.values()]
         asked = await self._do(runs.renew, [attempt.claim for attempt in held])
         for attempt in held:
             if attempt.claim.run not in asked and not attempt.has_ended:
                 attempt.lose()
         await self._do(runs.interrupt_dead)
+        await self._do(granting.approve_waiting)
         await self._do(expiry.expire_due)
+        await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
+        if servers := self._mcp.connected():
+            await self._do(parking.wake, servers)
         await asyncio.sleep(RENEW_EVERY)
 
     async def _listen(self) -> None:

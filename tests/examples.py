@@ -125,6 +125,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "signal_recv": [{"event": "signal_recv", "name": "go"}],
     "log": [{"event": "log", "text": "a line"}],
     "conversation.opened": [{"event": "conversation.opened", "title": "A title", "handler": "agent:Dialogue"}],
+    "conversation.forked": [
+        {"event": "conversation.forked", "parent": "p", "forked_at": 0, "title": "Again", "handler": "agent:Dialogue"}
+        | {"changed": 4, "by": "user:otto", "reason": "the wrong street"},
+    ],
     "agent.handoff": [{"event": "agent.handoff", "from_agent": "Triage", "to_agent": "Dialogue", "reason": "it fits"}],
     "conversation.handler": [{"event": "conversation.handler", "handler": "Insights"}],
     "conversation.paused": [{"event": "conversation.paused", "by": "user:otto", "reason": "the water is off"}],
@@ -159,6 +163,9 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {**DECIDED, "decision": "approve"},
         {**STEP, "status": "start", "args": {"street": "Elm"}},
         {**STEP, "status": "success", "output": "filed"},
+        {**ASKED, "approval_id": "approval-3", "tool_call": "call-11", "tool_call_id": None},
+        {**DECIDED, "approval_id": "approval-3", "tool_call": "call-11", "decision": "approve"}
+        | {"rule": "rule-1", "rule_by": "user:maria", "by": "system"},
         {**ASKED, "approval_id": "approval-2", "tool_call": "call-10", "tool_call_id": None},
         {**DECIDED, "approval_id": "approval-2", "tool_call": "call-10", "decision": "reject", "message": "no"},
     ],

@@ -32,6 +32,7 @@ class Head:
     owner: str = ""
     paused_seq: int = 0
     owned_seq: int = 0
+    copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
     says: Said | None = None  # what was said last, until `settle`
 
     def settle(self) -> None:
@@ -103,11 +104,15 @@ class ApprovalRow:
     run: str
     asked_seq: int
     asked_at: int
+    deadline: int | None = None
     status: str = "pending"
     decision: str | None = None
     decided_by: str | None = None
     decided_at: int | None = None
     decided_seq: int | None = None
+    rule: str | None = None
+    escalated_to: str = ""
+    escalated_seq: int | None = None
 
 
 @dataclass(slots=True)
@@ -119,6 +124,7 @@ class Decision:
     decided_by: str
     decided_at: int
     decided_seq: int
+    rule: str | None = None
 
 
 @dataclass(slots=True)
@@ -151,9 +157,10 @@ class Fold:
     run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
     approvals: dict[str, ApprovalRow] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    escalations: dict[str, tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
     responses: dict[str, ResponseRow] = field(default_factory=dict)
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
-    forks: dict[int, tuple[str, int]] = field(default_factory=dict)  # conversation: its parent's key, forked_at
+    forks: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # its parent's key, forked_at, copied_seq
 
 
 Rule = Callable[[Fold, Head, "Facts"], None]
