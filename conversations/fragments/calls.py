@@ -66,12 +66,12 @@ class Block(NamedTuple):
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
-    id: str = ""  # of the call, where it has a page of its own
-    replay_of: str = ""  # the call that it repeats, ours
     awaits: str = ""  # its id, while it waits for its client: a person may answer it by hand
     answered_by: str = ""  # who gave the output of a client's call
     home: str = ""  # its conversation
     before: int = 0  # the event before it: where a fork begins that has not called it
+    id: str = ""  # of the call, where it has a page of its own
+    replay_of: str = ""  # the call that it repeats, ours
 
 
 def word_of(status: str) -> str:
@@ -129,12 +129,12 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
-        id=call.id if _ID.fullmatch(call.id) else "",
-        replay_of=_original(called),
         awaits=hidden.spell(call.id) if is_awaited else "",
         answered_by=hidden.spell(faces.line(result.body.get("answered_by")))[:160] if result and is_clients else "",
         home=call.called.conversation,
         before=call.called.seq - 1,
+        id=call.id if _ID.fullmatch(call.id) else "",
+        replay_of=_original(called),
     )
     return row, block
 

@@ -56,9 +56,9 @@ def document() -> Json:
             **_deeds(),
             **_steering(),
             **_approvals(),
-            **_tool_calls(),
             **_search(),
             **_rules(),
+            **_tool_calls(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -456,9 +456,9 @@ _TAKEN = (
     shapes_rules.WithReason,
     shapes.ToSteer,
     shapes.ToSteerMany,
-    shapes_replays.ToReplay,
     shapes.ToFork,
     shapes.ToRerun,
+    shapes_replays.ToReplay,
 )
 
 
@@ -470,9 +470,9 @@ def _schemas() -> Json:
         *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         shapes.Answered,
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
         *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done, shapes_rules.DecidedMany),
         *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
+        *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]
