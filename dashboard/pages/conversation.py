@@ -1,4 +1,4 @@
-"""One conversation: its page, further pages of entries, and the panel beside it. GET and HEAD only."""
+"""One conversation: its page, further pages of entries, and the parts of it. GET and HEAD only."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ from conversations import deliveries, epoch, hues, log
 from conversations.errors import NotFound
 from conversations.models import Conversation
 from dashboard.pages import composer, facts, standings
+from dashboard.pages.allowed import takes
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
 from dashboard.pages.numbers_in import number
@@ -69,6 +70,16 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
 def _drawn(found: Conversation, page: log.Page) -> list[Markup]:
     sent = [event.seq for event in page.events if event.kind == "message"]
     return entries_of(page, deliveries.of(found, sent))
+
+
+@require_safe
+@takes("send")
+def prospect(request: HttpRequest, cid: str) -> JsonResponse:
+    """Answer `{words, waits}`: what becomes of words not sent yet, by `?as=` a sender and `?to=` an agent's name."""
+    told = composer.prospect(
+        request, _find(cid), sender=request.GET.get("as", "")[:200], recipient=request.GET.get("to", "").strip()[:200]
+    )
+    return JsonResponse(told._asdict())
 
 
 def _find(key: str) -> Conversation:

@@ -38,11 +38,16 @@ class MessageComposer extends HTMLElement {
     return this.#form.elements;
   }
 
+  get #speaker() {
+    return this.querySelector("speaker-picker");
+  }
+
   #restore() {
     const kept = this.#fields.content.value ? null : this.#draft.restore();
     if (!kept) return;
     this.#fields.content.value = kept.content;
     this.#fields.to.value = kept.to;
+    if (kept.speaker) this.#speaker.chosen = kept.speaker;
     if (this.hasAttribute("data-new")) this.#form.action = kept.action;
     this.#report.say("kept", "Draft kept.");
   }
@@ -60,7 +65,7 @@ class MessageComposer extends HTMLElement {
   #keep() {
     const content = this.#fields.content.value;
     const { value: to } = this.#fields.to;
-    this.#draft.keep(content ? { content, to, action: this.#form.action } : null);
+    this.#draft.keep(content ? { content, to, speaker: this.#speaker?.chosen, action: this.#form.action } : null);
   }
 
   #key(event) {
@@ -103,7 +108,7 @@ class MessageComposer extends HTMLElement {
   get #words() {
     const name = this.#fields.to.value.trim().replace(/^agent:/u, "");
     const recipient = name ? `agent:${name}` : `chat:${this.dataset.key}`;
-    return { recipient, content: this.#fields.content.value, client_id: this.#draft.clientId };
+    return { ...this.#speaker?.words, recipient, content: this.#fields.content.value, client_id: this.#draft.clientId };
   }
 
   #sent({ seq, url }) {
