@@ -564,7 +564,6 @@ class Migration(migrations.Migration):
                 ("last_seq", models.BigIntegerField(default=0)),
                 ("messages_seen", models.BigIntegerField(default=0)),
                 ("seen_at", models.DateTimeField(auto_now=True)),
-                ("typing_until", models.DateTimeField(null=True)),
                 (
                     "conversation",
                     models.ForeignKey(

@@ -106,4 +106,3 @@ class ReadMarker(models.Model):
     last_seq = models.BigIntegerField(default=0)
     messages_seen = models.BigIntegerField(default=0)
     seen_at = models.DateTimeField(auto_now=True)
-    typing_until = models.DateTimeField(null=True)
