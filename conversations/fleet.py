@@ -48,7 +48,7 @@ _RUNS = {"interrupted": "failed", "incompatible": "failed", **{name: name for na
 
 _COLUMNS = (
     *("id", "key", "title", "state", "owner", "handler", "is_demo", "head_seq"),
-    *("last_at", "last_sender", "last_line", "messages", "tool_calls", "errors"),
+    *("last_at", "last_sender", "last_line", "messages", "tool_calls", "errors", "forked_at"),
 )
 
 
@@ -70,6 +70,7 @@ class Row:
     messages: int
     tool_calls: int
     errors: int
+    forked_at: int | None = None
     participants: tuple[tuple[str, str], ...] = ()  # name, kind
     seen: int | None = None
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
@@ -363,8 +364,9 @@ def _runs(found: list[Row]) -> dict[int, str]:
     )
     states: dict[int, set[str]] = {}
     for conversation, status, reason in told.values_list("conversation_id", "status", "reason"):
-        is_paused = status == "waiting" and reason != "approval"
-        states.setdefault(conversation, set()).add("" if is_paused else _RUNS.get(status, ""))
+        if status == "waiting" and reason != "approval":
+            status = "" if reason == "pause" else "queued"
+        states.setdefault(conversation, set()).add(_RUNS.get(status, ""))
     return {key: next((name for name in RUNS if name in some), "") for key, some in states.items()}
 
 

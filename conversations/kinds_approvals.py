@@ -1,4 +1,4 @@
-"""Events of questions about tool calls (design 3.1). No Django."""
+"""The events of approvals: asked, decided, over. Part of `kinds`. No Django."""
 
 from typing import Any, Literal
 

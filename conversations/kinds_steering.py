@@ -10,6 +10,18 @@ class _Steered(BaseEvent):
     reason: str | None = None
 
 
+class Forked(_Steered):
+    """A fork goes on from here: the events before are those of `parent` up to `forked_at`, copied. `by` made it.
+    `changed`, where the next message is one of the parent's in other words: its seq there."""
+
+    event: Literal["conversation.forked"]
+    parent: str
+    forked_at: int
+    title: str = ""
+    handler: str | None = None
+    changed: int | None = None
+
+
 class Paused(_Steered):
     """No run starts here until it is resumed; what runs ends its turn and waits. `by` did it."""
 

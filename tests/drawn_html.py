@@ -1,9 +1,11 @@
 """Reads drawn HTML as a strict reader would: which elements and attributes, what text, which addresses."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
+OURS = re.compile(r"fork/\?event=\d+|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII)
 VOID = {"br", "hr", "use", "path"}
 ALLOWED = {
     "*": {"class", "dir", "title", "id", "hidden"},
@@ -29,8 +31,9 @@ ALLOWED = {
     "button": {"type", "data-copy", "aria-label"},
     "p": {"data-live-text"},
     "ol": {"start"},
+    "by-right": {"data-right"},
 }
-BARE = {"ul", "li", "em", "strong", "s", "code", "pre", "blockquote", "hr", "br", "dl", "dt", "dd"} | {
+BARE = {"del", "ul", "li", "em", "strong", "s", "code", "pre", "blockquote", "hr", "br", "dl", "dt", "dd"} | {
     "table",
     "thead",
     "tbody",
@@ -96,7 +99,9 @@ class Seen(HTMLParser):
         if tag == "use":
             if not href.startswith("#i-"):
                 self.faults.append(f"<use {href}>")
-        elif href and not href.startswith("?event="):  # without an address (the cleaner took it) it is no link
+        elif (
+            href and not href.startswith("?event=") and not OURS.fullmatch(href)
+        ):  # without an address (the cleaner took it) it is no link
             self.links.append(href)
             is_known = urlsplit(href).scheme in ("http", "https", "mailto")
             if not is_known or attrs.get("rel") != "noopener noreferrer nofollow" or attrs.get("target") != "_blank":

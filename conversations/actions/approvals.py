@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from conversations import always, audit, log, policy, terms
+from conversations import always, audit, log, policy, replayable, terms
 from conversations.actions.acting import acting, writing_as
 from conversations.actions.runs import Body
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
@@ -72,6 +72,7 @@ def settle(principal: Principal, approval: str, answer: Answer, **beside: object
         raise _over(found)
     run = _waiting(found)
     _require_other_eyes(principal, found, run)
+    replayable.require_second(principal, found, run)
     told = _told(found, answer) | beside
     close(principal, found, conversation.key, run, told)
     facts = {"conversation": conversation.key, "run": run.id, "call": found.tool_call, "decision": answer.decision}

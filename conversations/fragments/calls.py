@@ -1,5 +1,6 @@
 """A tool call → one block: name, arguments, outcome, duration, closed until asked. Called by drawing."""
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -7,7 +8,8 @@ from markupsafe import Markup
 
 from conversations import principals
 from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
-from conversations.log.events import Call, Stored
+from conversations.log.events import LEFT, Call, Stored
+from conversations.responses import EXTERNAL
 
 PREVIEW = 160  # characters of the arguments in the closed block
 
@@ -22,8 +24,16 @@ STATES = {  # status of design 3.6 → the glyph
     "rejected": "rejected",
     "blocked": "rejected",
     "unknown": "unknown",
+    LEFT: "queued",
 }
-_WORDS = {"called": "called", "executing": "running", "timeout": "timed out", "blocked": "did not run"}
+_WORDS = {
+    LEFT: "had not ended",
+    "called": "called",
+    "executing": "running",
+    "timeout": "timed out",
+    "blocked": "did not run",
+}
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -56,6 +66,22 @@ class Block(NamedTuple):
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
+    awaits: str = ""  # its id, while it waits for its client: a person may answer it by hand
+    answered_by: str = ""  # who gave the output of a client's call
+    home: str = ""  # its conversation
+    before: int = 0  # the event before it: where a fork begins that has not called it
+    id: str = ""  # of the call, where it has a page of its own
+    replay_of: str = ""  # the call that it repeats, ours
+
+
+def word_of(status: str) -> str:
+    """Say a status."""
+    return _WORDS.get(status, status)
+
+
+def note_of(call: Call) -> Markup | None:
+    """Say why a call did not run, or what is not known of it; None where there is nothing to say."""
+    return _note(faces.read(call.finished) if call.finished else None, call.status)
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -76,7 +102,7 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
     question = questions.of_call(call, asked) if asked else None
     is_loud = call.status in ("waiting", "unknown")
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
-    is_clients = is_ours and called.said.origin == "external"
+    is_clients = is_ours and called.said.origin == EXTERNAL
     is_awaited = is_clients and call.status == "called"
     state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
     row = faces.row(called, "chat" if is_loud else "steps", state=state, group=group)
@@ -103,8 +129,20 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
+        awaits=hidden.spell(call.id) if is_awaited else "",
+        answered_by=hidden.spell(faces.line(result.body.get("answered_by")))[:160] if result and is_clients else "",
+        home=call.called.conversation,
+        before=call.called.seq - 1,
+        id=call.id if _ID.fullmatch(call.id) else "",
+        replay_of=_original(called),
     )
     return row, block
+
+
+def _original(called: faces.Read) -> str:
+    """Answer the call that one of ours repeats; a claim from outside repeats none."""
+    told = called.said.replay_of or ""
+    return told if called.event.run is not None and _ID.fullmatch(told) else ""
 
 
 def _steps(call: Call) -> tuple[tuple[str, int], ...]:
@@ -136,6 +174,8 @@ def _schema(call: Call, called: faces.Read) -> str:
 
 
 def _note(finished: faces.Read | None, status: str) -> Markup | None:
+    if status == LEFT:
+        return richtext.inline("It had not ended where this conversation was forked: how it did is told there.")
     if finished is None or finished.event.kind == "tool_step" or status == "rejected":
         return None
     if why := _RUN_ENDS.get(finished.event.kind):

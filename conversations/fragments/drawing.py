@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import calls, control, faces, hidden, offered, responses, runs
+from conversations.fragments import calls, control, faces, forks, hidden, offered, responses, runs
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
 from conversations.fragments.who import learn_hues as learn
@@ -17,7 +17,7 @@ from conversations.log.events import Call, Stored
 logger = logging.getLogger(__name__)
 
 _cache = DrawnCache()
-_FACES = {**runs.FACES, **control.FACES, **responses.FACES}
+_FACES = {**forks.FACES, **runs.FACES, **control.FACES, **responses.FACES}
 
 
 class Fragment(NamedTuple):

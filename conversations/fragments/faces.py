@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 from markupsafe import Markup
 
-from conversations import envelopes
+from conversations import envelopes, principals
 from conversations.envelopes import Said
 from conversations.errors import SwitchboardError
 from conversations.fragments import content, hidden, jsontree, richtext, times
@@ -52,6 +52,15 @@ class Voice(NamedTuple):
     to: Markup
     principal: Markup
     head: Markup  # name, recipient and principal in a row
+
+
+class Changed(NamedTuple):
+    """What a message was before a fork had it in other words, for templates/events/message.html."""
+
+    parent: str
+    seq: int
+    was: Markup
+    by: str
 
 
 class Read(NamedTuple):
@@ -130,8 +139,16 @@ def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
 
 
 def _recipient(said: Said, event: Stored) -> str:
-    """Answer whom it was said to; the conversation's own topic is everybody in it."""
-    return EVERYBODY if said.recipient == f"chat:{event.conversation}" else said.recipient or ""
+    """Answer whom it was said to; the conversation's own topic is everybody in it, in a fork's copy as well."""
+    here = f"chat:{event.conversation}", f"chat:{said.conversation_id}"
+    return EVERYBODY if said.recipient in here else said.recipient or ""
+
+
+def is_copy(read: "Read") -> bool:
+    """Tell whether an event of ours was copied from the conversation that its body names: whatever can be done about
+    it is done there."""
+    there = read.said.conversation_id
+    return read.event.run is not None and there is not None and there != read.event.conversation
 
 
 def named(face: Who) -> Markup:
@@ -164,8 +181,12 @@ def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
         face = row(read, "all" if repeat == "same" else "chat")
         first = "" if repeat == "same" else _first_line(said.words)
         return render("repeat", face, richtext.plain(said.words), first)
-    extra = content.more(read.body, content.ENVELOPE)
-    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read))
+    changed, body = _changed(read), dict(read.body)
+    if changed is not None:
+        body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "changed"}
+    extra = content.more(body, content.ENVELOPE, sent_by=read.event.principal)
+    is_sent = read.event.principal.startswith("user:")
+    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), changed, is_sent)
 
 
 def _user_message(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -312,6 +333,20 @@ def _reason(read: Read) -> Markup | None:
     metadata = read.body.get("metadata")
     reason = metadata.get("reason") if isinstance(metadata, dict) else None
     return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
+
+
+def _changed(read: Read) -> Changed | None:
+    """Answer what a message of ours was in the conversation that this one is a fork of."""
+    metadata = read.body.get("metadata")
+    told = metadata.get("changed") if isinstance(metadata, dict) else None
+    if not isinstance(told, dict) or not principals.is_ours(read.event.principal):
+        return None
+    words, parent, seq = (told.get(name) for name in ("content", "conversation_id", "seq"))
+    if not isinstance(words, str) or not isinstance(parent, str) or type(seq) is not int:
+        return None
+    if not 1 <= len(parent) <= envelopes.MAX_KEY or not 0 < seq < 1 << 53:
+        return None
+    return Changed(parent, seq, richtext.plain(words[:8000]), hidden.spell(line(told.get("sender")))[:200])
 
 
 def usage(told: object) -> str:

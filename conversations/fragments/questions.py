@@ -9,7 +9,7 @@ from conversations import principals
 from conversations.fragments import faces, jsontree, richtext, times
 from conversations.fragments.times import When
 from conversations.fragments.who import Who, who
-from conversations.log.events import Call
+from conversations.log.events import LEFT, Call
 
 FIELDS = frozenset(
     {"approval_id", "why", "deadline", "on_expiry", "notify", "decision", "message", "reason", "arguments_digest"}
@@ -22,9 +22,9 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 class Question(NamedTuple):
     """What templates/events/question.html draws. `approval` is its id while it can be decided, else empty."""
 
-    state: (
-        str  # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided
-    )
+    # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided; left: nor
+    # had anybody where a fork begins
+    state: str
     approval: str
     asker: Markup
     asked: When
@@ -42,7 +42,7 @@ class Question(NamedTuple):
 def of_call(call: Call, asked: faces.Read) -> Question:
     """Read a call's question from the event that asked and the one that decided."""
     decided = faces.read(call.decided) if call.decided else None
-    state = "waiting" if call.status == "waiting" else "over"
+    state = call.status if call.status in ("waiting", LEFT) else "over"
     if decided:
         state = _ENDS.get(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")
     rule = _rule(decided, "rule") if decided else ""

@@ -8,13 +8,28 @@ from conversations.fragments import content, faces, hidden, offered, richtext, t
 from conversations.fragments.faces import Face, Read, Repeat
 
 _FIELDS = content.ENVELOPE | frozenset(
-    {"run_kind", "input_seq", "parent_call", "attempt", "worker", "reason", "error", "calls", "duration_ms", "handler"}
+    {
+        "run_kind",
+        "replay_of",
+        "by",
+        "input_seq",
+        "parent_call",
+        "attempt",
+        "worker",
+        "reason",
+        "error",
+        "calls",
+        "duration_ms",
+        "handler",
+    }
     | {
         "model",
         "tools",
         "approval_id",
         "tool_call",
         "tool_call_id",
+        "server",
+        "detail",
         "args",
         "args_raw",
         "why",
@@ -53,6 +68,8 @@ class Line(NamedTuple):
     tag: str = ""
     fault: Markup | None = None  # in full, under the line
     again: str = ""  # the run that may be asked for again
+    rerun: str = ""  # the run from whose beginning a fork may go on
+    place: str = ""  # its conversation
 
 
 def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -61,18 +78,34 @@ def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
     is_again = faces.line(body.get("reason")).startswith("again: ")
     words = "is asked to try again on" if is_again else "is to answer"
     link = seq if type(seq) is int and seq > 0 else 0
+    words = "is to make a call again, asked for at" if read.body.get("run_kind") == "replay" else words
     return _line(read, "steps" if is_again else "all", Line("s-queued", words if link else "is to run", link=link))
 
 
 def _started(read: Read, group: str | None, repeat: Repeat) -> Markup:
     attempt = read.body.get("attempt")
     told = f"attempt {attempt}" if type(attempt) is int and attempt > 1 else ""
-    return _line(read, "steps", Line("play", "started", facts=(told,)))
+    event = read.event
+    is_own = event.run is not None and not faces.is_copy(read) and attempt == 1
+    is_own = is_own and read.body.get("run_kind", "agent") == "agent"
+    rerun = hidden.spell(event.run) if is_own and event.run else ""
+    return _line(read, "steps", Line("play", "started", facts=(told,), rerun=rerun, place=event.conversation))
 
 
 def _waiting(read: Read, group: str | None, repeat: Repeat) -> Markup:
     reason = faces.line(read.body.get("reason"))
+    if reason == "server":
+        return _away(read)
     return _line(read, "steps", Line("s-paused", _WAITS.get(reason, "waits"), facts=("No worker is held",)))
+
+
+def _away(read: Read) -> Markup:
+    """Draw that a run needs an MCP server that is not connected: seen at any detail, since nobody was asked."""
+    told = ("Its state is kept, nothing was called. It goes on by itself when the server is back; or stop it",)
+    line = Line(
+        "s-paused", "waits for the MCP server", _words(read, "server"), detail=_words(read, "detail"), facts=told
+    )
+    return _line(read, "chat", line, "waiting")
 
 
 def _resumed(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -106,7 +139,8 @@ def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
     words = "could not go on: what it paused with does not fit the team of today"
-    return _bad_end(read, "failed", Line("s-failed", words, detail=_words(read, "reason")))
+    choices = "What was decided is not done. Run again starts over with the team of today; or take over and answer"
+    return _bad_end(read, "failed", Line("s-failed", words, detail=_words(read, "reason"), facts=(choices,)))
 
 
 def _turn(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -170,7 +204,9 @@ def _bad_end(read: Read, state: str, line: Line) -> Markup:
     run, calls = read.event.run, read.body.get("calls")
     left = len(calls) if isinstance(calls, list) else 0
     told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    return _line(read, "chat", line._replace(again=hidden.spell(run) if run else "", facts=(*line.facts, told)), state)
+    is_replay = read.body.get("run_kind") == "replay"  # it is asked for anew, on its call's page
+    again = hidden.spell(run) if run and not is_replay and not faces.is_copy(read) else ""
+    return _line(read, "chat", line._replace(again=again, facts=(*line.facts, told)), state)
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:

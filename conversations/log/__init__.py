@@ -2,6 +2,7 @@
 
 from conversations.log.append import append
 from conversations.log.calls import calls_of, ended_by
+from conversations.log.copying import Copied
 from conversations.log.events import Call, NewEvent, Stored, of_ours, of_payload, words
 from conversations.log.pages import (
     Page,
@@ -22,6 +23,7 @@ from conversations.log.writing import writing
 __all__ = [
     "Batch",
     "Call",
+    "Copied",
     "NewEvent",
     "Page",
     "Stored",

@@ -1,17 +1,20 @@
 """Tool calls as their events tell them, and which events are steps of one. Read with pages and by who draws live."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from conversations.log.events import Call, Stored
+from conversations.log.events import LEFT, Call, Stored
+from conversations.log.lineage import lineage
 from conversations.log.rows import marks
 
 COLUMNS = "seq,kind,at,principal,run,turn,event_id,body"
 STEPS = (
     "tool_step", "approval.requested", "approval.decided", "approval.cancelled", "approval.expired", "policy.refused",
+    "replay.requested",
 )  # fmt: skip
 BROKEN_OFF = ("run.interrupted", "run.failed", "run.cancelled", "run.incompatible")  # they end calls of their run
 _CALL = "id,status,nth,started_at,duration_ms,called_seq,finished_seq,run"
@@ -71,12 +74,8 @@ def folded(cursor: CursorWrapper, conversation: int, rows: Sequence[Stored]) -> 
     if not steps:
         return set()
     seqs = [row.seq for row in steps]
-    cursor.execute(
-        "SELECT finished_seq FROM conversations_toolcall WHERE conversation_id=%s"
-        f" AND finished_seq IN ({marks(len(seqs))}) AND called_seq<>finished_seq",
-        [conversation, *seqs],
-    )
-    found = {seq for (seq,) in cursor.fetchall()}
+    ended = _rows(cursor, conversation, "finished_seq", seqs)
+    found = {seq for *_, called, seq, _, _ in ended if seq is not None and seq != called}
     named = {row.seq: name for row in steps if (name := _named(row))}
     called = {row[0]: row[5] for row in _rows(cursor, conversation, "id", sorted(set(named.values())))}
     return found | {seq for seq, name in named.items() if called.get(name, seq) < seq}
@@ -99,42 +98,66 @@ def _conversation(cursor: CursorWrapper, key: str) -> int:
     return int(row[0]) if row else 0
 
 
-_Row = tuple[str, str, int, int, float | None, int, int | None, str | None]
+_Row = tuple[str, str, int, int, float | None, int, int | None, str | None, int | None]
 
 
 def _rows(cursor: CursorWrapper, conversation: int, column: str, values: Sequence[int | str]) -> list[_Row]:
-    if not values:
-        return []
-    cursor.execute(
-        f"SELECT {_CALL} FROM conversations_toolcall WHERE conversation_id=%s AND {column} IN ({marks(len(values))})",
-        [conversation, *values],
-    )
-    return list(cursor.fetchall())
+    """Read the calls whose column has one of these values; the last value of a row is the fork's border, if any.
+
+    The calls of a fork's copies are rows of its parent's, as they stood where it was forked.
+    """
+    found: list[_Row] = []
+    for part in lineage(cursor, conversation) if values else ():
+        some = [value for value in values if isinstance(value, str) or part.has(value)]
+        if some:
+            cursor.execute(
+                f"SELECT {_CALL} FROM conversations_toolcall"
+                f" WHERE conversation_id=%s AND {column} IN ({marks(len(some))})",
+                [part.conversation, *some],
+            )
+            found += [_cut((*row, part.upto)) for row in cursor.fetchall() if part.has(row[5])]
+    return found
+
+
+def _cut(row: Any) -> _Row:
+    """Take away from a call what came after the border."""
+    id_, _, nth, started_at, _, called_seq, finished_seq, run, border = row
+    if border is None or (finished_seq is not None and finished_seq <= border):
+        made: _Row = row
+        return made
+    return (id_, LEFT, nth, started_at, None, called_seq, None, run, border)
 
 
 def _made(
     cursor: CursorWrapper, conversation: int, key: str, rows: Sequence[_Row], known: dict[int, Stored]
 ) -> list[Call]:
     """Make calls of rows: the approvals of ours, then the events that are not known yet."""
-    asked = _approvals(cursor, [row[0] for row in rows if row[7] is not None])
+    asked = _approvals(cursor, {row[0]: row[8] for row in rows if row[7] is not None})
     wanted = {seq for row in rows for seq in (row[5], row[6], *asked.get(row[0], ())) if seq is not None}
     events = known | _events(cursor, conversation, key, sorted(wanted - known.keys()))
     calls = []
-    for id_, status, nth, started_at, duration_ms, called_seq, finished_seq, _ in rows:
+    for id_, status, nth, started_at, duration_ms, called_seq, finished_seq, *_ in rows:
         asked_seq, decided_seq = asked.get(id_, (0, None))
         ends = events.get(finished_seq or 0), events.get(asked_seq), events.get(decided_seq or 0)
         calls.append(Call(id_, status, nth, started_at, duration_ms, events[called_seq], *ends))
     return calls
 
 
-def _approvals(cursor: CursorWrapper, calls: Sequence[str]) -> dict[str, tuple[int, int | None]]:
+def _approvals(cursor: CursorWrapper, calls: Mapping[str, int | None]) -> dict[str, tuple[int, int | None]]:
+    """Read where these calls were asked about and decided, each up to its border."""
     if not calls:
         return {}
     cursor.execute(
         f"SELECT tool_call,asked_seq,decided_seq FROM conversations_approval WHERE tool_call IN ({marks(len(calls))})",
         list(calls),
     )
-    return {call: (asked, decided) for call, asked, decided in cursor.fetchall()}
+    found: dict[str, tuple[int, int | None]] = {}
+    for call, asked, decided in cursor.fetchall():
+        border = calls[call]
+        if border is None or asked <= border:
+            is_decided = decided is not None and (border is None or decided <= border)
+            found[call] = asked, decided if is_decided else None
+    return found
 
 
 def _events(cursor: CursorWrapper, conversation: int, key: str, seqs: Sequence[int]) -> dict[int, Stored]:

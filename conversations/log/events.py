@@ -10,6 +10,8 @@ from conversations.envelopes import Said, conversation_of, fit, is_posted, read
 from conversations.ids import new_id
 from conversations.principals import Principal
 
+LEFT = "left"  # how a call is shown in a fork whose border comes before its end; no status of a row
+
 _text_of = lru_cache(1024)(str)  # of a principal
 
 
@@ -48,7 +50,7 @@ class Stored(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A tool call as its events tell it: what a block is drawn from. Either step may be both."""
+    """A tool call as its events tell it: what a block is drawn from. Either may be both. Its status may be LEFT."""
 
     id: str
     status: str  # design 3.6: called, waiting, approved, executing, done, failed, timeout, rejected, blocked, unknown

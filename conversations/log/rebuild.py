@@ -7,8 +7,9 @@ from django.db import connection
 from conversations import envelopes, projections
 from conversations.log import rows
 from conversations.log.writing import writing
-from conversations.models import Approval, Conversation, Participant, Response, ToolCall
-from conversations.projections import Facts, Fold, Head
+from conversations.models import Approval, Conversation, Event, Participant, Response, ToolCall
+from conversations.principals import is_ours
+from conversations.projections import Facts, Fold, Head, forks
 
 PAGE = 5000  # events of one read
 
@@ -27,12 +28,20 @@ def rebuild_conversation(key: str) -> int:
         ToolCall.objects.filter(conversation_id=old.id).delete()
         Participant.objects.filter(conversation_id=old.id).delete()
         Response.objects.filter(conversation_id=old.id).delete()
-        head, changes = Head(id=old.id, key=key, head_hash=old.head_hash), Fold()
+        head, changes = Head(id=old.id, key=key, head_hash=old.head_hash, copied_seq=_copied(old.id)), Fold()
         while _fold_page(head, changes):
             pass
         rows.advance(cursor, [head])
         rows.write_changes(cursor, changes)
     return head.head_seq
+
+
+def _copied(conversation: int) -> int:
+    """Answer up to where a fork's events are copies: the last event that says so stands right after them, since a fork
+    of a fork has copied its parent's."""
+    said = Event.objects.filter(conversation_id=conversation, kind="conversation.forked")
+    told = said.order_by("-seq").values_list("seq", "principal", "body")
+    return max((forks.copies(body, seq) for seq, principal, body in told if is_ours(principal)), default=0)
 
 
 def _fold_page(head: Head, changes: Fold) -> bool:

@@ -11,7 +11,7 @@ VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s) ON CONFLICT (id) DO UPDATE SET conversation_
 previous=excluded.previous,run=excluded.run,in_seq=excluded.in_seq,out_seq=excluded.out_seq,status=excluded.status,
 store=excluded.store,socket=excluded.socket"""
 _ANSWERED = "UPDATE conversations_response SET out_seq=%s,status=%s WHERE id=%s AND conversation_id=%s"
-_FORK = """UPDATE conversations_conversation SET forked_at=%s,
+_FORK = """UPDATE conversations_conversation SET forked_at=%s,copied_seq=%s,
 parent_id=(SELECT id FROM conversations_conversation WHERE key=%s) WHERE id=%s"""
 
 
@@ -22,5 +22,5 @@ def write(cursor: CursorWrapper, changes: Fold) -> None:
         cursor.execute(_RESPONSE, row)
     for (conversation, response), (out_seq, status) in changes.answered.items():
         cursor.execute(_ANSWERED, [out_seq, status, response, conversation])
-    for conversation, (parent, forked_at) in changes.forks.items():
-        cursor.execute(_FORK, [forked_at, parent, conversation])
+    for conversation, (parent, forked_at, copied_seq) in changes.forks.items():
+        cursor.execute(_FORK, [forked_at, copied_seq, parent, conversation])

@@ -29,7 +29,7 @@ CALL = (
 )
 NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
-    "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq"
+    "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq,copied_seq"
 )
 WIDTH = {"event": 12, "head": 18}
 
@@ -87,9 +87,9 @@ def _make(cursor: CursorWrapper, keys: Sequence[str], chained_as: dict[str, str]
     values: list[Any] = []
     for key in keys:
         values += (key, "", "open", "", "", False, key in chained_as, 0, chain.seed(chained_as.get(key, key)), 0)
-        values += (0, "", "", 0, 0, 0, "", 0, 0, 0)
+        values += (0, "", "", 0, 0, 0, "", 0, 0, 0, 0)
     sql = f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING"
-    insert(cursor, sql, 20, values)
+    insert(cursor, sql, 21, values)
 
 
 def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
@@ -106,6 +106,11 @@ def advance(cursor: CursorWrapper, heads: Iterable[Head]) -> None:
 def insert_events(cursor: CursorWrapper, flat: list[Any]) -> None:
     """Insert events, twelve values each in the order of `EVENT`."""
     _store(cursor, "conversations_event", EVENT, flat)
+
+
+def insert_copies(cursor: CursorWrapper, flat: list[Any]) -> None:
+    """Insert a fork's copies, thirteen values each: those of `EVENT`, and who erased it."""
+    _store(cursor, "conversations_event", f"{EVENT},erased_by", flat)
 
 
 def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:

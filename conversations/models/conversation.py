@@ -56,6 +56,9 @@ class Conversation(models.Model):
     )
     parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
     forked_at = models.BigIntegerField(null=True)
+    copied_seq = models.BigIntegerField(
+        default=0, help_text="a fork's events up to here are its parent's, copied: history, no deeds of its own"
+    )
 
     objects = ConversationQuerySet.as_manager()
 

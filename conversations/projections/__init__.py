@@ -10,6 +10,8 @@
 | conversation.paused, resumed, taken_over, handed_back, ours | | | | state, owner (`control`) |
 | response.received | | | | participants, last line |
 | response.completed, ours | | | | its response row's end (`responses`) |
+| conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
+| a fork's copy of the above: only what the first two lines and response.received fold | | | | |
 | anything else | | | | last_at only |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
@@ -22,7 +24,7 @@ import hashlib
 
 from conversations import principals
 from conversations.envelopes import Said
-from conversations.projections import calls, control, responses, runs
+from conversations.projections import calls, control, forks, responses, runs
 from conversations.projections.participants import kind_of, take_part
 from conversations.projections.state import (
     ApprovalRow,
@@ -64,6 +66,8 @@ def fold(changes: Fold, head: Head, kind: str, facts: Facts) -> None:
     head.last_at = facts.at
     if kind == "message":
         _message(changes, head, facts, repeatable)
+    elif head.head_seq <= head.copied_seq and kind not in forks.COPIED:
+        _copied(changes, head, facts)
     elif rule := RULES.get(kind):
         rule(changes, head, facts)
 
@@ -104,6 +108,12 @@ def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
     head.says = facts.said
 
 
+def _copied(changes: Fold, head: Head, facts: Facts) -> None:
+    """Fold a fork's copy that says nothing: of what was done there only who took part is told here."""
+    if facts.said.event == "tool_step" and facts.said.speaker:
+        changes.participants[head.id, facts.said.speaker] = kind_of(facts.said.speaker)
+
+
 def _control(changes: Fold, head: Head, facts: Facts) -> None:
     take_part(changes, head, facts.said)
 
@@ -115,7 +125,7 @@ def _opened(changes: Fold, head: Head, facts: Facts) -> None:
     if principals.is_ours(facts.principal):
         head.handler = (facts.said.handler or "")[:200] or head.handler
         head.is_demo = head.is_demo or bool(facts.said.demo)
-        responses.forked(changes, head, facts)
+        forks.opened(changes, head, facts)
 
 
 RULES: dict[str, Rule] = {
@@ -124,6 +134,7 @@ RULES: dict[str, Rule] = {
     "control": _control,
     "tool_step": calls.tool_step,
     "conversation.opened": _opened,
+    "conversation.forked": forks.forked,
     **control.RULES,
     **runs.RULES,
     **responses.RULES,

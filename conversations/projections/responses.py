@@ -34,16 +34,8 @@ class Completed(msgspec.Struct, kw_only=True):
     status: str = ""
 
 
-class Opened(msgspec.Struct, kw_only=True):
-    """What the fold reads of a conversation that is another's fork."""
-
-    parent: str | None = None
-    forked_at: int | None = None
-
-
 _queued = msgspec.json.Decoder(Queued)
 _completed = msgspec.json.Decoder(Completed)
-_opened = msgspec.json.Decoder(Opened)
 
 
 def queued(changes: Fold, head: Head, facts: Facts) -> None:
@@ -89,16 +81,6 @@ def received(changes: Fold, head: Head, facts: Facts) -> None:
     line = envelopes.fit(words_of(body.get("input"))[:LINE]) if isinstance(body, dict) else ""
     if line:
         head.says = msgspec.structs.replace(facts.said, content=None, text=line)
-
-
-def forked(changes: Fold, head: Head, facts: Facts) -> None:
-    """Note which conversation this one goes on from, where it was opened as a fork."""
-    try:
-        told = _opened.decode(facts.body)
-    except msgspec.DecodeError:
-        return
-    if told.parent and told.forked_at is not None and 0 < told.forked_at < 1 << 62:
-        changes.forks[head.id] = (envelopes.fit(told.parent), told.forked_at)
 
 
 RULES: dict[str, Rule] = {"run.queued": queued, "response.received": received, "response.completed": completed}

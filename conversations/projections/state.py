@@ -32,6 +32,7 @@ class Head:
     owner: str = ""
     paused_seq: int = 0
     owned_seq: int = 0
+    copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
     says: Said | None = None  # what was said last, until `settle`
 
     def settle(self) -> None:
@@ -159,7 +160,7 @@ class Fold:
     escalations: dict[str, tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
     responses: dict[str, ResponseRow] = field(default_factory=dict)
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
-    forks: dict[int, tuple[str, int]] = field(default_factory=dict)  # conversation: its parent's key, forked_at
+    forks: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # its parent's key, forked_at, copied_seq
 
 
 Rule = Callable[[Fold, Head, "Facts"], None]

@@ -1,5 +1,6 @@
 """Export a conversation as the lines of design 5: a fixed head, then page after page, never one long read."""
 
+import json
 from collections.abc import Callable, Iterator
 
 from conversations.errors import NotFound
@@ -36,11 +37,22 @@ def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: 
 
 def _header(conversation: Conversation) -> dict[str, object]:
     epoch = Meta.objects.filter(name="epoch").values_list("value", flat=True).first() or ""
-    parent = conversation.parent
     header = Header(FORMAT, conversation.key, epoch, conversation.head_seq, conversation.head_hash)
-    forked = {"conversation_id": parent.key, "seq": conversation.forked_at} if parent else None
+    forked = _forked_from(conversation)
     told = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "forked_from"}
     return told | ({"forked_from": forked} if forked else {})
+
+
+def _forked_from(conversation: Conversation) -> dict[str, object] | None:
+    """Tell whose fork it is; of one that was imported without its parent, as its own event tells it."""
+    if conversation.forked_at is None:
+        return None
+    if conversation.parent is not None:
+        return {"conversation_id": conversation.parent.key, "seq": conversation.forked_at}
+    said = Event.objects.filter(conversation=conversation, kind__in=("conversation.forked", "conversation.opened"))
+    told = [json.loads(body) for body in said.order_by("-seq").values_list("body", flat=True)]
+    parent = next((str(body["parent"]) for body in told if body.get("parent")), None)
+    return {"conversation_id": parent, "seq": conversation.forked_at} if parent else None
 
 
 def _row(event: Event) -> Row:

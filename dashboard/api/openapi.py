@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from conversations import always_view, fleet, inbox
-from dashboard.api import shapes, shapes_rules
+from dashboard.api import search, shapes, shapes_replays, shapes_rules
+from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
 REF = "#/components/schemas/{model}"
@@ -55,7 +56,9 @@ def document() -> Json:
             **_deeds(),
             **_steering(),
             **_approvals(),
+            **_search(),
             **_rules(),
+            **_tool_calls(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -154,10 +157,50 @@ def _deeds() -> Json:
     return {
         "/api/v1/conversations/{id}/messages": {
             "post": _does(
-                "Say something as oneself; a conversation that is not there yet begins with it.",
-                {201: shapes.SaidAt},
+                "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
+                {201: shapes.SaidAt, 409: shapes.AnsweredMeanwhile},
                 path={"id": _ID},
                 body={JSON: _ref(shapes.ToSay)},
+                errors=(400, 403, 404, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/tool-calls/{id}/answer": {
+            "post": _does(
+                "Answer by hand a call that waits for its client, once; the chain goes on with it.",
+                {200: shapes.Answered},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToAnswer)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/conversations/{id}/presence": {
+            "post": _does(
+                "Tell the others who look that one types, looks, or has put the page away.",
+                {200: Done},
+                path={"id": _ID},
+                body={JSON: _ref(Doing)},
+                errors=(400, 403, 404, 413),
+                security=[FORM],
+            )
+        },
+        "/api/v1/conversations/{id}/forks": {
+            "post": _does(
+                "Fork after an event, as it was or with that message in other words, and run on where asked.",
+                {201: shapes.ForkMade},
+                path={"id": _ID},
+                body={JSON: _ref(shapes.ToFork)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/forks": {
+            "post": _does(
+                "Fork where a run began, and have its agent answer the same again.",
+                {201: shapes.ForkMade},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToRerun)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
@@ -203,6 +246,21 @@ def _approvals() -> Json:
                 body={JSON: _ref(shapes.ToDecide)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
+            )
+        },
+    }
+
+
+def _search() -> Json:
+    words = {**TEXT, "description": "words, quoted phrases, beginnings with a star"}
+    return {
+        "/api/v1/search": {
+            "get": _does(
+                "Find events in all conversations, newest first.",
+                {200: search.Hits},
+                query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
+                | {"q": words, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
             )
         },
     }
@@ -265,6 +323,30 @@ def _steering() -> Json:
 def _of_run(words: str, status: int) -> Json:
     security, path = [BEARER, FORM], {"id": TEXT}
     return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
+
+
+def _tool_calls() -> Json:
+    return {
+        "/api/v1/tool-calls/{id}": {
+            "get": _does(
+                "Read one tool call.",
+                {200: shapes_replays.OneCall},
+                path={"id": TEXT},
+                errors=(403, 404),
+                security=[BEARER, SESSION],
+            )
+        },
+        "/api/v1/tool-calls/{id}/replays": {
+            "post": _does(
+                "Show what making a call again would be, or begin it with `dry` false.",
+                {200: shapes_replays.DryReplay, 201: shapes_replays.ReplayBegun},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes_replays.ToReplay)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+    }
 
 
 def _policies() -> Json:
@@ -368,23 +450,29 @@ _TAKEN = (
     shapes.Knock,
     shapes.ToSay,
     shapes.ToDecide,
+    shapes.ToAnswer,
     shapes_rules.ToDecideMany,
     shapes_rules.ToMakeRule,
     shapes_rules.WithReason,
     shapes.ToSteer,
     shapes.ToSteerMany,
+    shapes.ToFork,
+    shapes.ToRerun,
+    shapes_replays.ToReplay,
 )
 
 
 def _schemas() -> Json:
-    taken = (*_TAKEN, Mark, shapes.PolicyFile)
+    taken = (*_TAKEN, Mark, Doing, shapes.PolicyFile)
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        shapes.Answered,
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, shapes_rules.DecidedMany),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done, shapes_rules.DecidedMany),
         *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
+        *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

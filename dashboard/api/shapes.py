@@ -75,6 +75,13 @@ class BusMessages(Shape):
     cursor: str | None
 
 
+class Place(Shape):
+    """An event of a conversation."""
+
+    conversation_id: str
+    seq: int
+
+
 class Conversation(Shape):
     """A conversation and what its events come to."""
 
@@ -89,6 +96,7 @@ class Conversation(Shape):
     state: str
     owner: str
     last_activity_at: str
+    forked_from: Place | None
     url: str
 
 
@@ -164,12 +172,21 @@ class Key(Shape):
 
 
 class ToSay(BaseModel):
-    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation."""
+    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation. To speak as
+    another takes a grant and a `reason`; the envelope's `metadata` tells both, and who did it as `sent_by`."""
 
-    sender: Annotated[str, Field(max_length=200, description="empty, or your own `user:NAME`")] = ""
+    sender: Annotated[str, Field(max_length=200, description="empty, your own `user:NAME`, `agent:NAME`, `system`")] = (
+        ""
+    )
     recipient: Annotated[str, Field(pattern=r"^(agent|chat):", max_length=206)]
     content: Annotated[str, Field(min_length=1, max_length=100_000)]
     client_id: Annotated[str, Field(min_length=1, max_length=100, description="the same again is the same message")]
+    reason: Annotated[str, Field(max_length=2000, description="why; needed to speak as another")] = ""
+    seen_seq: Annotated[
+        int | None,
+        Field(ge=0, le=2**53, description="the last event seen before writing: 409 when another person spoke since"),
+    ] = None
+    anyway: Annotated[bool, Field(description="send it although another person spoke since")] = False
 
 
 class SaidAt(Shape):
@@ -178,6 +195,25 @@ class SaidAt(Shape):
     envelope_id: str
     seq: Seq
     url: str
+
+
+class AnsweredError(Shape):
+    """Who spoke, when, and in which event; only of `answered_meanwhile`."""
+
+    code: str
+    message: str
+    field: str = ""
+    did: str = ""
+    by: str = ""
+    at: str = ""
+    seq: str = ""
+
+
+class AnsweredMeanwhile(Shape):
+    """Another person spoke after `seen_seq` (`answered_meanwhile`: send it again with `anyway`), or the client id came
+    before with other words (`id_reused`)."""
+
+    error: AnsweredError
 
 
 class ToDecide(BaseModel):
@@ -189,6 +225,20 @@ class ToDecide(BaseModel):
     arguments: dict[str, Any] | Annotated[str, Field(max_length=262_144)] | None = None
     message: Annotated[str, Field(max_length=2000)] = ""
     reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class ToAnswer(BaseModel):
+    """What a client's tool is said to have answered, given by a person. The reason stays in the record."""
+
+    output: Annotated[str, Field(max_length=262_144)]
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Answered(Shape):
+    """The call is answered. `response_id` is the response that goes on from it, null while others wait too."""
+
+    tool_call: str
+    response_id: str | None
 
 
 class Approval(Shape):
@@ -318,6 +368,32 @@ class RunNamed(Shape):
     """A run."""
 
     run_id: str
+
+
+class ToRerun(BaseModel):
+    """A fork to be made of where a run began. The reason stays in the record."""
+
+    reason: Annotated[str, Field(max_length=2000)] = ""
+    client_id: Annotated[str, Field(max_length=100, description="the same again is the same fork")] = ""
+
+
+class ToFork(ToRerun):
+    """A fork to be made after event `at`. With `words` that event, a message, is in them; with `run` an agent goes on:
+    `agent`, or whoever would answer."""
+
+    at: Annotated[int, Field(ge=1)]
+    words: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
+    run: bool = False
+    agent: Annotated[str, Field(max_length=200)] = ""
+
+
+class ForkMade(Shape):
+    """A fork. `seq` is its own first event; what is before are copies. `run_id` is null when nothing was to run."""
+
+    conversation_id: str
+    seq: Seq
+    run_id: str | None
+    url: str
 
 
 class PolicyRule(Shape):

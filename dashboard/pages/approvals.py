@@ -16,7 +16,7 @@ from conversations.errors import Conflict, Invalid, NotAllowed, NotFound, Switch
 from conversations.fragments import hidden
 from conversations.models import ToolSchema
 from conversations.tools import form
-from dashboard.pages import rules
+from dashboard.pages import replay_parts, rules
 from dashboard.pages.allowed import takes
 from dashboard.pages.frame import page as draw
 
@@ -96,6 +96,7 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
         raw=entered.get("raw", written or ""), spelled=hidden.spell(str(told.get("args_raw") or "")),
         always=rules.choices(found), same=request.POST.getlist("same"), also=also if also.isdecimal() else "",
         error=hidden.spell(error.message) if error else "",
+        today=replay_parts.question(found.row.tool_call),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from conversations.log import held
 from conversations.models import Conversation, Event, Participant, Run
 
 VOICES = 60  # of a conversation; a longer list ends in "+"
+FORKS = 20  # of a conversation, the newest
 RUNS = 5  # of a conversation, the newest
 
 
@@ -31,8 +32,18 @@ def of_conversation(found: Conversation) -> dict[str, Any]:
         "handler": who(found.handler) if found.handler else None,
         "voices": [who(name) for name in names[: VOICES + 1]],
         "most_voices": VOICES,
+        **_forks(found),
         "opened_at": datetime.fromtimestamp(opened / 1e6, UTC) if opened else None,
     }
+
+
+def _forks(found: Conversation) -> dict[str, Any]:
+    """Answer whose fork it is, and the newest of its own."""
+    children = found.forks.visible().order_by("-id").values_list("key", "title", "forked_at", "copied_seq")
+    forks = [(key, spell(title or key), forked_at, copied) for key, title, forked_at, copied in children[: FORKS + 1]]
+    parent = found.parent
+    named = (parent.key, spell(parent.title or parent.key)) if parent and not parent.is_staged else None
+    return {"forks": forks[:FORKS], "has_more_forks": len(forks) > FORKS, "forked_from": named}
 
 
 def _timeline(found: Conversation, runs: Sequence[Run]) -> list[timeline.Line]:

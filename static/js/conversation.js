@@ -7,10 +7,13 @@ import "./conversation-panel.js";
 import "./live-transcript.js";
 import "./detail-level.js";
 import "./event-picker.js";
+import "./fork-key.js";
 import "./json-copy.js";
 import "./page-verbs.js";
 import "./conversation-control.js";
 import "./message-composer.js";
+import "./speaker-picker.js";
+import "./conversation-presence.js";
 import { followWaiting } from "./waiting-count.js";
 
 followWaiting();

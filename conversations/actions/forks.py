@@ -1,0 +1,243 @@
+"""Forks: a new conversation that goes on from another's events 1…N, as they were or with one message in other words.
+
+The parent stays untouched. What is copied is history (`projections.forks`): it queues no run, and its runs, questions
+and calls stay the parent's. A run is queued only when asked for (design 3.4, fork-and-run).
+
+What is long is copied in pages before the action's own transaction; nobody sees a fork before that has committed.
+"""
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+from conversations import audit, envelopes, log
+from conversations.actions.acting import acting, writing_as
+from conversations.actions.messages import MAX_CONTENT
+from conversations.actions.runs import Body
+from conversations.envelopes import Said
+from conversations.errors import Conflict, Invalid, NotFound
+from conversations.failpoints import failpoint
+from conversations.ids import new_id
+from conversations.log.events import NewEvent
+from conversations.models import Agent, Conversation, Event, Run
+from conversations.principals import Principal
+from conversations.rights import Who
+
+MAX_REASON = 2000  # characters
+LOOK_BACK = 5000  # events in which the message to answer is looked for
+SAYING = ("message", "user_message", "response.received")  # what a person may have said
+
+
+class Answering(NamedTuple):
+    """What a run at some event would answer: the event, whom it was said to, and who would answer it here."""
+
+    seq: int  # 0: nothing was said
+    sender: str
+    recipient: str
+    words: str
+    agent: str  # empty: nobody here
+
+
+class Forked(NamedTuple):
+    """A fork that is there. `run` is empty when none was asked for."""
+
+    conversation: str
+    seq: int
+    """of its conversation.forked"""
+    run: str
+
+
+def fork(
+    by: Who, conversation: str, at: int, *, words: str | None = None, run: bool = False, agent: str = "",
+    answers: int = 0, reason: str = "", client_id: str = "",
+) -> Forked:  # fmt: skip
+    """Fork a conversation right after event `at`, and with `run` have `agent` (by default who would answer) go on.
+
+    With `words` the event at `at` has to be a message: the fork has it in these words, said by who forks, in its place.
+    The same `client_id` again answers the same fork. Raises `NotFound`, `Invalid` with the field, `NotAllowed`.
+    """
+    _check(words, reason, client_id)
+    target, verb = f"conversation:{conversation}", "fork"
+    with acting(by, verb, target, right="control") as principal:  # before anything is copied
+        parent = _parent(conversation, at)
+        key = _key(principal, conversation, client_id) if client_id else new_id()
+    if client_id and (made := _made(key)) is not None:
+        return made
+    changed = _changed(parent, at) if words is not None else None
+    answering = answering_at(parent, at)
+    who = _agent(agent or answering.agent, answering) if run else ""
+    copied = log.Copied(log.Batch(), key, parent, upto=at - 1 if changed else at)
+    try:
+        copied.take()
+        failpoint("before-fork")
+        with acting(by, verb, target, right="control") as principal:
+            copied.publish()
+            plan = _Plan(key, parent, at, principal, reason, who, answers or answering.seq, copied.handler)
+            forked = plan.append(words, changed)
+            told = {"conversation": key, "forked_at": at, "run": forked.run}
+            audit.enter(principal, verb, target, reason=reason, correlation=told)
+    except BaseException as error:
+        copied.discard()
+        if client_id and isinstance(error, Conflict) and (made := _made(key)) is not None:
+            return made
+        raise
+    return forked
+
+
+def rerun(by: Who, run: str, *, reason: str = "", client_id: str = "") -> Forked:
+    """Fork a run's conversation at where the run began, and have its agent answer the same once more."""
+    found = Run.objects.filter(id=run).select_related("conversation").first()
+    if found is None:
+        raise NotFound(f"no run {run[:80]}")
+    return fork(
+        by, found.conversation.key, began_at(found), run=True, agent=found.agent, answers=found.input_seq,
+        reason=reason, client_id=client_id,
+    )  # fmt: skip
+
+
+def began_at(run: Run) -> int:
+    """Answer the last event of which a run may have known when it began: all before its first start."""
+    events = Event.objects.filter(conversation=run.conversation_id, seq__gte=run.queued_seq, run=run.id)
+    started = events.filter(kind="run.started").order_by("seq").values_list("seq", flat=True).first()
+    return (started or run.queued_seq) - 1
+
+
+def answering_at(parent: Conversation, at: int) -> Answering:
+    """Answer what a run right after event `at` would answer: the last thing that was said by somebody else than an
+    agent, or by one agent to another that is served here; else the last thing at all."""
+    agents = frozenset(Agent.objects.values_list("name", flat=True))
+    near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
+    last = Answering(0, "", "", "", "")
+    for seq, body in near.order_by("-seq").values_list("seq", "body").iterator():
+        said = envelopes.read(body.encode())
+        found = Answering(seq, said.speaker, said.recipient or "", said.words, _name(said, parent, agents))
+        if found.agent or not said.speaker.startswith("agent:"):
+            return found
+        last = last if last.seq else found
+    return last
+
+
+def is_changeable(event: Event) -> bool:
+    """Tell whether a fork may have an event in other words."""
+    return event.kind in ("message", "user_message") and event.erased_by is None
+
+
+class _Plan(NamedTuple):
+    """What stands after the copies."""
+
+    key: str
+    parent: Conversation
+    at: int
+    principal: Principal
+    reason: str
+    agent: str
+    answers: int
+    handler: str
+
+    def append(self, words: str | None, changed: Event | None) -> Forked:
+        """Append it, inside the action: the fork's own event, the changed message, the run."""
+        copied = self.at - 1 if changed else self.at
+        events = [self._forked(copied, changed)]
+        if changed is not None:
+            events += self._said(words or "", changed)
+        run = new_id() if self.agent else ""
+        if run:
+            answers = copied + 2 if changed else self.answers
+            queued: Body = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": self.agent}
+            queued |= {"run_kind": "agent", "input_seq": answers, "reason": f"fork of {self.parent.key}"}
+            events.append(self._ours(queued))
+        stored = log.append(events)
+        return Forked(self.key, stored[0].seq, run)
+
+    def _forked(self, copied: int, changed: Event | None) -> NewEvent:
+        handler = self.handler or (f"agent:{self.agent}" if self.agent else "")
+        told: Body = {"event": "conversation.forked", "id": new_id(), "parent": self.parent.key, "forked_at": copied}
+        told |= {"title": self.parent.title, "handler": handler or None}
+        told |= {"changed": changed.seq} if changed else {}
+        return self._ours(told | ({"reason": self.reason} if self.reason else {}))
+
+    def _ours(self, told: Body) -> NewEvent:
+        writer, by = writing_as(self.principal)
+        return log.of_ours(self.key, told | by, writer)
+
+    def _said(self, words: str, changed: Event) -> list[NewEvent]:
+        """Make the message in its new words. It goes to agents of other processes only when somebody is to answer."""
+        was = envelopes.read(changed.body.encode())
+        recipient = was.recipient or f"chat:{self.parent.key}"
+        recipient = f"chat:{self.key}" if recipient == f"chat:{self.parent.key}" else recipient
+        before: dict[str, Any] = {"conversation_id": self.parent.key, "seq": changed.seq, "sender": was.speaker}
+        envelope = new_id()
+        payload: Body = {"id": envelope, "conversation_id": self.key, "sender": f"user:{self.principal.name}"}
+        payload |= {"recipient": recipient, "type": "message", "content": words}
+        body = json.dumps(payload | {"metadata": {"changed": before | {"content": was.words}}}, ensure_ascii=False)
+        said = envelopes.read(body.encode())
+        topics = [f"stream:{self.key}"]
+        if self.agent:
+            topics = [f"chat:{self.key}"]
+            topics += [f"chat:{recipient.removeprefix('agent:')}"] if recipient.startswith("agent:") else []
+        made = [
+            log.of_payload(topic, f"{envelope}{n or ''}", body, said, self.principal) for n, topic in enumerate(topics)
+        ]
+        return [event._replace(is_live=False) for event in made]
+
+
+def _check(words: str | None, reason: str, client_id: str) -> None:
+    if words is not None and not words.strip():
+        raise Invalid("expected some words", field="words")
+    if words is not None and len(words) > MAX_CONTENT:
+        raise Invalid(f"expected at most {MAX_CONTENT:,} characters; got {len(words):,}", field="words")
+    if len(reason) > MAX_REASON:
+        raise Invalid(f"expected at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
+    if len(client_id) > 100:
+        raise Invalid("expected at most 100 characters", field="client_id")
+
+
+def _parent(key: str, at: int) -> Conversation:
+    found = Conversation.objects.visible().filter(key=key).first()
+    if found is None:
+        raise NotFound(f"no conversation {key[:80]!r}")
+    if not 1 <= at <= found.head_seq:
+        raise Invalid(f"expected an event of 1 to {found.head_seq:,}; got {at:,}", field="at")
+    return found
+
+
+def _changed(parent: Conversation, at: int) -> Event:
+    event = Event.objects.get(conversation=parent, seq=at)
+    if not is_changeable(event):
+        raise Invalid(f"event {at} is no message that can be said in other words", field="words")
+    return event
+
+
+def _agent(name: str, answering: Answering) -> str:
+    """Answer who goes on. Raises `Invalid` when nobody of that name is served here, or nothing was said yet."""
+    if not answering.seq:
+        raise Invalid("expected an event with something said before it: nobody could answer", field="at")
+    if name and Agent.objects.filter(name=name).exists():
+        return name
+    told = name or answering.recipient
+    whom = f"{told[:80]!r} is not served here" if told else "it was said to nobody"
+    raise Invalid(f"expected the name of an agent that goes on: {whom}", field="agent")
+
+
+def _name(said: Said, parent: Conversation, agents: frozenset[str]) -> str:
+    """Answer the agent served here that a message is for."""
+    kind, _, name = (said.recipient or "").partition(":")
+    if kind == "agent":
+        return name if name in agents and said.speaker != f"agent:{name}" else ""
+    handler = parent.handler.removeprefix("agent:")
+    return handler if handler in agents and not said.speaker.startswith("agent:") else ""
+
+
+def _key(principal: Principal, conversation: str, client_id: str) -> str:
+    """Answer the fork's id: the same for the same asker, conversation and client id."""
+    mark = hashlib.sha256(f"fork\0{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
+    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+
+
+def _made(key: str) -> Forked | None:
+    """Find the fork that was made before under this id."""
+    found = Conversation.objects.visible().filter(key=key, parent__isnull=False).first()
+    if found is None:
+        return None
+    run = Run.objects.filter(conversation=found).order_by("queued_seq").values_list("id", flat=True).first()
+    return Forked(key, found.copied_seq + 1, run or "")

@@ -1,0 +1,15 @@
+/** The page of a fork to be made: a long history takes a moment to copy, and a second press must not fork twice. */
+import "./json-copy.js";
+
+const form = document.querySelector("[data-fork]");
+
+form.addEventListener("submit", () => {
+  form.querySelector("[data-said]").textContent = "Copying…";
+  requestAnimationFrame(() => {
+    for (const button of form.querySelectorAll("button")) button.disabled = true; // after the pressed one is on its way
+  });
+});
+
+addEventListener("pageshow", () => {
+  form.querySelector("[data-said]").textContent = "";
+});

@@ -1,0 +1,323 @@
+"""Forks: the same history under another key, linked, and nothing done by copying (design 3.4, 5)."""
+
+import gzip
+import json
+import random
+
+import pytest
+
+from conversations import chains, log, principals, rights
+from conversations.actions import control, forks
+from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.log.rebuild import rebuild
+from conversations.models import (
+    Agent,
+    Approval,
+    AuditEntry,
+    Conversation,
+    Event,
+    Participant,
+    Post,
+    Response,
+    Run,
+    ToolCall,
+)
+from conversations.recordings import importing
+from conversations.recordings.exporting import export
+from conversations.recordings.formats import recordings
+from conversations.recordings.intake import Intake
+from conversations.recordings.trouble import Trouble
+from tests.cast import STRANGER, last_entry, said
+from tests.examples import EXAMPLES
+from tests.recorded import THEIRS
+from tests.test_projections import event, rows
+
+pytestmark = pytest.mark.django_db
+COPIED = ("seq", "kind", "at", "principal", "run", "turn", "event_id", "body", "erased_by")
+DEEDS = (Run, Approval, ToolCall, Response, Post)
+
+
+def prefix(key, upto):
+    return list(Event.objects.filter(conversation__key=key, seq__lte=upto).order_by("seq").values(*COPIED))
+
+
+def deeds():
+    return [list(model.objects.order_by("pk").values()) for model in DEEDS]
+
+
+def is_whole(key):
+    return chains.verify_conversation(Conversation.objects.get(key=key)).ok
+
+
+def everything(key="parent"):
+    """A conversation with an example of every kind, ours and claimed."""
+    payloads = [payload for some in EXAMPLES.values() for payload in some]
+    who = [principals.SYSTEM, principals.of_token("robot"), principals.of_import("file"), principals.of_user("maria")]
+    dice = random.Random(7)
+    for payload in payloads:
+        kept = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
+        log.append([event(key, kept, dice.choice(who))])
+    return Conversation.objects.get(key=key)
+
+
+@pytest.fixture
+def otto(team):
+    return team["operator"]
+
+
+@pytest.fixture
+def hello(otto):
+    """A conversation in which a person spoke and an agent of ours answered."""
+    Agent.objects.create(team="t", name="Clerk", is_entry=True)
+    body = {"type": "message", "sender": "user:otto", "recipient": "agent:Clerk", "content": "Refund Ada.", "id": "m1"}
+    log.append([event("hello", body, principals.of_user("otto"))])
+    answer = {"type": "message", "sender": "agent:Clerk", "recipient": "user:otto", "content": "Done.", "id": "m2"}
+    log.append([event("hello", answer, principals.of_run("Clerk"))])
+    return Conversation.objects.get(key="hello")
+
+
+def test_a_fork_equals_its_prefix_event_by_event_whatever_the_kind(otto):
+    parent = everything()
+    before, done = rows(), deeds()
+
+    for at in (1, 17, parent.head_seq):
+        made = forks.fork(otto, "parent", at)
+
+        assert prefix(made.conversation, at) == prefix("parent", at)
+        assert (made.seq, made.run) == (at + 1, "")
+        assert is_whole(made.conversation)
+
+    assert deeds() == done
+    assert [row for row in rows()[0] if row["key"] == "parent"] == [r for r in before[0] if r["key"] == "parent"]
+    now = rows()
+    list(rebuild())
+    assert rows() == now
+
+
+def test_a_fork_folds_messages_participants_and_the_last_line_as_its_parent_did(otto):
+    parent = everything()
+
+    fork = Conversation.objects.get(key=forks.fork(otto, "parent", parent.head_seq).conversation)
+
+    assert (fork.messages, fork.last_sender, fork.last_line) == (parent.messages, parent.last_sender, parent.last_line)
+    assert (fork.tool_calls, fork.errors, fork.state, fork.owner) == (0, 0, "open", "")
+    assert set(Participant.objects.filter(conversation=parent).values_list("name", "kind")) >= set(
+        Participant.objects.filter(conversation=fork).values_list("name", "kind")
+    )
+    assert (fork.parent_id, fork.forked_at, fork.copied_seq) == (parent.pk, parent.head_seq, parent.head_seq)
+    assert list(parent.forks.all()) == [fork]
+
+
+def test_a_fork_of_a_fork_is_whole_and_rebuilt_as_it_was(otto):
+    parent = everything()
+    first = forks.fork(otto, "parent", parent.head_seq - 5)
+    second = forks.fork(otto, first.conversation, first.seq)
+
+    assert prefix(second.conversation, first.seq) == prefix(first.conversation, first.seq)
+    assert is_whole(second.conversation)
+    before = rows()
+    list(rebuild())
+    assert rows() == before
+
+
+def test_a_message_is_in_other_words_and_the_old_ones_are_kept(otto, hello):
+    made = forks.fork(otto, "hello", 1, words="Refund Bo.", reason="the wrong person")
+
+    first, second = Event.objects.filter(conversation__key=made.conversation).order_by("seq")
+    told, body = json.loads(first.body), json.loads(second.body)
+    assert (first.kind, told["parent"], told["forked_at"], told["changed"]) == ("conversation.forked", "hello", 0, 1)
+    assert (second.principal, body["sender"], body["content"]) == ("user:otto", "user:otto", "Refund Bo.")
+    assert body["recipient"] == "agent:Clerk"
+    was = {"conversation_id": "hello", "seq": 1, "sender": "user:otto", "content": "Refund Ada."}
+    assert body["metadata"]["changed"] == was
+    assert not Run.objects.filter(conversation__key=made.conversation).exists()
+    assert said(last_entry()) == ("user:otto", "fork", "conversation:hello", "done")
+    assert last_entry().reason == "the wrong person"
+
+
+def test_a_run_is_queued_only_when_asked_for(otto, hello):
+    runs = Run.objects.count()
+    forks.fork(otto, "hello", 2)
+    assert Run.objects.count() == runs
+
+    made = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True)
+
+    run = Run.objects.get(id=made.run)
+    assert (run.agent, run.status, run.input_seq, run.conversation.key) == ("Clerk", "queued", 2, made.conversation)
+    assert run.conversation.handler == "agent:Clerk"
+
+
+def test_a_run_goes_on_from_what_was_said_and_by_whom_one_names(otto, hello):
+    Agent.objects.create(team="t", name="Other", is_entry=True)
+
+    made = forks.fork(otto, "hello", 2, run=True, agent="Other")
+
+    assert (Run.objects.get(id=made.run).agent, Run.objects.get(id=made.run).input_seq) == ("Other", 1)
+
+
+def test_a_run_is_run_again_from_where_it_began(otto, hello):
+    old = Run.objects.get(conversation=hello)
+    told = {"event": "run.started", "run_id": old.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
+    log.append([event("hello", told, principals.of_run("Clerk"))])
+
+    made = forks.rerun(otto, old.id)
+
+    new = Run.objects.get(id=made.run)
+    assert (new.input_seq, new.agent) == (old.input_seq, old.agent)
+    assert Conversation.objects.get(key=made.conversation).copied_seq == 3
+    assert Run.objects.get(id=old.id).status == "running"
+
+
+def test_the_same_client_id_again_is_the_same_fork(otto, hello):
+    first = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True, client_id="once")
+    again = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True, client_id="once")
+
+    assert again == first
+    assert Conversation.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("at", "more", "field"),
+    [
+        (0, {}, "at"),
+        (99, {}, "at"),
+        (1, {"words": " "}, "words"),
+        (1, {"words": "x" * 100_001}, "words"),
+        (2, {"words": "x"}, "words"),
+        (1, {"run": True, "agent": "Nobody"}, "agent"),
+        (1, {"reason": "x" * 2001}, "reason"),
+    ],
+)
+def test_what_cannot_be_forked_so_is_refused_and_leaves_nothing(otto, at, more, field):
+    body = {"type": "message", "sender": "Rosa", "recipient": "agent:Gone", "content": "Hi"}
+    log.append([event("c", body, principals.of_token("robot")), event("c", {"what": "else"}, principals.SYSTEM)])
+
+    with pytest.raises(Invalid) as wrong:
+        forks.fork(otto, "c", at, **more)
+
+    assert wrong.value.field == field
+    assert Conversation.objects.count() == 1
+
+
+def test_who_may_not_is_refused_and_that_is_recorded(team, hello):
+    for who in (team["viewer"], team["approver"], team[""], STRANGER):
+        with pytest.raises(NotAllowed):
+            forks.fork(who, "hello", 1)
+        assert said(last_entry()) == (str(rights.principal_of(who)), "fork", "conversation:hello", "refused")
+    with pytest.raises(NotFound):
+        forks.fork(team["operator"], "nowhere", 1)
+    assert Conversation.objects.count() == 1
+
+
+def test_what_fails_half_way_leaves_nothing_and_shows_nothing(otto, monkeypatch):
+    parent = everything()
+    seen = []
+
+    def fail(*_):
+        seen.append((Conversation.objects.visible().count(), Conversation.objects.count()))
+        raise RuntimeError
+
+    monkeypatch.setattr(forks, "failpoint", fail)
+    with pytest.raises(RuntimeError):
+        forks.fork(otto, "parent", parent.head_seq)
+
+    assert seen == [(1, 2)]
+    assert Conversation.objects.count() == 1
+    assert Event.objects.count() == parent.head_seq
+    assert not AuditEntry.objects.filter(verb="fork").exists()
+
+
+def test_a_fork_that_was_cut_off_is_removed_at_the_next_start(otto, monkeypatch):
+    parent = everything()
+    copied = log.Copied(log.Batch(), "half", parent, upto=parent.head_seq)
+    copied.take()
+    Conversation.objects.filter(is_staged=True).update(last_at=1)  # it stood still for long
+
+    log.discard_staged()
+
+    assert Event.objects.count() == parent.head_seq
+    with pytest.raises(Conflict), log.writing():
+        copied.publish()
+    assert not Conversation.objects.visible().filter(key="half").exists()
+
+
+def test_a_paused_conversations_fork_is_free(otto, hello):
+    control.pause(otto, "hello")
+
+    fork = Conversation.objects.get(key=forks.fork(otto, "hello", 4).conversation)
+
+    assert (fork.state, Conversation.objects.get(key="hello").state) == ("open", "paused")
+
+
+def test_a_claimed_fork_changes_no_state():
+    told = {"event": "conversation.forked", "parent": "victim", "forked_at": 0, "title": "x", "handler": "agent:Evil"}
+    log.append([event("victim", {"type": "message", "sender": "R", "content": "x"}, principals.of_token("robot"))])
+
+    log.append([event("c", told, principals.of_token("robot"))])
+
+    found = Conversation.objects.get(key="c")
+    assert (found.parent_id, found.forked_at, found.copied_seq, found.title, found.handler) == (None, None, 0, "", "")
+
+
+def bring(path):
+    trouble = Trouble(lambda _: None)
+    importing.bring(recordings(path, trouble), Intake(principals.of_import("file")), trouble, progress=lambda *_: None)
+
+
+def test_an_exported_fork_keeps_where_it_was_forked_from(otto, hello, tmp_path):
+    made = forks.fork(otto, "hello", 1)
+    lines = list(export(made.conversation))
+    told = {"conversation_id": "hello", "seq": 1}
+    assert json.loads(lines[0])["forked_from"] == told
+
+    path = tmp_path / "fork.jsonl"
+    path.write_bytes(b"".join(lines))
+    log.remove(Conversation.objects.get(key=made.conversation))
+    Conversation.objects.filter(key="hello").update(key="elsewhere")
+    bring(path)
+
+    assert json.loads(next(export(made.conversation)))["forked_from"] == told
+    found = Conversation.objects.get(key=made.conversation)
+    assert (found.parent, found.forked_at, found.copied_seq) == (None, 1, 0)
+    assert is_whole(made.conversation)
+
+
+def samples():
+    patterns = ("tau2-bench/*_20sims.json.gz", "who-and-when/*/*.json")
+    return [path for pattern in patterns for path in sorted(THEIRS.glob(pattern))[:2]]
+
+
+def long_session():
+    """A recorded coding session of another program, as its agent would have published it."""
+    for line in gzip.decompress((THEIRS / "pi-sessions/large-session.jsonl.gz").read_bytes()).splitlines():
+        told = json.loads(line).get("message") or {}
+        if told.get("role") == "toolResult":
+            end = {"event": "tool_step", "status": "success", "name": told["toolName"], "output": told["content"]}
+            yield end | {"tool_call_id": told["toolCallId"], "agent": "Pi"}
+        for part in told.get("content", ()) if told.get("role") in ("user", "assistant") else ():
+            if part["type"] == "text":
+                who = {"sender": "user"} if told["role"] == "user" else {"sender": "agent:Pi"}
+                yield {"type": "message", "content": part["text"], **who}
+            elif part["type"] == "toolCall":
+                start = {"event": "tool_step", "status": "start", "name": part["name"], "args": part["arguments"]}
+                yield start | {"tool_call_id": part["id"], "agent": "Pi"}
+
+
+@pytest.mark.skipif(not samples(), reason="SWITCHBOARD_SAMPLES_DIR has no samples")
+def test_forks_of_the_samples_equal_their_prefixes_at_random_points(otto):
+    dice = random.Random(20)
+    for path in samples():
+        bring(path)
+    log.append([event("session", payload, principals.of_token("robot")) for payload in long_session()])
+    longest = list(Conversation.objects.order_by("-head_seq")[:6])
+    assert longest[0].head_seq > 1000
+
+    for parent in longest:
+        for at in (dice.randint(1, parent.head_seq), parent.head_seq):
+            made = forks.fork(otto, parent.key, at)
+            assert prefix(made.conversation, at) == prefix(parent.key, at)
+            assert is_whole(made.conversation)
+
+    before = rows()
+    list(rebuild())
+    assert rows() == before
