@@ -11,6 +11,7 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from conversations.failpoints import failpoint
 from conversations.log.rows import insert, marks
 from conversations.log.writing import writing
 from conversations.models import Meta
@@ -107,6 +108,7 @@ def store(found: Round) -> None:
                 raise Superseded
         if _are_erased(cursor, [row.id for row in found.rows]):
             raise Superseded
+        failpoint("before-index-commit")
 
 
 def lag() -> Lag:

@@ -154,10 +154,20 @@ def _deeds() -> Json:
     return {
         "/api/v1/conversations/{id}/messages": {
             "post": _does(
-                "Say something as oneself; a conversation that is not there yet begins with it.",
+                "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
                 {201: shapes.SaidAt},
                 path={"id": _ID},
                 body={JSON: _ref(shapes.ToSay)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/tool-calls/{id}/answer": {
+            "post": _does(
+                "Answer by hand a call that waits for its client, once; the chain goes on with it.",
+                {200: shapes.Answered},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToAnswer)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
@@ -364,6 +374,7 @@ _TAKEN = (
     shapes.Knock,
     shapes.ToSay,
     shapes.ToDecide,
+    shapes.ToAnswer,
     shapes.ToSteer,
     shapes.ToSteerMany,
     shapes.ToFork,
@@ -376,7 +387,7 @@ def _schemas() -> Json:
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed, shapes.Answered),
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
         *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade),
     )

@@ -1,4 +1,4 @@
-"""One conversation: its page, further pages of entries, and the panel beside it. GET and HEAD only."""
+"""One conversation: its page, further pages of entries, and the parts of it. GET and HEAD only."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from conversations import epoch, hues, log
 from conversations.errors import NotFound
 from conversations.models import Conversation
 from dashboard.pages import composer, facts, standings
+from dashboard.pages.allowed import takes
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
 from dashboard.pages.numbers_in import number
@@ -55,6 +56,16 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
 def standing(request: HttpRequest, cid: str) -> HttpResponse:
     """Answer the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page."""
     return draw(request, "partials/standing.html", standing=standings.of(request, _find(cid)))
+
+
+@require_safe
+@takes("send")
+def prospect(request: HttpRequest, cid: str) -> JsonResponse:
+    """Answer `{words, waits}`: what becomes of words not sent yet, by `?as=` a sender and `?to=` an agent's name."""
+    told = composer.prospect(
+        request, _find(cid), sender=request.GET.get("as", "")[:200], recipient=request.GET.get("to", "").strip()[:200]
+    )
+    return JsonResponse(told._asdict())
 
 
 def _find(key: str) -> Conversation:

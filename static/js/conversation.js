@@ -12,6 +12,7 @@ import "./json-copy.js";
 import "./page-verbs.js";
 import "./conversation-control.js";
 import "./message-composer.js";
+import "./speaker-picker.js";
 import { followWaiting } from "./waiting-count.js";
 
 followWaiting();

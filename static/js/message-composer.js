@@ -35,11 +35,16 @@ class MessageComposer extends HTMLElement {
     return this.#form.elements;
   }
 
+  get #speaker() {
+    return this.querySelector("speaker-picker");
+  }
+
   #restore() {
     const draft = read(this.#draftKey);
     if (!draft?.content || this.#fields.content.value) return;
     this.#fields.content.value = draft.content;
     this.#fields.to.value = draft.to;
+    if (draft.speaker) this.#speaker.chosen = draft.speaker;
     this.#clientId = draft.clientId;
     if (this.hasAttribute("data-new")) this.#form.action = draft.action;
     this.#say("kept", "Draft kept.");
@@ -57,7 +62,7 @@ class MessageComposer extends HTMLElement {
   #keep() {
     const content = this.#fields.content.value;
     const { value: to } = this.#fields.to;
-    keep(this.#draftKey, content ? { content, to, clientId: this.#clientId, action: this.#form.action } : null);
+    keep(this.#draftKey, content ? { content, to, speaker: this.#speaker?.chosen, clientId: this.#clientId, action: this.#form.action } : null);
   }
 
   #key(event) {
@@ -85,7 +90,7 @@ class MessageComposer extends HTMLElement {
   get #words() {
     const name = this.#fields.to.value.trim().replace(/^agent:/u, "");
     const recipient = name ? `agent:${name}` : `chat:${this.dataset.key}`;
-    return { recipient, content: this.#fields.content.value, client_id: this.#clientId };
+    return { ...this.#speaker?.words, recipient, content: this.#fields.content.value, client_id: this.#clientId };
   }
 
   #sent({ seq, url }) {
