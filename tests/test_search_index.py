@@ -10,6 +10,8 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 from conversations import log, principals, search
+from conversations.doors.metrics import Figures
+from conversations.engine import Engine
 from conversations.lease import Lease
 from conversations.log.staging import Batch
 from conversations.models import Conversation, Event
@@ -17,6 +19,7 @@ from conversations.search import index
 from conversations.search.hits import END
 from conversations.search.indexer import Indexer
 from conversations.search.tables import Wanted, of_conversation, of_this
+from conversations.vitals import Vitals
 from dashboard import demo
 from tests.live import until
 from tests.searching import ROBOT, asked, catch_up, say
@@ -231,3 +234,17 @@ def test_who_may_publish_as_robot_is_found_by_its_principal():
     catch_up()
 
     assert asked("refund", sender=str(ROBOT)) == [("desk", 1)]
+
+
+def test_ops_and_metrics_tell_what_is_not_searchable_yet():
+    say("desk", "refund", "refund")
+    engine = Engine()
+    engine.indexer = Indexer()
+    engine.indexer.lag = search.lag()
+
+    told = {family.name: family.samples[0].value for family in Figures(engine).collect() if family.samples}
+    facts = Vitals(engine).facts()
+
+    assert told["switchboard_search_lag_events"] == 2
+    assert facts["search_lag"] == 2
+    assert facts["warnings"][-1] == "Search does not find what is new: the indexing thread has ended"
