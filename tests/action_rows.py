@@ -7,23 +7,27 @@ that take nobody's right, each with the test that proves it, or why there is not
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from conversations.actions import (
     approvals,
     control,
+    forks,
+    grants,
     messages,
     people,
     policies,
     quarantine,
+    replays,
     responses,
     runs,
     sessions,
     sign_in_links,
     tokens,
 )
-from conversations.models import User
+from conversations.models import Agent, User
 from conversations.policy import Row as Rule
 from conversations.principals import SYSTEM
 from conversations.rights import Who
@@ -109,6 +113,33 @@ def stopping(all_: People) -> Deed:
     return lambda by: runs.stop(by, run)
 
 
+def replaying(all_: People) -> Deed:
+    layers = {"qualified_name": "file_incident", "origin": "function", "schema": teamwork.SCHEMA}
+    layers["lookup_key"] = "bare:file_incident"
+    tool = {"name": "file_incident", "public_name": "file_incident", "effect": "unsafe", **layers}
+    Agent.objects.filter(name="Dialogue").update(tools=json.dumps([tool]))
+    asked = teamwork.ask(all_["operator"], **layers)
+    approvals.decide(all_["approver"], asked.id, "approve")
+    asked.refresh_from_db()
+    teamwork.go_on(asked)
+    return lambda by: replays.replay(by, asked.tool_call, reason="It was lost", tool="file_incident")
+
+
+def forking(all_: People) -> Deed:
+    at = teamwork.say(all_["operator"])
+    return lambda by: forks.fork(by, "flood", at)
+
+
+def rerunning(all_: People) -> Deed:
+    run = teamwork.fail(all_["operator"])
+    return lambda by: forks.rerun(by, run)
+
+
+def with_a_grant(all_: People) -> Deed:
+    grants.give_grant(SYSTEM, "otto", "speak_as", "system")
+    return lambda by: grants.take_grant(by, "otto", "speak_as", "system")
+
+
 def in_quarantine(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
     def begin(all_: People) -> Deed:
         found = quarantined.quarantine(SAID).pk
@@ -165,6 +196,15 @@ ROWS: dict[str, Row] = {
     "control.steer_each": Row(
         steering_each, "control", "conversation.paused", BY_FIRST.format("paused"), verb="pause"
     ),
+    "forks.fork": Row(forking, "control", "conversation.forked", f"- {AGAIN}; its client id says which"),
+    "forks.rerun": Row(rerunning, "control", "run.queued", f"- {AGAIN}; its client id says which", verb="fork"),
+    "grants.give_grant": Row(
+        lambda all_: lambda by: grants.give_grant(by, "otto", "speak_as", "system"), "people",
+        f"- {NO_CONVERSATION}", r"user:\w+ was first: otto may .* already",
+    ),
+    "grants.take_grant": Row(
+        with_a_grant, "people", f"- {NO_CONVERSATION}", r"user:\w+ was first: otto has no such grant any more"
+    ),
     "messages.post": Row(speaking, "send", "message", f"- {AGAIN}; its client id says which", verb="send"),
     "people.create_person": Row(
         lambda all_: lambda by: people.create_person(by, "maria", ["viewer"]), "people", f"- {NO_CONVERSATION}",
@@ -202,6 +242,7 @@ ROWS: dict[str, Row] = {
         in_quarantine(lambda by, number: quarantine.discard_alike(by, number, "noise")), "quarantine",
         f"- {NO_CONVERSATION}", "somebody was first", verb="discard",
     ),
+    "replays.replay": Row(replaying, "replay_unsafe", "replay.requested", f"- {AGAIN}"),
     "responses.receive": Row(
         responding, "respond", "response.received", f"- {AGAIN}", verb="respond",
         audit="- publishing is recorded by the event itself (law E)",
@@ -234,6 +275,9 @@ ELSEWHERE: dict[str, str] = {
     "calls.begin": "test_runs.py::test_a_call_is_entered_once_in_whatever_attempt",
     "calls.call_of": "- it computes an id",
     "expiry.expire_due": "test_expiry.py::test_it_is_ended_once_however_many_look_and_who_decides_then_is_told",
+    "forks.answering_at": "- it reads",
+    "forks.began_at": "- it reads",
+    "forks.is_changeable": "- it reads",
     "people.first_owner": "test_sign_in_links.py::test_the_first_owner_gets_every_role_and_a_new_link_each_start",
     "policies.digest_of": "- it computes a digest",
     "policies.state_of": "- it computes a digest",
@@ -243,6 +287,7 @@ ELSEWHERE: dict[str, str] = {
     "quarantine.read_again": "- it reads",
     "quarantine.settlement": "- it reads",
     "quarantine.target_of": "- it writes a name",
+    "replays.checked": "- it reads",
     "responses.agent_of": "- it reads",
     "responses.not_continuable": "- it makes an error",
     "responses.previous_of": "- it reads",
