@@ -2,7 +2,6 @@
 events only. Called by the pages of a call, and by the API."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,7 +164,7 @@ def raw(one: Recorded) -> list[tuple[str, str]]:
     if one.row.run is None or not one.row.call_id:
         return made
     items = SessionItem.objects.filter(Q(payload__contains=json.dumps(one.row.call_id)), conversation=one.key)
-    kept: Sequence[str] = items.order_by("seq").values_list("payload", flat=True)[:ITEMS]
+    kept = items.order_by("seq").values_list("payload", flat=True)[:ITEMS]
     return [*made, *((f"memory, {_type(payload)}", payload) for payload in kept)]
 
 

@@ -44,7 +44,12 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
         raise Conflict(today.why_not, code="not_replayable")
     sent, text, is_edited = actions.checked(one.told, asked.arguments, today.schema)
     key = "" if is_edited else replayable.first_of(one.row)
-    request_ = {"tool": today.tool, "lookup_key": today.text("lookup_key"), "agent": today.agent, "team": today.team}
+    request_: Json = {
+        "tool": today.tool,
+        "lookup_key": today.text("lookup_key"),
+        "agent": today.agent,
+        "team": today.team,
+    }
     request_ |= {"schema": today.schema, "arguments": sent, "args_raw": text, "key": key, "edited": is_edited}
     return JsonResponse({"request": request_, "recorded": _item(one), "today": _today(one, today, is_edited=is_edited)})
 

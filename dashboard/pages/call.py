@@ -1,5 +1,7 @@
 """One tool call: its page, two of them compared, and the form that makes it again (design 3.4)."""
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -75,7 +77,7 @@ def _draw(
     )  # fmt: skip
 
 
-def _live(one: recorded_call.Recorded) -> dict[str, object]:
+def _live(one: recorded_call.Recorded) -> dict[str, Any]:
     return {
         "call": call_parts.head(one), "outcome": call_parts.outcome(one), "decision": call_parts.decision(one),
         "replays": [call_parts.row(found) for found in recorded_call.replays(one)], "head": log.head(one.key),
