@@ -21,6 +21,7 @@ from conversations.fragments.markup import safe
 from conversations.fragments.who import Who, of_name
 from conversations.log.events import Stored
 from conversations.models import Approval, ToolCall
+from conversations.models.tool_call import NEWEST_FIRST
 from conversations.policy import EFFECTS, Declared, Effect
 from conversations.policy_form import whom
 
@@ -284,7 +285,7 @@ def _held(agent: str, told: Json) -> policy.Effective:
 
 def _lately(agent: str) -> list[Late]:
     fields = ("name", "namespace", "status", "conversation__key", "called_seq", "started_at")
-    rows = ToolCall.objects.filter(Q(run__isnull=False), agent=agent).order_by("-id").values_list(*fields)
+    rows = ToolCall.objects.filter(Q(run__isnull=False), agent=agent).order_by(*NEWEST_FIRST).values_list(*fields)
     return [
         Late(richtext.inline(f"{space}.{name}" if space and space != name else name), status, key, seq,
              datetime.fromtimestamp(at / 1e6, UTC))

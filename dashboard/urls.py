@@ -4,7 +4,7 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId
 from dashboard.api import approvals as api_approvals
-from dashboard.api import control
+from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
@@ -22,6 +22,7 @@ from dashboard.pages import (
     agents,
     approvals,
     call,
+    calls,
     compare,
     conversation,
     forks,
@@ -37,6 +38,7 @@ from dashboard.pages import (
     verbs,
 )
 from dashboard.pages.conversations import conversations
+from dashboard.pages.numbers import numbers
 from dashboard.pages.ops import ops
 
 register_converter(ConversationId, "cid")
@@ -54,10 +56,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
     path("schemas/<str:hash>/", tools.schema, name="schema"),
+    path("calls/", calls.calls, name="calls"),
+    path("calls/export/<str:form>", calls.export, name="calls-export"),
+    path("calls/views/", calls.save, name="calls-views"),
+    path("calls/views/<int:number>/", calls.change, name="calls-view"),
     path("calls/compare/", call.compare, name="call-compare"),
     path("calls/answers/", verbs.answers, name="call-answers"),
     path("calls/<str:id>/", call.call, name="call"),
     path("calls/<str:id>/replays/", call.replays, name="call-replays"),
+    path("numbers/", numbers, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("approvals/rules/", rules.rules, name="approval-rules"),
@@ -104,6 +111,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/tool-calls/<str:id>/answer", api_runs.answer, name="api-answer"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
+    path("api/v1/tool-calls", tool_calls.tool_calls, name="api-tool-calls"),
+    path("api/v1/saved-views", tool_calls.saved_views, name="api-saved-views"),
+    path("api/v1/saved-views/<int:number>", tool_calls.saved_view, name="api-saved-view"),
+    path("api/v1/saved-views/<int:number>/removal", tool_calls.removal, name="api-saved-view-removal"),
     path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
     path("api/v1/tool-calls/<str:id>", api_tool_call.tool_call, name="api-tool-call"),
     path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),

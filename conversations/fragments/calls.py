@@ -26,7 +26,7 @@ STATES = {  # status of design 3.6 → the glyph
     "unknown": "unknown",
     LEFT: "queued",
 }
-_WORDS = {
+WORDS = {
     LEFT: "had not ended",
     "called": "called",
     "executing": "running",
@@ -76,7 +76,7 @@ class Block(NamedTuple):
 
 def word_of(status: str) -> str:
     """Say a status."""
-    return _WORDS.get(status, status)
+    return WORDS.get(status, status)
 
 
 def note_of(call: Call) -> Markup | None:
@@ -112,7 +112,7 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
-        word="waiting for the client" if is_awaited else _WORDS.get(call.status, call.status),
+        word="waiting for the client" if is_awaited else WORDS.get(call.status, call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),

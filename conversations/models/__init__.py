@@ -14,7 +14,9 @@ from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
 from conversations.models.response import Response
 from conversations.models.run import Run
+from conversations.models.saved_view import SavedView
 from conversations.models.tool_call import ToolCall
+from conversations.models.turn import Turn
 
 __all__ = [
     "Agent",
@@ -36,11 +38,13 @@ __all__ = [
     "Response",
     "Role",
     "Run",
+    "SavedView",
     "SessionItem",
     "SignInLink",
     "Token",
     "ToolCall",
     "ToolSchema",
     "ToolVersion",
+    "Turn",
     "User",
 ]

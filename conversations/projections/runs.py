@@ -136,9 +136,12 @@ def _decided(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
     rule = told.rule[:64] if isinstance(told.rule, str) else None
     _settle(changes, told, Decision("decided", told.decision[:10], by, facts.at, head.head_seq, rule))
     call = next((c for c in changes.open_calls.get(head.id, ()) if c.id == told.tool_call), None)
-    if call is not None and told.decision == "reject":
+    if call is None:
+        return
+    call.approver = by
+    if told.decision == "reject":
         end(changes, head, call, "rejected")
-    elif call is not None:
+    else:
         change(changes, call, "approved")
 
 
