@@ -185,7 +185,8 @@ def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
     if changed is not None:
         body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "changed"}
     extra = content.more(body, content.ENVELOPE, sent_by=read.event.principal)
-    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), changed)
+    is_sent = read.event.principal.startswith("user:")
+    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), changed, is_sent)
 
 
 def _user_message(read: Read, group: str | None, repeat: Repeat) -> Markup:

@@ -13,6 +13,7 @@ import "./page-verbs.js";
 import "./conversation-control.js";
 import "./speaker-picker.js"; // before the form that puts a draft back into it
 import "./message-composer.js";
+import "./conversation-presence.js";
 import { followWaiting } from "./waiting-count.js";
 
 followWaiting();

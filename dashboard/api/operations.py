@@ -1,4 +1,4 @@
-"""The words of an OpenAPI document: operations, parameters, answers, references. Used by `openapi`."""
+"""How one operation of the API is described in OpenAPI. Called by `openapi`."""
 
 from typing import Any
 
@@ -22,6 +22,7 @@ WORDS = {
 
 Json = dict[str, Any]
 BEARER: Json = {"bearer": []}
+TEXT: Json = {"type": "string"}
 SESSION: Json = {"session": []}
 FORM: Json = {"session": [], "csrf": []}
 
@@ -38,9 +39,9 @@ def does(
 ) -> Json:
     """Describe one operation. Whoever needs to be somebody may be nobody (401); a wrong method is 405 everywhere."""
     security = [BEARER] if security is None else security
-    parameters = [parameter(name, "path", schema) for name, schema in (path or {}).items()]
-    parameters += [parameter(name, "query", schema) for name, schema in (query or {}).items()]
-    responses: Json = {str(status): answer(model) for status, model in answers.items()}
+    parameters = [_parameter(name, "path", schema) for name, schema in (path or {}).items()]
+    parameters += [_parameter(name, "query", schema) for name, schema in (query or {}).items()]
+    responses: Json = {str(status): _answer(model) for status, model in answers.items()}
     for status in sorted({*errors, *((401,) if security else ()), 405}):
         responses[str(status)] = {"description": WORDS[status], "content": {JSON: {"schema": ref(shapes.Error)}}}
     told: Json = {"summary": words, "parameters": parameters, "responses": responses, "security": security}
@@ -49,27 +50,25 @@ def does(
     return told
 
 
-def parameter(name: str, place: str, schema: Json) -> Json:
-    """Describe a parameter; one of the path is required."""
+def _parameter(name: str, place: str, schema: Json) -> Json:
     return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
 
-def answer(model: type[BaseModel] | None) -> Json:
-    """Describe an answer by its model."""
+def _answer(model: type[BaseModel] | None) -> Json:
     schema = ref(model) if model else {"type": "object"}
     return {"description": (model.__doc__ or "") if model else "The document.", "content": {JSON: {"schema": schema}}}
 
 
 def up_to(most: int, default: int) -> Json:
-    """Answer the schema of a limit."""
+    """Describe a whole number from 1 on."""
     return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
 
 
 def ref(model: type[BaseModel]) -> Json:
-    """Point to a model's schema."""
+    """Point to a model."""
     return {"$ref": REF.format(model=model.__name__)}
 
 
 def one_of(*models: type[BaseModel]) -> Json:
-    """Answer the schema of any of these."""
+    """Describe any of several models."""
     return {"anyOf": [ref(model) for model in models]}
