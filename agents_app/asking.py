@@ -79,6 +79,7 @@ def decisions(run: str) -> dict[str, Decided]:
             arguments=told.get("args_raw"),
             output=told.get("output") or "",
             by=row.decided_by or "",
+            server=asked.get("mcp_server") or "",
         )
     return found
 

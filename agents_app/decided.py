@@ -29,6 +29,8 @@ class Decided(NamedTuple):
     output: str = ""
     """what a person answered, of a response"""
     by: str = ""
+    server: str = ""
+    """the MCP server of the call's tool"""
 
 
 def answerable(tool: FunctionTool) -> None:

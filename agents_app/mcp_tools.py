@@ -81,6 +81,19 @@ class McpTools:
             told.setdefault(roster.team.name, {})[link.name] = self._state(link)
         return told
 
+    def away(self, team: str) -> dict[str, str]:
+        """Answer the servers of a team that are not connected now, and what is wrong with each."""
+        links = (link for roster, link in self._links if roster.team.name == team)
+        return {link.name: link.state for link in links if link.state != OK}
+
+    def connected(self) -> dict[str, list[str]]:
+        """Answer the servers that are connected, by team; teams without one are left out."""
+        found: dict[str, list[str]] = {}
+        for roster, link in self._links:
+            if link.state == OK:
+                found.setdefault(roster.team.name, []).append(link.name)
+        return found
+
     def _state(self, link: Link) -> str:
         taken = self._taken.get(id(link), [])
         if link.state != OK or not taken:

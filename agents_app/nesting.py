@@ -56,6 +56,8 @@ class RunScope:
     """it goes on from where it waited: the tools that it waited for are offered in any case"""
     keeper: "Keeper | None" = None
     """answers the operators' rules to the gate, and records what it refuses"""
+    key: str = ""
+    """of a replay, the call under whose key its own call goes; empty for any other run"""
 
 
 _scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
@@ -74,6 +76,15 @@ def entered(scope: RunScope) -> Iterator[RunScope]:
         yield scope
     finally:
         _scope.reset(token)
+
+
+def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
+    """Answer the key under which an idempotent tool knows a call that it has done before: our id of the call; in a
+    replay with the recorded arguments that of the first call. Empty outside of a worker."""
+    scope, call_id = current(), getattr(ctx, "tool_call_id", None)
+    if scope is None or call_id is None:
+        return ""
+    return scope.key if scope.key and scope.parent_call is None else scope.our_call(call_id)
 
 
 def tell(event: dict[str, Any]) -> None:

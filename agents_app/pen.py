@@ -94,6 +94,8 @@ def plain(value: Any) -> tuple[Any, int]:
 
 def covered(value: Any, text: str) -> Any:
     """Answer a JSON value with its secrets covered; `text` is it written."""
+    if not masking.may_hold(text) and not any(json.dumps(own)[1:-1] in text or own in text for own in _own_secrets()):
+        return value
     masked = mask(text)
     whole = value if masked == text else _loaded(masked, value)
     each = _masked(whole)  # a text inside may be JSON itself, quoted once more
@@ -102,10 +104,14 @@ def covered(value: Any, text: str) -> Any:
 
 def mask(text: str) -> str:
     """Cover what looks like a secret, and the secrets this process knows."""
-    for secret in (settings.SECRET_KEY, settings.CONFIG.openai_api_key.get_secret_value()):
-        if len(secret) > 7:
-            text = text.replace(secret, masking.MASK)
+    for secret in _own_secrets():
+        text = text.replace(secret, masking.MASK)
     return masking.mask(text)
+
+
+def _own_secrets() -> list[str]:
+    given = settings.SECRET_KEY, settings.CONFIG.openai_api_key.get_secret_value()
+    return [secret for secret in given if len(secret) > 7]
 
 
 def reason_of(error: BaseException) -> str:

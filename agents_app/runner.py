@@ -6,6 +6,7 @@ fence was lost, and nothing more is written.
 
 import asyncio
 import contextlib
+import copy
 import logging
 import time
 from collections.abc import Mapping
@@ -16,10 +17,11 @@ from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
 from agents.result import RunResultStreaming
 from django.conf import settings
 
-from agents_app import asking, contexts, sealing
+from agents_app import asking, contexts, resuming, sealing
 from agents_app.calls import Calls, Known
 from agents_app.gate import GUARDED_CALLS
 from agents_app.gatekeeper import Gatekeeper
+from agents_app.heard import Interjected
 from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
@@ -45,6 +47,8 @@ logger = logging.getLogger(__name__)
 GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
 ASKED = ("", "park", "pause", "stop", "cancel", "abort")  # each goes before those on its left
 UNWIND = 5.0  # seconds for the SDK's own tasks to end
+HOW = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS)
+"""How all runs go. Copied for each: making one with a tool execution reads every type hint of the class, 1 ms."""
 
 
 class House(NamedTuple):
@@ -54,6 +58,7 @@ class House(NamedTuple):
     do: Do
     bus: RunBus
     hosted: Mapping[str, Hosted] = {}
+    away: resuming.Away = resuming.nobody_away
 
 
 class Attempt:
@@ -72,6 +77,7 @@ class Attempt:
         self._memory: DjangoSession | None = None
         self._handler = ""
         self._reply: Reply | None = None  # to a client of the responses door
+        self._interjected = Interjected((), ())
         self._steps = self._hooks([], 0)
         self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
 
@@ -125,6 +131,8 @@ class Attempt:
             if not self._is_aborted:
                 raise  # not by us: the loop ends
             await self._cancelled()
+        except resuming.ServerAway as away:
+            await self._house.do(self._wait_for, away)
         except Exception as error:
             await self._unwound()
             await self._failed(error)
@@ -153,11 +161,11 @@ class Attempt:
     async def _execute(self, opening: Opening) -> RunResultStreaming:
         """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
         agent = self._roster.team.agent(self.claim.agent)
-        config = self._config()
-        given: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.words
+        given: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.given
         more: dict[str, Any] = {"context": opening.context}
         if self.claim.state is not None:
             given, more = await self._resumed(opening), {}
+        config = self._config()
         scope = RunScope(
             conversation=self.claim.conversation,
             run=self.claim.run,
@@ -187,35 +195,20 @@ class Attempt:
 
     def _config(self) -> RunConfig:
         """Make what the SDK is told of how to run."""
-        return RunConfig(
-            model_provider=self._roster.provider,
-            tracing_disabled=True,
-            tool_name_collision_policy="error",
-            tool_not_found_behavior="return_error_to_model" if self._reply else "raise_error",
-            tool_execution=GUARDED_CALLS,
-            tool_error_formatter=lambda told: self._steps.format_error(told),
-            workflow_name=self._roster.team.name,
-        )
+        config = copy.copy(HOW)
+        config.model_provider = self._roster.provider
+        config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
+        config.tool_error_formatter = lambda told: self._steps.format_error(told)
+        config.call_model_input_filter = self._interjected if self._interjected.all else None
+        config.workflow_name = self._roster.team.name
+        return config
 
     async def _resumed(self, opening: Opening) -> RunState[Any, Any]:
-        """Restore what the run waited with, and apply the decisions. Raises Incompatible."""
-        kept, tools = sealing.open_sealed(self.claim)
-        team = self._roster.team
-        try:
-            state: RunState[Any, Any] = await RunState.from_string(
-                team.agent(self.claim.agent), kept.state,
-                context_deserializer=contexts.reader(team.context), strict_context=True,
-            )  # fmt: skip
-        except contexts.ContextRefused:
-            raise
-        except Exception as error:  # whatever the SDK raises over a state that it cannot read
-            raise Incompatible(reason_of(error)) from error
-        asked = state.get_interruptions()
-        if asked and sealing.tools_hash(asked) != tools:
-            names = ", ".join(sorted({item.qualified_name or str(item.name) for item in asked}))
-            raise Incompatible(f"a tool that a decision was asked about is another one now: {names}")
+        """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""
+        state, kept = await resuming.restored(self.claim, opening, self._roster.team, self._house.away)
         self._steps = self._hooks(opening.calls, max(kept.turns, opening.turns))
         self._steps.decided = opening.decided
+        self._interjected = Interjected(kept.heard, opening.heard.all)
         asking.apply(state, self._steps.calls, opening.decided)
         return state
 
@@ -334,7 +327,9 @@ class Attempt:
     def _sealed(self, result: RunResultStreaming) -> tuple[str, str, str]:
         text = result.to_state().to_string(context_serializer=contexts.to_mapping, strict_context=True)
         return sealing.seal(
-            self.claim.run, Kept(text, self._steps.turns.current), sealing.tools_hash(result.interruptions)
+            self.claim.run,
+            Kept(text, self._steps.turns.current, self._roster.team.name, self._interjected.all),
+            sealing.tools_hash(result.interruptions),
         )
 
     async def _finish(self, end: Body, *before: Body, last_agent: str = "", context: str | None = None) -> None:
@@ -357,6 +352,11 @@ class Attempt:
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
             runs.wait(self.claim, reason, *map(self._fit, asked), state=state, state_mac=mac, sdk=sdk)
+
+    def _wait_for(self, away: resuming.ServerAway) -> None:
+        """Put the run aside as it was: nothing of it began."""
+        kept = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
+        runs.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **kept)
 
     def _put_back(self, reason: str, sealed: tuple[str, str, str]) -> None:
         with log.writing():

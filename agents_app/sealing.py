@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from agents import FunctionTool, ToolApprovalItem, version
@@ -11,6 +11,7 @@ from agents.run_state import CURRENT_SCHEMA_VERSION
 from django.conf import settings
 
 from agents_app import identity
+from agents_app.heard import Interjection
 from conversations.actions.runs import Claim
 
 
@@ -19,15 +20,18 @@ class Incompatible(Exception):
 
 
 class Kept(NamedTuple):
-    """A state and what goes with it: how many turns there were, and the hash of the tools it waits for."""
+    """A state and what goes with it: how many turns there were, whose run it is, and what it heard when it went on."""
 
     state: str
     turns: int
+    team: str = ""
+    heard: Sequence[Interjection] = ()
 
 
 def seal(run: str, kept: Kept, tools: str) -> tuple[str, str, str]:
     """Answer the row's `state`, `state_mac` and `sdk`."""
-    text = json.dumps({"v": 1, "turns": kept.turns, "state": kept.state})
+    told = {"v": 1, "turns": kept.turns, "team": kept.team, "state": kept.state, "heard": kept.heard}
+    text = json.dumps(told)
     sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"
     return text, _mac(run, sdk, text), sdk
 
@@ -37,8 +41,20 @@ def open_sealed(claim: Claim) -> tuple[Kept, str]:
     text, sdk = claim.state or "", claim.sdk or ""
     if not hmac.compare_digest(_mac(claim.run, sdk, text), claim.state_mac or ""):
         raise Incompatible("the kept state is not what was sealed: it was changed, or the secret key was")
-    kept: dict[str, Any] = json.loads(text)
-    return Kept(kept["state"], kept["turns"]), sdk.rpartition("/")[2]
+    _, form, tools = sdk.split("/")
+    if form != CURRENT_SCHEMA_VERSION:
+        raise Incompatible(
+            f"another release of the agents' SDK kept it: its form is {form}, and today's is {CURRENT_SCHEMA_VERSION}"
+        )
+    return _kept(text), tools
+
+
+def team_of(state: str) -> str:
+    """Answer whose run a kept state is of, as far as that can be read: it is not checked here."""
+    try:
+        return _kept(state).team
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def tools_hash(asked: Iterable[ToolApprovalItem]) -> str:
@@ -50,6 +66,12 @@ def tools_hash(asked: Iterable[ToolApprovalItem]) -> str:
 def tool_of(item: ToolApprovalItem) -> FunctionTool | None:
     """Find the tool a call waits for on its agent."""
     return identity.find(item.agent.tools, item)
+
+
+def _kept(text: str) -> Kept:
+    told: dict[str, Any] = json.loads(text)
+    heard = [Interjection(at, item) for at, item in told.get("heard", ())]
+    return Kept(told["state"], told["turns"], told.get("team", ""), heard)
 
 
 def _schema(item: ToolApprovalItem) -> str:

@@ -30,7 +30,7 @@ def facts_of(tool: Tool, siblings: Sequence[Tool], effect: str) -> Facts:
         "effect": effect,
         "needs_approval": bool(gate.code_of(tool)) if isinstance(tool, FunctionTool) else False,
     }
-    return facts | (_of_function(tool) if isinstance(tool, FunctionTool) else {})
+    return facts | (_of_function(tool) if isinstance(tool, FunctionTool) else {"runs_at": "provider"})
 
 
 def injected(tool: FunctionTool) -> str | None:

@@ -20,10 +20,12 @@ from typing import Any
 from django.conf import settings
 
 import switchboard
-from agents_app import register, session
+from agents_app import parking, register, session
 from agents_app.mcp_tools import McpTools
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
+from agents_app.replay_steps import request_of
+from agents_app.replaying import Replay
 from agents_app.responding import plain
 from agents_app.responding.tools import hosted_by
 from agents_app.roster import Roster
@@ -72,8 +74,8 @@ class Worker:
         self._threads = DatabaseThreads("runs")
         self._mcp = McpTools(self.rosters, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
-        self._house = House(writer, self._do, self._bus, hosted)
-        self._attempts: dict[str, tuple[Attempt, Roster, asyncio.Task[None]]] = {}
+        self._house = House(writer, self._do, self._bus, hosted, self._mcp.away)
+        self._attempts: dict[str, tuple[Attempt | Replay, Roster, asyncio.Task[None]]] = {}
         self._pulse = Pulse("worker", self.facts)
         self._pulse.name = f"{self._pulse.name[:92]}-worker"
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -160,6 +162,9 @@ class Worker:
 
     async def _roster_of(self, claim: Claim, found: Roster) -> Roster:
         """Answer whose run it is: of agents of one name, an entry agent, else the one of the team that spoke last."""
+        if claim.kind == "replay":
+            team = (await self._do(request_of, claim)).text("team")
+            return next((r for r in self.rosters if r.team.name == team), found)
         named = [r for r in self.rosters if claim.agent in [agent.name for agent in r.team.agents]]
         entries = [r for r in named if claim.agent in r.team.entry]
         if len(named) == 1 or entries:
@@ -168,7 +173,8 @@ class Worker:
         return next((r for r in named if r.team.name == last), found)
 
     def _start(self, claim: Claim, roster: Roster) -> None:
-        attempt = Attempt(claim, roster, self._house, limit_s=self._limit_s)
+        made = Replay if claim.kind == "replay" else Attempt
+        attempt: Attempt | Replay = made(claim, roster, self._house, limit_s=self._limit_s)
         task = asyncio.create_task(attempt.run(), name=f"run {claim.run}")
         self._attempts[claim.run] = attempt, roster, task
         task.add_done_callback(partial(self._over, claim.run))
@@ -181,7 +187,7 @@ class Worker:
             logger.error("a run was left: its lease ends soon", exc_info=error, extra={"run": run})
 
     async def _renew(self) -> None:
-        """Hold on to what runs here; end what was taken away; tell of dead workers' runs."""
+        """Hold on to what runs here; end what was taken away; tell of dead workers' runs, and look after what waits."""
         held = [attempt for attempt, _, _ in self._attempts.values()]
         asked = await self._do(runs.renew, [attempt.claim for attempt in held])
         for attempt in held:
@@ -189,6 +195,9 @@ class Worker:
                 attempt.lose()
         await self._do(runs.interrupt_dead)
         await self._do(expiry.expire_due)
+        await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
+        if servers := self._mcp.connected():
+            await self._do(parking.wake, servers)
         await asyncio.sleep(RENEW_EVERY)
 
     async def _listen(self) -> None:

@@ -364,8 +364,9 @@ def _runs(found: list[Row]) -> dict[int, str]:
     )
     states: dict[int, set[str]] = {}
     for conversation, status, reason in told.values_list("conversation_id", "status", "reason"):
-        is_paused = status == "waiting" and reason != "approval"
-        states.setdefault(conversation, set()).add("" if is_paused else _RUNS.get(status, ""))
+        if status == "waiting" and reason != "approval":
+            status = "" if reason == "pause" else "queued"
+        states.setdefault(conversation, set()).add(_RUNS.get(status, ""))
     return {key: next((name for name in RUNS if name in some), "") for key, some in states.items()}
 
 

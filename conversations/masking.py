@@ -37,6 +37,11 @@ _SECRETS = (
         rf"\1{MASK}",
     ),
 )
+_HINT = re.compile(
+    r"""(?ix) (?:sk|pk|rk|ghp|gho|ghs|pat|xox[abprs]|hf)[-_] | akia | aiza | eyj | -----begin | bearer | basic | ://
+    | [?&]t= | switchboard_ | api[_-]?key | secret | private[_-]?key | passwd | password | token | authorization"""
+)
+"""What every one of these has somewhere, with no character in it that JSON escapes: most texts have none of it."""
 _FORMS = _SECRETS[:-1]  # without what only a name before it says
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs"})  # data, not words
 _JSON_TEXTS = frozenset({"arguments"})
@@ -46,6 +51,11 @@ _FIELD = re.compile(r"(?i)(^|_)(api_?key|secret|password|passwd|token|credential
 def mask(text: str) -> str:
     """Cover what looks like a key, a token or a password; the rest stays as it is."""
     return _forms_covered(text, _SECRETS)
+
+
+def may_hold(text: str) -> bool:
+    """Tell whether a text, or any text inside it where it is JSON, could hold what `mask` covers."""
+    return _HINT.search(text) is not None
 
 
 def has_secret(text: str) -> bool:
@@ -83,6 +93,8 @@ def _bare(text: str) -> str:
 
 
 def _forms_covered(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    if _HINT.search(text) is None:
+        return text
     for pattern, kept in forms:
         text = pattern.sub(kept, text)
     return text

@@ -20,7 +20,7 @@ AUDITING = frozenset({"auditor", "admin"})
 ADMIN = frozenset({"admin"})
 
 # verb → roles. An agent's token is not in it: what it may depends on the target (`_own`).
-# Speaking as another and replaying unsafe calls are the admin's until grants exist.
+# Speaking as another and replaying unsafe calls are the admin's; others do so by a grant (`grants`).
 TABLE = {
     "view": EVERYONE,
     "publish": ADMIN,

@@ -27,6 +27,7 @@ ASKING = {
     "watch": 1,
     "readiness": 1,
     "recorder": 1,
+    "indexer": 1,
     "pages": 8,
     "errand": 8,
     "topics": 4,

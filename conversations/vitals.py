@@ -56,8 +56,9 @@ class Vitals:
             "events_per_s": self._rate(now),
             "doorbell_age_s": engine.ear.age_s,
             "layer": layer,
+            "search_lag": engine.indexer.lag.events if engine.indexer else None,
             "versions": self._versions,
-            "warnings": self._warnings + (skewed if skew_s > MAX_SKEW_S else []),
+            "warnings": [*self._warnings, *(skewed if skew_s > MAX_SKEW_S else []), *_search_trouble(engine)],
         }
 
     def _rate(self, now: float) -> float:
@@ -71,6 +72,12 @@ class Vitals:
         if redis:
             self._versions["redis"] = redis
         self._warnings = [*missing_indexes(), *_old(self._versions)]
+
+
+def _search_trouble(engine: Engine) -> list[str]:
+    """Say why search does not keep up."""
+    state = engine.indexer.state if engine.indexer else "ok"
+    return [] if state == "ok" else [f"Search does not find what is new: {state}"]
 
 
 def missing_indexes() -> list[str]:

@@ -40,6 +40,7 @@ from conversations.epoch import HighWater
 from conversations.errors import Unavailable
 from conversations.lasting import repeat
 from conversations.recorder import Embedded
+from conversations.search import Indexer
 from dashboard.demo import Demo
 from dashboard.handler import PageHandler
 from dashboard.proxies import seen_through
@@ -150,6 +151,7 @@ class Application:
         self.engine.url = self.engine.url or self.url
         await self.engine.start(waits=self.is_web_only)
         self._has_started = True
+        self._index()
         if self.url:
             self.key.open(self.url)
             self._keep(repeat(_keep_high_water, what="high-water"), "high-water")
@@ -170,6 +172,12 @@ class Application:
         recorder.start()
         self.engine.further_parts["redis"] = lambda: recorder.service.redis
         self.engine.further_parts["recorder"] = lambda: recorder.state
+
+    def _index(self) -> None:
+        """Keep the search index in this process: of several on PostgreSQL one does, the others stand by."""
+        indexer = self.engine.indexer = Indexer()
+        indexer.start()
+        self.engine.further_parts["search"] = lambda: indexer.state
 
     def _work(self) -> None:
         """Run agents in this process, in a thread of their own; that imports the SDK, not this one."""
@@ -194,6 +202,8 @@ class Application:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.engine.indexer is not None:
+            await asyncio.to_thread(self.engine.indexer.close)
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
         with contextlib.suppress(Unavailable):  # the database is gone: nothing can be written

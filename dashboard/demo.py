@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from conversations import log, principals
+from conversations import log, principals, search
 from conversations.engine import Engine
 from conversations.models import Conversation, Event
 from conversations.recordings import demo
@@ -69,6 +69,7 @@ def _remove(key: str) -> None:
         found = Conversation.objects.filter(key=key, is_demo=True).first()
         if found is None or _strangers(conversation=found).exists() or found.forks.exists():
             return
+        search.forget(found.id)
         found.key, found.is_staged = f"staged:{key}"[:200], True
         found.save(update_fields=["key", "is_staged"])
     log.remove(found)

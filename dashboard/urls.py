@@ -9,9 +9,11 @@ from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
+from dashboard.api import search as api_search
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
+from dashboard.api.presence import presence
 from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
@@ -20,9 +22,11 @@ from dashboard.pages import (
     compare,
     conversation,
     forks,
+    grants,
     people,
     policies,
     quarantine,
+    search,
     sign_in,
     tokens,
     tools,
@@ -38,6 +42,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
+    path("conversations/<cid:cid>/prospect/", conversation.prospect, name="conversation-prospect"),
     path("conversations/<cid:cid>/fork/", forks.fork, name="fork"),
     path("conversations/<cid:cid>/standing/", conversation.standing, name="conversation-standing"),
     path("compare/", compare.compare, name="compare"),
@@ -48,6 +53,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
+    path("calls/answers/", verbs.answers, name="call-answers"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("runs/stop/", verbs.stop, name="runs-stop"),
     path("account/", account.account, name="account"),
@@ -57,12 +63,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ops/quarantine/<number>/discards/", quarantine.discards, name="quarantine-discards"),
     path("ops/quarantine/<number>/redrives/", quarantine.redrives, name="quarantine-redrives"),
     path("people/", people.people, name="people"),
+    path("people/grants/", grants.grants, name="grants"),
+    path("people/grants/removals/", grants.removals, name="grant-removals"),
     path("people/<name>/activity/", people.activity, name="person-activity"),
     path("people/<name>/link/", people.link, name="person-link"),
     path("people/<name>/roles/", people.roles, name="person-roles"),
     path("people/<name>/sign-outs/", people.sign_outs, name="person-sign-outs"),
     path("policies/", policies.policies, name="policies"),
     path("policies/removals/", policies.removals, name="policy-removals"),
+    path("search/", search.find, name="search"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
     path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
@@ -74,16 +83,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
+    path("api/v1/conversations/<cid:cid>/presence", presence, name="api-presence"),
     path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
+    path("api/v1/tool-calls/<str:id>/answer", api_runs.answer, name="api-answer"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
     path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
+    path("api/v1/search", api_search.search, name="api-search"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),
 ]
 

@@ -21,6 +21,24 @@ DECIDED = {"event": "approval.decided", "run_id": "run-9", "approval_id": "appro
 CLOSED = {"run_id": "run-9", "agent": "Dialogue", "approval_id": "approval-1", "tool_call": "call-9"}
 STEP = {"event": "tool_step", "name": "file_incident", "tool_call": "call-9", "tool_call_id": "c9", "run_id": "run-9"}
 
+REPLAY = {
+    "event": "replay.requested",
+    "run_id": "run-9",
+    "agent": "Dialogue",
+    "team": "Town Hall",
+    "tool_call": "call-10",
+    "tool_call_id": "replay-1",
+    "replay_of": "call-9",
+    "key": "call-9",
+    "name": "look_up",
+    "lookup_key": "bare:look_up",
+    "origin": "function",
+    "effect": "read",
+    "edited": False,
+    "args": {"street": "Elm"},
+    "args_raw": '{"street": "Elm"}',
+}
+
 RESPONSE = f"resp_{'0' * 31}1"
 RECEIVED = {
     "event": "response.received",
@@ -169,6 +187,16 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"event": "output", "text": "It is dry.", "final": True, **RUN, "run_id": "run-9"},
         COMPLETED,
         {"event": "run.done", "run_id": "run-9", "agent": "Dialogue"},
+    ],
+    "replay.requested": [
+        QUEUED | {"run_kind": "replay"},
+        REPLAY,
+        REPLAY | {"tool_call": "call-11", "tool_call_id": "replay-2", "reason": "again, with words", "edited": True},
+        {"event": "tool_step", "name": "look_up", "tool_call": "call-10", "tool_call_id": "replay-1", "run_id": "run-9"}
+        | {"status": "start", "args": {"street": "Elm"}, "replay_of": "call-9"},
+        {"event": "tool_step", "name": "look_up", "tool_call": "call-10", "tool_call_id": "replay-1", "run_id": "run-9"}
+        | {"status": "success", "output": {"is": "dry"}, "replay_of": "call-9", "duration_ms": 2},
+        {"event": "run.done", "run_id": "run-9", "agent": "Dialogue", "run_kind": "replay"},
     ],
     "signal": [{"event": "signal", "payload": {"ok": True}, "sender": "agent:Triage"}],
     "dead_letter": [

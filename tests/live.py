@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import http.client
+import itertools
 import json
 import os
 import shutil
@@ -17,7 +19,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,11 +33,26 @@ ROOT = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 
 
+def _ports() -> Iterator[int]:
+    """Go through ports below those that the system gives to clients, each worker of a test run through its own."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw7").removeprefix("gw")) % 8
+    ours = range(12_000 + worker * 2_500, 14_500 + worker * 2_500)
+    yield from itertools.islice(itertools.cycle(ours), os.getpid() % len(ours), None)
+
+
+_NEXT_PORT = _ports()
+_ASKING = threading.Lock()
+
+
 def free_port() -> int:
-    """Answer a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Answer a port that nobody listens on now, and that nobody is given before a test has begun to."""
+    while True:
+        with _ASKING:
+            port = next(_NEXT_PORT)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -> T:

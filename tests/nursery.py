@@ -178,7 +178,8 @@ def _mother() -> None:
 
     django.setup()
     import conversations.chains
-    import conversations.management.commands.record  # noqa: F401  # children find it imported
+    import conversations.management.commands.record  # noqa: F401  # children find these imported
+    import tests.deciding  # noqa: F401
 
     job = forking.Forker(socket.socket(fileno=int(sys.argv[1]))).job()
     if job is not None:
@@ -201,6 +202,10 @@ def _child(asked: dict[str, Any]) -> None:
         try:
             if asked["command"][0] == "publish":
                 _publish(json.loads(asked["command"][1]))
+            elif asked["command"][0] == "take-part":
+                from tests.deciding import take_part
+
+                take_part(asked["command"][1])
             else:
                 call_command(*asked["command"])
             code = 0
@@ -235,6 +240,7 @@ def _settle(asked: dict[str, Any]) -> None:
     settings.DATA_DIR = home
     settings.CONFIG = settings.CONFIG.model_copy(
         update={"data_dir": home, "redis_url": asked["redis_url"], "database_url": asked["database_url"]}
+        | ({"teams": asked["environment"]["SWITCHBOARD_TEAMS"]} if "SWITCHBOARD_TEAMS" in asked["environment"] else {})
     )
     name = asked["database_url"].rpartition("/")[2] or home / "switchboard.sqlite3"
     connections.settings["default"]["NAME"] = connections["default"].settings_dict["NAME"] = name

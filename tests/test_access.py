@@ -31,6 +31,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/": {"GET": EVERYONE},
     "/conversations/{cid}/entries/": {"GET": EVERYONE},
     "/conversations/{cid}/panel/": {"GET": EVERYONE},
+    "/conversations/{cid}/prospect/": {"GET": OPERATING},
     "/conversations/{cid}/standing/": {"GET": EVERYONE},
     "/conversations/{cid}/fork/": {"GET": OPERATING, "POST": OPERATING},
     "/compare/": {"GET": EVERYONE},
@@ -41,8 +42,10 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/approvals/": {"GET": EVERYONE},
     "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
     "/approvals/decisions/": {"POST": DECIDING},
+    "/calls/answers/": {"POST": OPERATING},
     "/runs/again/": {"POST": OPERATING},
     "/runs/stop/": {"POST": OPERATING},
+    "/search/": {"GET": EVERYONE},
     "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
     "/ops/": {"GET": ADMIN},
     "/ops/quarantine/": {"GET": ADMIN},
@@ -50,6 +53,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/ops/quarantine/{number}/discards/": {"POST": ADMIN},
     "/ops/quarantine/{number}/redrives/": {"POST": ADMIN},
     "/people/": {"GET": ADMIN, "POST": ADMIN},
+    "/people/grants/": {"POST": ADMIN},
+    "/people/grants/removals/": {"POST": ADMIN},
     "/people/{name}/activity/": {"POST": ADMIN},
     "/people/{name}/link/": {"POST": ADMIN},
     "/people/{name}/roles/": {"POST": ADMIN},
@@ -67,14 +72,17 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
+    "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
     "/api/v1/conversations/{cid}/forks": {"POST": OPERATING},
     "/api/v1/runs/{id}/forks": {"POST": OPERATING},
     "/api/v1/control": {"POST": OPERATING},
     "/api/v1/approvals": {"GET": EVERYONE},
     "/api/v1/approvals/{id}": {"GET": EVERYONE},
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
+    "/api/v1/tool-calls/{id}/answer": {"POST": OPERATING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
+    "/api/v1/search": {"GET": EVERYONE},
     "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
@@ -203,7 +211,8 @@ def test_tokens_get_in_where_their_role_says(bearers, address, method):
     for who, caller in bearers.items():
         answer = caller.ask(method, filled(address), None if method == "GET" else body)
         # A token reads pages and changes nothing there; markers and accounts are of people.
-        is_of_people = address in ("/account/", "/api/v1/read-markers") or (is_page and method == "POST")
+        of_people = ("/account/", "/api/v1/read-markers", "/api/v1/conversations/{cid}/presence")
+        is_of_people = address in of_people or (is_page and method == "POST")
         may = (ANYBODY in row or who in row) and not is_of_people
         if who in ("revoked", "unknown") and not (ANYBODY in row and address in DOORS):
             assert answer.status == 401, (who, answer)

@@ -1,10 +1,13 @@
 """Keys and tokens in text are covered; ordinary words are not."""
 
+import json
+import random
 import time
 
 import pytest
 
-from conversations.masking import MASK, has_secret, mask, names_secret
+from conversations import masking
+from conversations.masking import MASK, has_secret, mask, may_hold, names_secret
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,34 @@ def test_a_secret_is_covered(text: str, secret: str) -> None:
 )
 def test_ordinary_words_stay(text: str) -> None:
     assert mask(text) == text
+
+
+def test_a_text_is_passed_over_only_where_no_pattern_could_cover_anything() -> None:
+    """The look before the patterns must let nothing through, as a text and inside of JSON."""
+    pieces = [*"-_.:=/@?& \n\"'\\{}tſK", "sk", "PK", "rk", "ghp", "gho", "ghs", "github_pat", "xoxb", "glpat", "hf"]
+    pieces += ["AKIA", "AIza", "eyJ", "-----BEGIN PRIVATE KEY-----", "bearer", "Basic", "://", "?t=", "&t="]
+    pieces += [
+        "switchboard_csrf=",
+        "api_key",
+        "secret-key",
+        "privatekey",
+        "passwd",
+        "password",
+        "token",
+        "authorization",
+    ]
+    pieces += ["0123456789ABCDEF", "abcdefghijklmnopqrstuvwxyz0123456789", "user", "a word"]
+    choose, covered = random.Random(7), 0
+    for _ in range(30_000):
+        text = "".join(choose.choices(pieces, k=choose.randint(2, 7)))
+        whole = text
+        for pattern, kept in masking._SECRETS:
+            whole = pattern.sub(kept, whole)
+        covered += whole != text
+
+        assert mask(text) == whole, text
+        assert whole == text or may_hold(json.dumps({"said": json.dumps(text)})), text
+    assert covered > 3_000
 
 
 def test_fields_for_secrets_are_known_by_name() -> None:

@@ -1,6 +1,8 @@
 """Runs that cannot go on with what they paused with: parked with a reason for people, their call never made."""
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -8,13 +10,18 @@ from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 from django.conf import settings
 
-from agents_app import sealing
+from agents_app import parking, sealing
 from agents_app.sealing import Kept
 from agents_app.teams import Team
-from conversations.actions import approvals
+from conversations import log
+from conversations.actions import approvals, runs
+from conversations.errors import Conflict
+from conversations.models import Agent as AgentRow
 from conversations.models import Approval, Run, ToolCall
+from dashboard.pages.entries import entries_of
 from tests.agents_running import over, say, told, working
 from tests.cast import cast
+from tests.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -103,3 +110,86 @@ def test_recorded_states_of_every_version_are_parked_readably(parked):
     for n in range(len(texts)):
         reason = told("run.incompatible", f"k{n}")[0]["reason"]
         assert "agent" in reason.lower(), reason
+
+
+# What is another one today than when the run paused
+
+
+def asked(desk):
+    """Have a run ask, and its question be approved."""
+    people = cast()
+    with working(desk.team([function_call("file", {}, call_id="c1")])):
+        say()
+        over()
+    approvals.decide(people["approver"], Approval.objects.get().id, "approve")
+    return people
+
+
+def words(key="c"):
+    """Answer what the conversation's page says."""
+    drawn = "".join(map(str, entries_of(log.newest_page(key))))
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
+
+
+@pytest.mark.parametrize("form", ["1.4", "9.9"], ids=["older", "newer"])
+def test_a_state_that_another_release_of_the_sdk_kept_is_parked(monkeypatch, form):
+    desk = Desk()
+    with monkeypatch.context() as then:
+        then.setattr(sealing, "CURRENT_SCHEMA_VERSION", form)
+        asked(desk)
+    with working(desk.team([assistant_message("Done.")])):
+        (run,) = over()
+
+    assert (run.status, desk.filed) == ("incompatible", [])
+    assert f"another release of the agents' SDK kept it: its form is {form}, and today's is" in words()
+
+
+@pytest.mark.parametrize("name", ["Registrar", None], ids=["renamed", "removed"])
+def test_an_agent_that_is_gone_from_its_team_parks_the_run(name):
+    desk = Desk()
+    people = asked(desk)
+    team = desk.team([assistant_message("Done.")])
+    others = [Agent(name=name or "Other", model=ScriptedModel([]), tools=team.agents[0].tools if name else [])]
+    with working(Team(name="desk", agents=others, entry=[others[0].name])):
+        (run,) = over()
+
+    assert (run.status, desk.filed, ToolCall.objects.get().status) == ("incompatible", [], "blocked")
+    assert "the team desk has no agent Clerk any more: it was removed, or renamed" in words()
+    with pytest.raises(Conflict, match="no team has an agent Clerk any more: write to another one"):
+        runs.run_again(people["operator"], run.id)
+
+
+def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
+    desk = Desk()
+    asked(desk)
+    other = Team(name="other", agents=[Agent(name="Other", model=ScriptedModel([]))], entry=["Other"])
+    with working(other) as worker:
+        AgentRow.objects.filter(name="Clerk").delete()
+        assert parking.park_orphans(["other"]) == []
+        until(lambda: worker.is_serving, what="the worker")
+    assert Run.objects.get().status == "queued"
+
+    with working(desk.team([assistant_message("Done.")])):
+        (run,) = over()
+
+    assert (run.status, desk.filed) == ("done", [1])
+
+
+def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
+    desk = Desk()
+    people = asked(desk)
+    Run.objects.update(state_mac="0" * 64)
+    with working(desk.team([assistant_message("Done.")])):
+        (run,) = over()
+
+    assert "the kept state is not what was sealed: it was changed, or the secret key was" in words()
+    assert "Run again starts over with the team of today; or take over and answer" in words()
+    drawn = "".join(map(str, entries_of(log.newest_page("c"))))
+    assert (
+        f'<button class="button" data-size="small" form="again" name="run" value="{run.id}">Run again</button>' in drawn
+    )
+    again = desk.team([function_call("file", {}, call_id="c1")])
+    runs.run_again(people["operator"], run.id)
+    with working(again):
+        assert over(2)[1].status == "waiting"  # asked anew: nothing that was decided before counts
+    assert desk.filed == []

@@ -9,9 +9,11 @@ import sys
 import pytest
 from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, function_tool
 from openai import AsyncOpenAI
+from websockets.asyncio.client import connect
 
 from tests.doors import Caller
 from tests.live import ROOT, Server
+from tests.protocol_client import Client
 
 
 @pytest.fixture
@@ -83,12 +85,38 @@ def test_the_agents_sdk_runs_its_own_agent_on_the_door_with_its_own_tool(door_se
     assert len(seen) == 1
 
 
-def test_two_agents_of_the_sdk_talk_through_the_door_in_one_conversation(door_server: Server, token: str) -> None:
-    """Each speaks as its own model on the server; an operator sees one conversation."""
-    key = "sdk-pair"
+class Watcher:
+    """An operator's open socket on one conversation: what came, and who spoke as it came."""
+
+    def __init__(self, server: Server, token: str, key: str) -> None:
+        self._where = f"{server.url.replace('http', 'ws')}/ws/"
+        self._token, self._topic = token, f"stream:{key}"
+        self.client = Client()
+
+    async def watch(self, *, until: int, answered: asyncio.Event) -> None:
+        """Follow until so many responses are completed, saying so at each."""
+        headers = {"Authorization": f"Bearer {self._token}"}
+        async with connect(self._where, additional_headers=headers) as socket:
+            await socket.send(json.dumps({"op": "subscribe", "topic": self._topic, "after": 0}))
+            while self.kinds.count("response.completed") < until:
+                before = self.kinds.count("response.completed")
+                self.client.take(await socket.recv())
+                if self.kinds.count("response.completed") > before:
+                    answered.set()
+
+    @property
+    def kinds(self) -> list[str]:
+        """List the events that were seen, in order."""
+        return [body["event"] for _, body in self.client.seen]
+
+
+def test_two_agents_of_the_sdk_talk_through_the_door_while_an_operator_watches(door_server: Server, token: str) -> None:
+    """Each speaks as its own model on the server; an operator sees one conversation, each answer before the next."""
+    key, watcher = "sdk-pair", Watcher(door_server, token, "sdk-pair")
 
     async def run() -> list[str]:
-        said = ["Hello!"]
+        said, answered = ["Hello!"], asyncio.Event()
+        watching = asyncio.create_task(watcher.watch(until=3, answered=answered))
         async with client_of(door_server, token) as client:
             for n in range(3):
                 model = OpenAIResponsesModel("Dialogue" if n % 2 else "demo", client)
@@ -102,15 +130,19 @@ def test_two_agents_of_the_sdk_talk_through_the_door_in_one_conversation(door_se
                 ]
                 assert "".join(deltas) == result.final_output
                 said.append(str(result.final_output))
+                async with asyncio.timeout(20):  # the operator has it before the next one speaks
+                    await answered.wait()
+                answered.clear()
+        async with asyncio.timeout(20):
+            await watching
         return said
 
     said = asyncio.run(run())
 
     assert all(said)
-    told = rows(
-        door_server,
-        "SELECT e.body FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
-        " WHERE c.key='sdk-pair' AND e.kind='response.completed' ORDER BY e.seq",
-    )
-    texts = ["".join(p["text"] for i in json.loads(body)["output"] for p in i["content"]) for (body,) in told]
+    completed = [body for _, body in watcher.client.seen if body["event"] == "response.completed"]
+    texts = ["".join(p["text"] for i in body["output"] for p in i["content"]) for body in completed]
     assert texts == said[1:]
+    assert [seq for seq, _ in watcher.client.seen] == list(range(1, watcher.client.last + 1))
+    assert watcher.kinds.count("response.received") == 3
+    assert watcher.kinds.count("token") >= 3

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from agents import Agent as SdkAgent
-from agents import RunContextWrapper, function_tool, handoff, tool_input_guardrail
+from agents import RunContextWrapper, WebSearchTool, function_tool, handoff, tool_input_guardrail
 from agents import tool_namespace as put_into
 from pydantic import BaseModel, Field
 
@@ -301,6 +301,18 @@ def test_names_of_a_server_that_collide_are_shown_until_they_do_not(browser):
     assert "'Clerk' has two tools or handoffs called 'report'" in told
     assert "It has two tools or handoffs called 'report'" in of_clerk
     assert "has two tools" not in words(page(browser, "/agents/"))
+
+
+def test_a_tool_that_runs_at_the_models_provider_is_told_as_out_of_reach(browser) -> None:
+    searcher = SdkAgent[Any](name="Clerk", tools=[WebSearchTool()])
+    config = ModelConfig()
+    register.enter([Roster(Team(name="Hall", agents=[searcher], entry=["Clerk"]), config, Provider(config))])
+
+    told = words(page(browser, "/tools/Hall/web_search/"))
+
+    assert "Runs at the model's provider" in told
+    assert "approvals, policies, guardrails and time limits here do not reach its calls" in told
+    assert "runs by itself" not in told
 
 
 @pytest.mark.parametrize(

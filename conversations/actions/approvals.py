@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from conversations import audit, log
+from conversations import audit, log, replayable
 from conversations.actions.acting import acting, writing_as
 from conversations.actions.runs import Body
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
@@ -48,6 +48,7 @@ def decide(by: Who, approval: str, decision: str, **more: Any) -> Approval:
             raise _over(found)
         run = _waiting(found)
         _require_other_eyes(principal, run)
+        replayable.require_second(principal, found, run)
         told = _told(found, answer)
         if not Approval.objects.filter(id=approval, status="pending").update(status="decided"):
             found.refresh_from_db()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError
-from django.db.models import F
+from django.db.models import F, Q
 
 from conversations import audit, log, principals
 from conversations.actions.acting import acting, writing_as
@@ -18,7 +18,7 @@ from conversations.failpoints import failpoint
 from conversations.ids import new_id
 from conversations.log.events import NewEvent
 from conversations.log.writing import writing
-from conversations.models import Conversation, Run, ToolCall
+from conversations.models import Agent, Conversation, Run, ToolCall
 from conversations.models.run import ENDING
 from conversations.nodes import database_time
 from conversations.principals import SYSTEM, Principal
@@ -53,7 +53,8 @@ class Claim(NamedTuple):
 
 
 def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
-    """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation."""
+    """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation.
+    Replays run beside whatever waits, is paused or is held there."""
     taken: list[Claim] = []
     while len(taken) < at_most:
         found = _next(agents, at_most - len(taken))
@@ -72,7 +73,8 @@ def _next(agents: Collection[str], at_most: int) -> list[Run]:
     busy = Run.objects.filter(kind="agent", parent_call=None, status__in=("running", "waiting"))
     queued = Run.objects.filter(status="queued", agent__in=list(agents))
     free = queued.exclude(kind="agent", conversation__in=busy.values("conversation"))
-    oldest = list(free.filter(conversation__state="open", conversation__owner="").order_by("id")[:at_most])
+    may_begin = Q(conversation__state="open", conversation__owner="") | Q(kind="replay")
+    oldest = list(free.filter(may_begin).order_by("id")[:at_most])
     # ids of one millisecond have no order; within a conversation seq has
     mine = free.filter(kind="agent", conversation__in={run.conversation_id for run in oldest if run.kind == "agent"})
     first = {run.conversation_id: run for run in mine.order_by("-queued_seq")}
@@ -94,9 +96,11 @@ def _take_all(found: Sequence[Run], worker: str) -> list[Claim]:
 def _take(ids: Sequence[str], worker: str) -> list[Claim]:
     with writing():
         owners = Run.objects.filter(id__in=ids).values("conversation")
-        locked = Conversation.objects.free().select_for_update().filter(id__in=owners).order_by("id")
+        locked = Conversation.objects.select_for_update().filter(id__in=owners).order_by("id")
         keys = dict(locked.values_list("id", "key"))
-        runs = list(Run.objects.filter(id__in=ids, status="queued", conversation__in=keys).order_by("queued_seq", "id"))
+        may_begin = Q(conversation__in=Conversation.objects.free().filter(id__in=keys)) | Q(kind="replay")
+        queued = Run.objects.filter(may_begin, id__in=ids, status="queued")
+        runs = list(queued.order_by("queued_seq", "id"))
         until = database_time() + int(LEASE * 1e6)
         fields: dict[str, Any] = {"status": "running", "worker": worker[:100], "stop": "", "lease_until": until}
         Run.objects.filter(id__in=[run.id for run in runs]).update(attempt=F("attempt") + 1, **fields)
@@ -119,11 +123,13 @@ def _started(claimed: Claim) -> Body:
 def renew(claims: Collection[Claim]) -> dict[str, str]:
     """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause, stop…"""
     until = database_time() + int(LEASE * 1e6)
-    asked: dict[str, str] = {}
+    mine = {one.run: one.attempt for one in claims}
     with writing():
-        for one in claims:
-            if Run.objects.mine(one.run, one.attempt).update(lease_until=until):
-                asked[one.run] = Run.objects.values_list("stop", flat=True).get(id=one.run)
+        held = (
+            Run.objects.filter(id__in=mine, status="running").select_for_update().values_list("id", "attempt", "stop")
+        )
+        asked = {run: stop for run, attempt, stop in held.order_by("id") if mine[run] == attempt}
+        Run.objects.filter(id__in=asked).update(lease_until=until)
     return asked
 
 
@@ -137,8 +143,11 @@ def finish(claimed: Claim, payload: Body, *more: Body) -> None:
         log.append([claimed.event(one) for one in (*more, payload)])
 
 
-def wait(claimed: Claim, reason: str, *asked: Body, state: str, state_mac: str, sdk: str) -> None:
-    """Put a run aside for a person, with its state sealed; the worker is free. `asked` are its approval.requested.
+def wait(
+    claimed: Claim, reason: str, *asked: Body, state: str, state_mac: str, sdk: str, about: Body | None = None
+) -> None:
+    """Put a run aside, with its state sealed; the worker is free. `asked` are its approval.requested; `about` is told
+    beside the reason: of `server`, which MCP server it waits for.
 
     One that was asked to end meanwhile ends; one that was paused goes on when the pause is over already.
     """
@@ -146,7 +155,7 @@ def wait(claimed: Claim, reason: str, *asked: Body, state: str, state_mac: str, 
         conversation = _hold(claimed, lease_until=None, state=state, state_mac=state_mac, sdk=sdk)
         if _ended_as_asked(claimed):
             return
-        told: list[Body] = [*asked, {"event": "run.waiting", "reason": reason}]
+        told: list[Body] = [*asked, {"event": "run.waiting", "reason": reason, **(about or {})}]
         if reason == "pause" and not conversation.is_held:
             told.append({"event": "run.resumed", "reason": "the pause was over"})
         log.append([claimed.event(one) for one in told])
@@ -178,7 +187,33 @@ def _interrupt(run: Run) -> bool:
             return False
         why = f"the worker {run.worker} is gone; nothing was done again"
         told: Body = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why, "calls": _entered(run.id)}
+        told |= _kind(run.kind)
         log.append([log.of_ours(conversation.key, {"event": "run.interrupted", **told}, SYSTEM)])
+    return True
+
+
+def wake(run: str, reason: str) -> bool:
+    """Queue a run again that waits for something other than a person: it is there. False: it does not wait any more."""
+    with writing():
+        found = _run(run)
+        conversation = Conversation.objects.locked(found.conversation_id)
+        if not Run.objects.filter(id=run, status="waiting", reason="server").update(status="queued"):
+            return False
+        told: Body = {"event": "run.resumed", "id": new_id(), "run_id": run, "agent": found.agent, "reason": reason}
+        log.append([log.of_ours(conversation.key, told, SYSTEM)])
+    return True
+
+
+def park(run: str, reason: str) -> bool:
+    """End a queued run that no worker could go on with as `incompatible`. False: it is not queued any more."""
+    with writing():
+        found = _run(run)
+        conversation = Conversation.objects.locked(found.conversation_id)
+        if not Run.objects.filter(id=run, status="queued").update(state=None, state_mac=None):
+            return False
+        told: Body = {"id": new_id(), "run_id": run, "agent": found.agent, "reason": reason}
+        told |= {"calls": entered} if (entered := _entered(run)) else {}
+        log.append([log.of_ours(conversation.key, {"event": "run.incompatible", **told}, SYSTEM)])
     return True
 
 
@@ -187,8 +222,12 @@ def run_again(by: Who, run: str) -> str:
     with acting(by, "run_again", f"run:{run}", right="control") as principal:
         old = _run(run)
         conversation = Conversation.objects.locked(old.conversation_id)
+        if old.kind == "replay":
+            raise Conflict("a replay is asked for anew, on the page of its call", code="is_replay")
         if old.status not in ("failed", "cancelled", "interrupted", "incompatible"):
             raise Conflict(f"run {run} is {old.status}: only one that ended badly is run again")
+        if not Agent.objects.filter(name=old.agent).exists():
+            raise Conflict(f"no team has an agent {old.agent} any more: write to another one", code="no_agent")
         new = new_id()
         told: Body = {"run_kind": old.kind, "agent": old.agent, "input_seq": old.input_seq, "reason": f"again: {run}"}
         writer, by_whom = writing_as(principal)
@@ -218,7 +257,8 @@ def end(principal: Principal, conversation: Conversation, run: str, how: str, re
     already.
     """
     writer, by_whom = writing_as(principal)
-    told: Body = {"id": new_id(), "run_id": run, "agent": _run(run).agent, **by_whom}
+    found = _run(run)
+    told: Body = {"id": new_id(), "run_id": run, "agent": found.agent, **_kind(found.kind), **by_whom}
     is_asked = ENDING[ENDING.index(how) :]
     if Run.objects.filter(id=run, status="running").exclude(stop__in=is_asked).update(stop=how):
         told |= {"event": "run.stopping", "how": how} | ({"reason": reason} if reason else {})
@@ -252,6 +292,11 @@ def _hold(claimed: Claim, **fields: Any) -> Conversation:
 def _entered(run: str) -> list[str]:
     """Name the calls that were entered and have not ended; of a run that waits, those around the one it asks about."""
     return list(ToolCall.objects.filter(run=run, status="executing").values_list("id", flat=True))
+
+
+def _kind(kind: str) -> Body:
+    """Say of a replay's end that it is one: it is not run again from there."""
+    return {"run_kind": kind} if kind == "replay" else {}
 
 
 def _run(run: str) -> Run:

@@ -90,6 +90,7 @@ class Figures(Collector):
         yield from self._of_record()
         yield from self._of_readers()
         yield from self._of_doorbell()
+        yield from self._of_search()
         yield from self._of_others()
 
     def _of_record(self) -> Iterator[Metric]:
@@ -123,6 +124,13 @@ class Figures(Collector):
         if ear.age_s is not None:
             yield GaugeMetricFamily("switchboard_doorbell_age_seconds", "Since the last ring was heard", ear.age_s)
             yield GaugeMetricFamily("switchboard_layer_up", "1 while the channel layer works", ear.state == "ok")
+
+    def _of_search(self) -> Iterator[Metric]:
+        indexer = self._engine.indexer
+        if indexer is not None:
+            words = "Events recorded and not searchable yet"
+            yield GaugeMetricFamily("switchboard_search_lag_events", words, indexer.lag.events)
+            yield CounterMetricFamily("switchboard_search_indexed", "Events this process indexed", indexer.indexed)
 
     def _of_others(self) -> Iterator[Metric]:
         alive = GaugeMetricFamily("switchboard_nodes", "Processes of this deployment by kind", labels=["kind"])

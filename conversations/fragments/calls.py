@@ -8,6 +8,7 @@ from markupsafe import Markup
 from conversations import principals
 from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
 from conversations.log.events import LEFT, Call, Stored
+from conversations.responses import EXTERNAL
 
 PREVIEW = 160  # characters of the arguments in the closed block
 
@@ -63,6 +64,8 @@ class Block(NamedTuple):
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
+    awaits: str = ""  # its id, while it waits for its client: a person may answer it by hand
+    answered_by: str = ""  # who gave the output of a client's call
     home: str = ""  # its conversation
     before: int = 0  # the event before it: where a fork begins that has not called it
 
@@ -85,7 +88,7 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
     question = questions.of_call(call, asked) if asked else None
     is_loud = call.status in ("waiting", "unknown")
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
-    is_clients = is_ours and called.said.origin == "external"
+    is_clients = is_ours and called.said.origin == EXTERNAL
     is_awaited = is_clients and call.status == "called"
     state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
     row = faces.row(called, "chat" if is_loud else "steps", state=state, group=group)
@@ -112,6 +115,8 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
+        awaits=hidden.spell(call.id) if is_awaited else "",
+        answered_by=hidden.spell(faces.line(result.body.get("answered_by")))[:160] if result and is_clients else "",
         home=call.called.conversation,
         before=call.called.seq - 1,
     )

@@ -184,8 +184,9 @@ def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
     changed, body = _changed(read), dict(read.body)
     if changed is not None:
         body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "changed"}
-    extra = content.more(body, content.ENVELOPE)
-    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), changed)
+    extra = content.more(body, content.ENVELOPE, sent_by=read.event.principal)
+    is_sent = read.event.principal.startswith("user:")
+    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), changed, is_sent)
 
 
 def _user_message(read: Read, group: str | None, repeat: Repeat) -> Markup:

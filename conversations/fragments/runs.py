@@ -15,6 +15,8 @@ _FIELDS = content.ENVELOPE | frozenset(
         "approval_id",
         "tool_call",
         "tool_call_id",
+        "server",
+        "detail",
         "args",
         "args_raw",
         "why",
@@ -78,7 +80,18 @@ def _started(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 def _waiting(read: Read, group: str | None, repeat: Repeat) -> Markup:
     reason = faces.line(read.body.get("reason"))
+    if reason == "server":
+        return _away(read)
     return _line(read, "steps", Line("s-paused", _WAITS.get(reason, "waits"), facts=("No worker is held",)))
+
+
+def _away(read: Read) -> Markup:
+    """Draw that a run needs an MCP server that is not connected: seen at any detail, since nobody was asked."""
+    told = ("Its state is kept, nothing was called. It goes on by itself when the server is back; or stop it",)
+    line = Line(
+        "s-paused", "waits for the MCP server", _words(read, "server"), detail=_words(read, "detail"), facts=told
+    )
+    return _line(read, "chat", line, "waiting")
 
 
 def _resumed(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -112,7 +125,8 @@ def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
     words = "could not go on: what it paused with does not fit the team of today"
-    return _bad_end(read, "failed", Line("s-failed", words, detail=_words(read, "reason")))
+    choices = "What was decided is not done. Run again starts over with the team of today; or take over and answer"
+    return _bad_end(read, "failed", Line("s-failed", words, detail=_words(read, "reason"), facts=(choices,)))
 
 
 def _turn(read: Read, group: str | None, repeat: Repeat) -> Markup:

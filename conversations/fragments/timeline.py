@@ -5,10 +5,10 @@ A run is a list of spans, each with a bar on one scale. Long waits are squeezed,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from conversations.fragments import faces, hidden, times
 from conversations.fragments.times import When
@@ -134,7 +134,7 @@ class _Reader:
         elif event.kind == "approval.requested":
             self._asked.append(faces.line(body.get("name")))
         elif event.kind == "run.waiting":
-            self._begin("wait", event, self._why(faces.line(body.get("reason"))))
+            self._begin("wait", event, self._why(body))
         elif event.kind == "model.turn":
             self._turn(event, faces.line(body.get("parent_call")), faces.line(body.get("agent")))
         elif event.kind.endswith(".stage"):
@@ -143,10 +143,12 @@ class _Reader:
         elif event.kind in _ENDS:
             self._end(event)
 
-    def _why(self, reason: str) -> str:
+    def _why(self, body: Mapping[str, Any]) -> str:
         asked, self._asked = self._asked, []
-        if reason == "pause":
+        if (reason := faces.line(body.get("reason"))) == "pause":
             return "is paused"
+        if reason == "server":
+            return f"waits for the MCP server {faces.line(body.get('server'))}"
         return (
             f"a person decides {', '.join(dict.fromkeys(filter(None, asked)))}".strip() if asked else "a person decides"
         )

@@ -14,6 +14,7 @@ from conversations.log.rows import marks
 COLUMNS = "seq,kind,at,principal,run,turn,event_id,body"
 STEPS = (
     "tool_step", "approval.requested", "approval.decided", "approval.cancelled", "approval.expired", "policy.refused",
+    "replay.requested",
 )  # fmt: skip
 BROKEN_OFF = ("run.interrupted", "run.failed", "run.cancelled", "run.incompatible")  # they end calls of their run
 _CALL = "id,status,nth,started_at,duration_ms,called_seq,finished_seq,run"

@@ -7,7 +7,7 @@ from conversations.models.conversation import Conversation, Participant, ReadMar
 from conversations.models.event import Event
 from conversations.models.meta import Meta
 from conversations.models.node import Node
-from conversations.models.people import Role, SignInLink, Token, User
+from conversations.models.people import Grant, Role, SignInLink, Token, User
 from conversations.models.policy import Policy
 from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
@@ -22,6 +22,7 @@ __all__ = [
     "AuditHead",
     "Conversation",
     "Event",
+    "Grant",
     "Meta",
     "Node",
     "Participant",

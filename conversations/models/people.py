@@ -1,4 +1,4 @@
-"""People, their roles, their sign-in links, and bearer tokens."""
+"""People, their roles, their grants, their sign-in links, and bearer tokens."""
 
 import secrets
 from datetime import datetime
@@ -61,6 +61,36 @@ class Role(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "name"], name="role_once")]
+
+
+class GrantQuerySet(models.QuerySet["Grant"]):
+    """Grants by the questions that rights and pages ask."""
+
+    def live(self, now: datetime | None = None) -> "GrantQuerySet":
+        """Keep those whose time is not up."""
+        return self.filter(models.Q(until=None) | models.Q(until__gt=now or timezone.now()))
+
+
+class Grant(models.Model):
+    """What an admin lets one person do beyond their roles (design 3.7). Tokens hold none."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="grants", db_index=False)
+    what = models.CharField(max_length=10, help_text="speak_as or replay")
+    target = models.CharField(
+        max_length=401, help_text="speak_as: agent:NAME or system; replay: a tool's qualified name; *: all of them"
+    )
+    granted_by = models.CharField(max_length=160)
+    granted_at = models.DateTimeField()
+    until = models.DateTimeField(null=True)
+
+    objects = GrantQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "what", "target"], name="grant_once")]
+
+    def is_over(self, now: datetime | None = None) -> bool:
+        """Tell whether its time is up: it counts for nothing, and stays listed until somebody takes it."""
+        return self.until is not None and self.until <= (now or timezone.now())
 
 
 class SignInLink(models.Model):

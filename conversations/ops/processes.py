@@ -71,6 +71,7 @@ _SHOWN = {  # fact → term, unit
     "queue_bytes": ("queue", " B"),
     "commits": ("commits", ""),
     "rows": ("rows", ""),
+    "search_lag": ("not searchable yet", ""),
     "doorbell_age_s": ("doorbell", " s ago"),
 }
 

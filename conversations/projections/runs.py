@@ -14,6 +14,7 @@
 | approval.cancelled, expired | | blocked and ended, where it still waits | the approval, that status |
 | approval.escalated | | | nothing: it stays pending, and is drawn |
 | policy.refused | | blocked and ended | |
+| replay.requested | | a row, called | |
 | conversation.handler | | | the handler |
 
 `log.append` itself adds an approval.cancelled for each question that is open when its run ends (`log/closing.py`). The
@@ -164,6 +165,12 @@ def _refused(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
 
 
 @of_ours
+def _replay(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    if facts.run is not None and told.tool_call:
+        start_call(changes, head, facts)
+
+
+@of_ours
 def _handler(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
     head.handler = told.handler[:200]
 
@@ -187,5 +194,6 @@ RULES: dict[str, Rule] = {
     "approval.cancelled": _closed("cancelled"),
     "approval.expired": _closed("expired"),
     "policy.refused": _refused,
+    "replay.requested": _replay,
     "conversation.handler": _handler,
 }

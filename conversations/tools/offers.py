@@ -41,6 +41,11 @@ class Offer:
         return self.text("origin") == "handoff"
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether its calls run at the model's provider: no rule of ours reaches them."""
+        return self.text("runs_at") == "provider"
+
+    @property
     def asks(self) -> str:
         """When a person is asked: always, never, or the name of the function that decides."""
         return self.text("approval") or ("always" if self.facts.get("needs_approval") is True else "never")

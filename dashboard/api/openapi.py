@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from conversations import fleet, inbox
-from dashboard.api import shapes
+from dashboard.api import search, shapes
+from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
 REF = "#/components/schemas/{model}"
@@ -55,6 +56,7 @@ def document() -> Json:
             **_deeds(),
             **_steering(),
             **_approvals(),
+            **_search(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -153,12 +155,32 @@ def _deeds() -> Json:
     return {
         "/api/v1/conversations/{id}/messages": {
             "post": _does(
-                "Say something as oneself; a conversation that is not there yet begins with it.",
-                {201: shapes.SaidAt},
+                "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
+                {201: shapes.SaidAt, 409: shapes.AnsweredMeanwhile},
                 path={"id": _ID},
                 body={JSON: _ref(shapes.ToSay)},
+                errors=(400, 403, 404, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/tool-calls/{id}/answer": {
+            "post": _does(
+                "Answer by hand a call that waits for its client, once; the chain goes on with it.",
+                {200: shapes.Answered},
+                path={"id": TEXT},
+                body={JSON: _ref(shapes.ToAnswer)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/conversations/{id}/presence": {
+            "post": _does(
+                "Tell the others who look that one types, looks, or has put the page away.",
+                {200: Done},
+                path={"id": _ID},
+                body={JSON: _ref(Doing)},
+                errors=(400, 403, 404, 413),
+                security=[FORM],
             )
         },
         "/api/v1/conversations/{id}/forks": {
@@ -213,6 +235,21 @@ def _approvals() -> Json:
                 body={JSON: _ref(shapes.ToDecide)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
+            )
+        },
+    }
+
+
+def _search() -> Json:
+    words = {**TEXT, "description": "words, quoted phrases, beginnings with a star"}
+    return {
+        "/api/v1/search": {
+            "get": _does(
+                "Find events in all conversations, newest first.",
+                {200: search.Hits},
+                query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
+                | {"q": words, "limit": _up_to(200, 50)},
+                security=[BEARER, SESSION],
             )
         },
     }
@@ -348,6 +385,7 @@ _TAKEN = (
     shapes.Knock,
     shapes.ToSay,
     shapes.ToDecide,
+    shapes.ToAnswer,
     shapes.ToSteer,
     shapes.ToSteerMany,
     shapes.ToFork,
@@ -356,13 +394,14 @@ _TAKEN = (
 
 
 def _schemas() -> Json:
-    taken = (*_TAKEN, Mark, shapes.PolicyFile)
+    taken = (*_TAKEN, Mark, Doing, shapes.PolicyFile)
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        shapes.Answered,
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, shapes.ForkMade),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

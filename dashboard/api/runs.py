@@ -1,16 +1,17 @@
-"""What people do to runs and to questions about tool calls: `/api/v1/runs/…`, `/api/v1/approvals/…` (design 3.6)."""
+"""What people do to runs, to tool calls and to questions about them: `/api/v1/runs/…`, `/api/v1/tool-calls/…`,
+`/api/v1/approvals/…` (design 3.6)."""
 
 from datetime import UTC, datetime
 
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_POST
 
-from conversations.actions import approvals
+from conversations.actions import answers, approvals
 from conversations.actions import runs as actions
 from conversations.errors import Conflict
 from conversations.models import Approval
 from dashboard.api import bodies
-from dashboard.api.shapes import ToDecide
+from dashboard.api.shapes import ToAnswer, ToDecide
 from dashboard.pages.allowed import takes
 
 
@@ -28,6 +29,16 @@ def decision(request: HttpRequest, id: str) -> JsonResponse:
             raise
         return JsonResponse({"error": error.as_dict() | _told(first)}, status=error.status)
     return JsonResponse({"approval_id": found.id, "run_id": found.run, **_told(found)})
+
+
+@require_POST
+@takes("respond")
+def answer(request: HttpRequest, id: str) -> JsonResponse:
+    """Answer by hand a call that waits for its client: 200 `{tool_call, response_id}`, 409 `already_answered` with `by`
+    and `at`, `continued` or `not_continuable`."""
+    asked = bodies.read(request, ToAnswer)
+    response = answers.answer_call(request.user, id, asked.output, reason=asked.reason)
+    return JsonResponse({"tool_call": id, "response_id": response})
 
 
 @require_POST

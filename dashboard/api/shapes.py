@@ -172,12 +172,21 @@ class Key(Shape):
 
 
 class ToSay(BaseModel):
-    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation."""
+    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation. To speak as
+    another takes a grant and a `reason`; the envelope's `metadata` tells both, and who did it as `sent_by`."""
 
-    sender: Annotated[str, Field(max_length=200, description="empty, or your own `user:NAME`")] = ""
+    sender: Annotated[str, Field(max_length=200, description="empty, your own `user:NAME`, `agent:NAME`, `system`")] = (
+        ""
+    )
     recipient: Annotated[str, Field(pattern=r"^(agent|chat):", max_length=206)]
     content: Annotated[str, Field(min_length=1, max_length=100_000)]
     client_id: Annotated[str, Field(min_length=1, max_length=100, description="the same again is the same message")]
+    reason: Annotated[str, Field(max_length=2000, description="why; needed to speak as another")] = ""
+    seen_seq: Annotated[
+        int | None,
+        Field(ge=0, le=2**53, description="the last event seen before writing: 409 when another person spoke since"),
+    ] = None
+    anyway: Annotated[bool, Field(description="send it although another person spoke since")] = False
 
 
 class SaidAt(Shape):
@@ -186,6 +195,25 @@ class SaidAt(Shape):
     envelope_id: str
     seq: Seq
     url: str
+
+
+class AnsweredError(Shape):
+    """Who spoke, when, and in which event; only of `answered_meanwhile`."""
+
+    code: str
+    message: str
+    field: str = ""
+    did: str = ""
+    by: str = ""
+    at: str = ""
+    seq: str = ""
+
+
+class AnsweredMeanwhile(Shape):
+    """Another person spoke after `seen_seq` (`answered_meanwhile`: send it again with `anyway`), or the client id came
+    before with other words (`id_reused`)."""
+
+    error: AnsweredError
 
 
 class ToDecide(BaseModel):
@@ -197,6 +225,20 @@ class ToDecide(BaseModel):
     arguments: dict[str, Any] | Annotated[str, Field(max_length=262_144)] | None = None
     message: Annotated[str, Field(max_length=2000)] = ""
     reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class ToAnswer(BaseModel):
+    """What a client's tool is said to have answered, given by a person. The reason stays in the record."""
+
+    output: Annotated[str, Field(max_length=262_144)]
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Answered(Shape):
+    """The call is answered. `response_id` is the response that goes on from it, null while others wait too."""
+
+    tool_call: str
+    response_id: str | None
 
 
 class Approval(Shape):

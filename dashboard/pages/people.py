@@ -3,23 +3,27 @@
 from collections.abc import Callable
 from functools import wraps
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations import rights
+from conversations import grants_view, rights
 from conversations.actions import people as actions
 from conversations.actions import sessions
 from conversations.actions.sign_in_links import make_link
 from conversations.errors import SwitchboardError
+from conversations.grants import KINDS
 from conversations.models import User
 from conversations.models.people import ROLES
 from dashboard.pages.frame import page
 
+GRANT = ("person", "what", "target", "until", "reason")  # fields of the form that gives one
 View = Callable[..., HttpResponse]  # a request, and what the route names
 
 
-def _admins_only(view: View) -> View:
+def admins_only(view: View) -> View:
+    """Let admins in; what goes wrong is told on the People page."""
+
     @wraps(view)
     def checked(request: HttpRequest, **kwargs: str) -> HttpResponse:
         rights.require(request.user, "people")
@@ -33,7 +37,7 @@ def _admins_only(view: View) -> View:
     return checked
 
 
-@_admins_only
+@admins_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def people(request: HttpRequest) -> HttpResponse:
     """List people; a POST adds one and shows their sign-in link, once."""
@@ -43,7 +47,7 @@ def people(request: HttpRequest) -> HttpResponse:
     return _with_link(request, person.username)
 
 
-@_admins_only
+@admins_only
 @require_POST
 def roles(request: HttpRequest, name: str) -> HttpResponse:
     """Give a person exactly the roles ticked, unless somebody changed them since the page was drawn."""
@@ -51,7 +55,7 @@ def roles(request: HttpRequest, name: str) -> HttpResponse:
     return _back(name)
 
 
-@_admins_only
+@admins_only
 @require_POST
 def activity(request: HttpRequest, name: str) -> HttpResponse:
     """Deactivate or activate a person."""
@@ -60,14 +64,14 @@ def activity(request: HttpRequest, name: str) -> HttpResponse:
     return _back(name)
 
 
-@_admins_only
+@admins_only
 @require_POST
 def link(request: HttpRequest, name: str) -> HttpResponse:
     """Make a sign-in link and show it, once."""
     return _with_link(request, name)
 
 
-@_admins_only
+@admins_only
 @require_POST
 def sign_outs(request: HttpRequest, name: str) -> HttpResponse:
     """End every session of a person."""
@@ -98,7 +102,7 @@ def _draw(
 ) -> HttpResponse:
     everybody = User.objects.prefetch_related("roles").order_by("username")
     rows = [(person, sorted(role.name for role in person.roles.all())) for person in everybody]
-    entered = {"name": request.POST.get("name", ""), "roles": _roles(request)} if error else {"name": "", "roles": []}
+    posted = request.POST if error else QueryDict()
     return page(
         request,
         "people.html",
@@ -106,7 +110,11 @@ def _draw(
         rows=rows,
         roles=ROLES,
         error=error.message if error else "",
-        entered=entered,
+        entered={"name": posted.get("name", ""), "roles": posted.getlist("role")},
+        grants=grants_view.listed(),
+        kinds=KINDS,
+        proposed=grants_view.proposed(),
+        entered_grant={field: posted.get(field, "") for field in GRANT},
         link=link,
         link_for=link_for,
     )

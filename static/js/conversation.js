@@ -12,6 +12,8 @@ import "./json-copy.js";
 import "./page-verbs.js";
 import "./conversation-control.js";
 import "./message-composer.js";
+import "./speaker-picker.js";
+import "./conversation-presence.js";
 import { followWaiting } from "./waiting-count.js";
 
 followWaiting();

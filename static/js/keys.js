@@ -79,4 +79,9 @@ onKey("j", () => move(1));
 onKey("k", () => move(-1));
 onKey("g c", () => location.assign(document.querySelector(".topbar > .brand").href));
 onKey("g a", () => location.assign("/approvals/"));
-onKey("/", () => document.querySelector("main [type=search]")?.focus());
+onKey("g s", () => location.assign("/search/"));
+onKey("/", () => {
+  const field = document.querySelector("main [type=search]");
+  if (field) field.select();
+  else document.querySelector("[data-action='palette']")?.click();
+});

@@ -62,7 +62,8 @@ class CommandPalette extends HTMLElement {
       const query = new URLSearchParams({ q: words, limit: MOST });
       const { items } = await json(`/api/v1/conversations?${query}`, { signal: this.#asking.signal });
       this.#options.show("found", words ? "Conversations" : "Newest conversations", items.map(ofConversation));
-      this.#say(this.#options.size ? "" : "Nothing matches");
+      this.#options.show("everywhere", "In all conversations", [everywhere(words)]);
+      this.#say("");
     } catch (error) {
       if (error instanceof RequestError) this.#say(error.message);
       else if (error.name !== "AbortError") throw error;
@@ -81,6 +82,13 @@ class CommandPalette extends HTMLElement {
 
 const isCall = (event) =>
   (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k";
+
+const everywhere = (words) => ({
+  symbol: "search",
+  words: words ? `Search everywhere for “${words}”` : "Search everywhere",
+  note: words ? "messages, calls, errors" : "",
+  href: `/search/${words ? `?${new URLSearchParams({ q: words })}` : ""}`,
+});
 
 const ofConversation = ({ title, conversation_id: id, url }) => ({
   symbol: "talk",

@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.browser import ACCESSIBILITY
 from tests.cast import PASSWORD
 from tests.live import Server
 
@@ -100,7 +101,7 @@ def test_signing_out_elsewhere_is_seen_on_an_open_page(page: Page, stranger: Bro
 
 def faults(page: Page) -> list[str]:
     """Answer what is wrong with how the page is built, and whether it scrolls sideways."""
-    found = Axe().run(page, options={"runOnly": RULES, "preload": False}).response["violations"]
+    found = Axe().run(page, options={"runOnly": RULES, **ACCESSIBILITY}).response["violations"]
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found] + [f"{wide} px too wide"] * (wide > 0)
 

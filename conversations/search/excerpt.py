@@ -1,0 +1,98 @@
+"""A few words around what was found, with the found ones marked. The marks are ours, the text is escaped in pieces."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.fragments import hidden, richtext
+from conversations.search import texts, words
+from conversations.search.hits import Hit
+from conversations.search.query import Query, Term
+
+BEFORE, LONGEST = 60, 280  # characters before the first mark, and of a whole excerpt
+MOST_PARTS = 2  # of one event
+MOST_READ = 100_000  # characters of one event that are looked through; past them it is found, not marked
+_MARK = Markup("<mark>{}</mark>")
+
+Span = tuple[int, int]
+
+
+class Excerpt(NamedTuple):
+    """Some text of an event. `label`: the field it is of, empty for what was said. `marks`: where the words are."""
+
+    label: str
+    text: str
+    marks: Sequence[Span]
+
+    @property
+    def html(self) -> Markup:
+        """Draw it, every character visible."""
+        pieces, at = Markup(), 0
+        for start, end in self.marks:
+            pieces += richtext.inline(self.text[at:start]) + _MARK.format(richtext.inline(self.text[start:end]))
+            at = end
+        return pieces + richtext.inline(self.text[at:])
+
+    @property
+    def caption(self) -> str:
+        """The field's name, fit for text."""
+        return hidden.spell(self.label[:60])
+
+
+def of_hit(hit: Hit, query: Query) -> list[Excerpt]:
+    """Cut out the first place of the two fields that hold most of the words; else how the event begins."""
+    left, found = MOST_READ, []
+    parts = texts.parts_of(hit.event.kind, texts.read(hit.event.body))
+    for part in parts:
+        text = words.composed(" ".join(part.text[:left].split()))
+        left -= len(text)
+        if spans := places(text, query.terms):
+            found.append((len({text[start:end].casefold() for start, end in spans}), _cut(part.label, text, spans)))
+        if left <= 0:
+            break
+    if found:
+        best = sorted(found, key=lambda one: -one[0])[:MOST_PARTS]
+        return [excerpt for _, excerpt in found if any(excerpt is one for _, one in best)]
+    return [_cut(part.label, words.composed(" ".join(part.text[: 2 * LONGEST].split())), ()) for part in parts[:1]]
+
+
+def places(text: str, terms: Sequence[Term]) -> list[Span]:
+    """Answer where a composed text holds the words of these terms, in order, what overlaps joined."""
+    said = list(words.read(text))
+    spans = [span for term in terms for span in (_alone(text, term) if term.is_character else _together(said, term))]
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _together(said: Sequence[words.Word], term: Term) -> list[Span]:
+    length = len(term.words)
+    return [
+        (said[at].start, said[at + length - 1].end)
+        for at in range(len(said) - length + 1)
+        if all(term.fits(place, said[at + place].text) for place in range(length))
+    ]
+
+
+def _alone(text: str, term: Term) -> list[Span]:
+    return [(at, at + 1) for at, one in enumerate(text) if words.fold(one) == term.words[0]]
+
+
+def _cut(label: str, text: str, spans: Sequence[Span]) -> Excerpt:
+    """Cut at spaces where there are some near."""
+    first = spans[0][0] if spans else 0
+    start = max(0, first - BEFORE)
+    if start:
+        start = max(text.find(" ", start, first) + 1, start)
+    end = min(len(text), start + LONGEST)
+    if end < len(text) and (space := text.rfind(" ", max(first, end - 40), end)) > 0:
+        end = space
+    begin, rest = ("… " if start else ""), (" …" if end < len(text) else "")
+    shift = len(begin) - start
+    inside = [(at + shift, min(to, end) + shift) for at, to in spans if at < end and at >= start]
+    return Excerpt(label, f"{begin}{text[start:end]}{rest}", inside)

@@ -1,0 +1,193 @@
+"""Bring the index up to date with the record, a few events at a time. Called by the indexer and by `reindex`.
+
+`conversation.indexed_seq` says how far: it moves in the transaction that stores the rows, only from where it was read.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.failpoints import failpoint
+from conversations.log.rows import insert, marks
+from conversations.log.writing import writing
+from conversations.models import Meta
+from conversations.search.tables import FOUND, VERSION, Row, Tables, Wanted, of_conversation, of_this, row_of
+
+logger = logging.getLogger(__name__)
+
+NAME = "search"
+MOST_CONVERSATIONS = 100  # looked at in one round
+MOST_BODIES = 1 << 20  # characters of bodies in one round, or one event
+COUNTED = 1000  # conversations whose lag is counted
+
+_PENDING = """SELECT id,indexed_seq,head_seq FROM conversations_conversation
+WHERE indexed_seq<head_seq AND id>%s AND NOT is_staged ORDER BY id LIMIT %s"""
+_EVENTS = """SELECT id,seq,kind,principal,body FROM conversations_event
+WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token' ORDER BY seq LIMIT %s"""
+_ADVANCE = "UPDATE conversations_conversation SET indexed_seq=%s WHERE id=%s AND indexed_seq=%s AND NOT is_staged"
+
+
+class Superseded(Exception):
+    """Somebody else changed what was about to be indexed; nothing was stored."""
+
+
+class Step(NamedTuple):
+    """A conversation on its way: from this seq up to that one."""
+
+    conversation: int
+    before: int
+    after: int
+
+
+class Round(NamedTuple):
+    """What is to be stored together. `last`: the conversation where the next round begins, 0 after all of them."""
+
+    steps: Sequence[Step]
+    rows: Sequence[Row]
+    last: int
+
+
+class Lag(NamedTuple):
+    """What is recorded and cannot be found yet. `is_more`: there are more conversations than were counted."""
+
+    events: int
+    conversations: int
+    is_more: bool = False
+
+
+def read(after: int, most: int) -> Round:
+    """Read up to `most` events of conversations with ids after this one. Holds no lock."""
+    steps: list[Step] = []
+    rows: list[Row] = []
+    size = last = 0
+    with connection.cursor() as cursor:
+        cursor.execute(_PENDING, [after, MOST_CONVERSATIONS])
+        pending = cursor.fetchall()
+        for conversation, indexed, head in pending:
+            cursor.execute(_EVENTS, [conversation, indexed, head, most - len(rows)])
+            reached = indexed
+            for id_, seq, kind, principal, body in cursor.fetchall():
+                if size and size + len(body) > MOST_BODIES:
+                    break
+                rows.append(_row(id_, conversation, kind, principal, body))
+                reached, size = seq, size + len(body)
+            else:
+                reached = head if len(rows) < most else reached
+            if reached > indexed:
+                steps.append(Step(conversation, indexed, reached))
+            if reached < head:
+                return Round(steps, rows, conversation)
+            last = conversation
+    return Round(steps, rows, last if len(pending) == MOST_CONVERSATIONS else 0)
+
+
+def _row(id_: int, conversation: int, kind: str, principal: str, body: str) -> Row:
+    """Make a row. One event that cannot be read takes no other with it: it is found by its conversation alone."""
+    try:
+        return row_of(id_, conversation, kind, principal, body)
+    except Exception:
+        logger.exception("event %s cannot be searched", id_)
+        return Row(id_, (), frozenset(), frozenset({of_conversation(conversation)}))
+
+
+def store(found: Round) -> None:
+    """Store it in one short transaction. Raises Superseded, with nothing stored, when it is out of date."""
+    if not found.steps:
+        return
+    tables = of_this()
+    with writing(), connection.cursor() as cursor:
+        if found.rows:
+            tables.insert(cursor, sorted(found.rows, key=lambda row: row.id))
+        for step in found.steps:  # in id order, and last: their rows are what `log.append` waits for
+            cursor.execute(_ADVANCE, [step.after, step.conversation, step.before])
+            if cursor.rowcount != 1:
+                raise Superseded
+        if _are_erased(cursor, [row.id for row in found.rows]):
+            raise Superseded
+        failpoint("before-index-commit")
+
+
+def lag() -> Lag:
+    """Count what is recorded and not indexed, of at most 1,000 conversations."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*),COALESCE(SUM(head_seq-indexed_seq),0) FROM (SELECT head_seq,indexed_seq"
+            " FROM conversations_conversation WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s) AS behind",
+            [COUNTED + 1],
+        )
+        conversations, events = cursor.fetchone()
+    return Lag(int(events), min(conversations, COUNTED), conversations > COUNTED)
+
+
+def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
+    """Take these events (or all) of a conversation out of the index, and words that stand nowhere else.
+
+    Inside the `writing()` that changes or removes them, and before that: SQLite has to be told what they said. Those
+    not indexed yet are left to the indexer, which stores nothing of an erased event.
+    """
+    begin()
+    tables = of_this()
+    chosen = "" if seqs is None else f" AND seq IN ({marks(len(seqs))})"
+    with writing(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.id,e.kind,e.principal,e.body FROM conversations_event e JOIN conversations_conversation c"
+            f" ON c.id=e.conversation_id WHERE c.id=%s AND e.seq<=c.indexed_seq AND e.kind<>'token'{chosen}",
+            [conversation, *(seqs or ())],
+        )
+        rows = [_row(id_, conversation, *told) for id_, *told in cursor.fetchall()]
+        rows = _there(cursor, tables, conversation, rows)
+        if rows:
+            tables.delete(cursor, rows)
+            _forget_words(cursor, tables, rows)
+
+
+def begin() -> None:
+    """See to it that the index is of these words: one that was made by other rules is begun anew."""
+    if Meta.objects.filter(name=NAME).values_list("value", flat=True).first() != VERSION:
+        with writing():
+            empty()
+            Meta.objects.update_or_create(name=NAME, defaults={"value": VERSION})
+
+
+def empty() -> None:
+    """Forget all, so that it is filled again from the events."""
+    with writing(), connection.cursor() as cursor:
+        of_this().empty(cursor)
+        cursor.execute("UPDATE conversations_conversation SET indexed_seq=0 WHERE indexed_seq>0")
+
+
+def _there(cursor: CursorWrapper, tables: Tables, conversation: int, rows: Sequence[Row]) -> list[Row]:
+    """Keep those that are in the index: to be told of one that is not breaks FTS5."""
+    if not rows:
+        return []
+    ids = [row.id for row in rows]
+    of_it = Wanted((), (), (of_conversation(conversation),))
+    found, _ = tables.find(cursor, of_it, min(ids), max(ids) + 1, len(ids) + MOST_BODIES, math.inf)
+    known = set(found)
+    return [row for row in rows if row.id in known]
+
+
+def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[Row]) -> None:
+    gone = {(word, row.id >> tables.block) for row in rows for word in row.words}
+    flat = [value for word, block in sorted(gone) if not tables.stands(cursor, word, block) for value in (word, block)]
+    insert(
+        cursor,
+        f"WITH gone(word,block) AS (VALUES %s) DELETE FROM {FOUND} WHERE EXISTS(SELECT 1 FROM gone WHERE"
+        f" gone.word={FOUND}.word AND gone.block={FOUND}.block)",
+        2,
+        flat,
+    )
+
+
+def _are_erased(cursor: CursorWrapper, ids: Sequence[int]) -> bool:
+    """Tell whether any was erased since it was read: under the conversation's row, which its eraser holds too."""
+    if not ids:
+        return False
+    cursor.execute(
+        f"SELECT 1 FROM conversations_event WHERE erased_by IS NOT NULL AND id IN ({marks(len(ids))}) LIMIT 1", ids
+    )
+    return cursor.fetchone() is not None

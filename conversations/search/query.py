@@ -1,0 +1,101 @@
+"""What a person asks for, read from what they typed: words, "phrases", prefix*, and who, what, where, when.
+
+Nothing typed reaches a database as its query language: a query is words of ours, and databases are given those.
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from conversations.envelopes import fit
+from conversations.errors import Invalid
+from conversations.search import words
+
+LONGEST = 1000  # characters
+MOST_TERMS = 16
+MOST_WORDS = 64  # of one term
+_PIECE = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_BOUNDS = range(1970, 9999)  # years
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that stand side by side, one of them or more. `is_prefix`: the last one may go on."""
+
+    words: tuple[str, ...]
+    is_prefix: bool = False
+    is_character: bool = False  # one character of a script without spaces, anywhere in a run
+
+    def fits(self, at: int, word: str) -> bool:
+        """Tell whether a word of a text fits the one at this place of the term."""
+        wanted = self.words[at]
+        return word.startswith(wanted) if self.is_prefix and at == len(self.words) - 1 else word == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """All of it has to hold. `since` and `until` are µs UTC, from the first on and before the second."""
+
+    terms: tuple[Term, ...] = ()
+    conversation: str = ""
+    kind: str = ""
+    sender: str = ""
+    since: int | None = None
+    until: int | None = None
+    unread: tuple[str, ...] = field(default=(), compare=False)  # pieces without a letter or a digit: left out
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell that there is nothing to look for: a time alone is no search."""
+        return not (self.terms or self.conversation or self.kind or self.sender)
+
+
+def read(
+    q: str = "", *, conversation: str = "", kind: str = "", sender: str = "", since: str = "", until: str = ""
+) -> Query:
+    """Read a query. Any text is one; raises Invalid for more than 16 words or phrases, and for a time that is none."""
+    terms: list[Term] = []
+    unread: list[str] = []
+    for phrase, star, piece in _PIECE.findall(fit(q[:LONGEST])):
+        text = phrase or piece
+        if term := _term(text, is_prefix=bool(star) or (not phrase and text.endswith("*"))):
+            terms.append(term)
+        elif text:
+            unread.append(text)
+    terms = list(dict.fromkeys(terms))
+    if len(terms) > MOST_TERMS:
+        raise Invalid(f"expected at most {MOST_TERMS} words or phrases; got {len(terms)}", field="q")
+    return Query(
+        terms=tuple(terms),
+        conversation=fit(conversation.strip()),
+        kind=fit(kind.strip()),
+        sender=fit(sender.strip()),
+        since=_moment(since, "since"),
+        until=_moment(until, "until", is_end=True),
+        unread=tuple(unread),
+    )
+
+
+def _term(text: str, *, is_prefix: bool) -> Term | None:
+    found = list(words.read(words.composed(text)))[:MOST_WORDS]
+    if not found:
+        return None
+    is_character = len(found) == 1 and found[0].is_part and len(found[0].text) == 1
+    return Term(tuple(word.text for word in found), is_prefix and not found[-1].is_part, is_character)
+
+
+def _moment(text: str, name: str, *, is_end: bool = False) -> int | None:
+    """Read a day or a moment of ISO 8601, UTC unless it says otherwise. A day as the end is within."""
+    text = text.strip()
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.year not in _BOUNDS:
+            raise ValueError
+        if is_end and _DATE.fullmatch(text):
+            moment += timedelta(days=1)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+    except (ValueError, OverflowError):
+        raise Invalid(f"expected a day like 2026-11-21, or a time of ISO 8601; got {text[:40]!r}", field=name) from None

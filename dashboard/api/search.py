@@ -1,0 +1,80 @@
+"""`GET /api/v1/search`: what the search page finds, for programs (design 3.6)."""
+
+from typing import Annotated
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+from pydantic import Field
+
+from conversations import search as searching
+from conversations.fragments import faces
+from dashboard.api.queries import whole_number
+from dashboard.api.shapes import Seq, Shape
+from dashboard.pages.allowed import takes
+
+MOST = 200  # items of one answer
+FIELDS = ("q", "conversation", "kind", "sender", "since", "until")
+
+
+class Excerpt(Shape):
+    """Some text of an event; `marks` are the places of what was found in it, `label` the field it is of."""
+
+    label: str
+    text: str
+    marks: list[tuple[int, int]]
+
+
+class Hit(Shape):
+    """An event that was found; `at` is the commit in µs UTC, `url` opens it in context."""
+
+    conversation_id: str
+    title: str
+    seq: Seq
+    kind: str
+    at: int
+    sender: str
+    principal: str
+    excerpts: list[Excerpt]
+    url: str
+
+
+class Hits(Shape):
+    """Hits, newest first; `cursor` is the `before` of the next page, null at the end."""
+
+    items: list[Hit]
+    cursor: str | None
+    looked_to: Annotated[
+        int | None,
+        Field(description="µs UTC: so far back it looked in the time it takes; the cursor goes on from there"),
+    ]
+    lag: Annotated[int, Field(description="events that are recorded and not searchable yet")]
+
+
+@require_safe
+@takes("view")
+def search(request: HttpRequest) -> JsonResponse:
+    """Answer hits newest first: `?q=` words, "phrases" and beginnings*; `?conversation=`, `?kind=`, `?sender=`,
+    `?since=`, `?until=`; `?before=` a cursor, `?limit=` (1 to 200)."""
+    limit = whole_number(request, "limit", most=MOST, default=50)
+    query = searching.read(**{name: request.GET.get(name, "") for name in FIELDS})
+    found = searching.find(query, before=request.GET.get("before", ""), limit=limit)
+    items = [_item(hit, query).model_dump() for hit in found.hits]
+    answer = {"items": items, "cursor": found.cursor, "looked_to": found.looked_to, "lag": searching.lag().events}
+    return JsonResponse(answer)
+
+
+def _item(hit: searching.Hit, query: searching.Query) -> Hit:
+    event = hit.event
+    excerpts = [Excerpt(label=one.label, text=one.text, marks=list(one.marks)) for one in searching.of_hit(hit, query)]
+    return Hit(
+        conversation_id=event.conversation,
+        title=hit.title,
+        seq=event.seq,
+        kind=event.kind,
+        at=event.at,
+        sender=faces.read(event).said.speaker,
+        principal=event.principal,
+        excerpts=excerpts,
+        url=f"{reverse('conversation', args=[event.conversation])}?event={event.seq}#e{event.seq}",
+    )

@@ -1,0 +1,44 @@
+"""Grants of people, for the admin: drawn on the People page, given and taken here."""
+
+from datetime import UTC, datetime
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from conversations.actions import grants as actions
+from conversations.errors import Invalid
+from dashboard.pages.people import admins_only
+
+
+@admins_only
+@require_POST
+def grants(request: HttpRequest) -> HttpResponse:
+    """Give a person a grant."""
+    name, what, target, reason = (request.POST.get(field, "") for field in ("person", "what", "target", "reason"))
+    until = _until(request.POST.get("until", ""))
+    actions.give_grant(request.user, name, what, target, until=until, reason=reason[:2000])
+    return _back()
+
+
+@admins_only
+@require_POST
+def removals(request: HttpRequest) -> HttpResponse:
+    """Take a grant away."""
+    name, what, target, reason = (request.POST.get(field, "") for field in ("person", "what", "target", "reason"))
+    actions.take_grant(request.user, name, what, target, reason=reason[:2000])
+    return _back()
+
+
+def _until(text: str) -> datetime | None:
+    """Read a time as a form gives it, in UTC."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise Invalid("expected a date and a time", field="until") from error
+
+
+def _back() -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('people')}#grants")

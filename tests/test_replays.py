@@ -1,0 +1,195 @@
+"""A call made again: by its effect, by whom, with what; once, linked, told, and fed back to nobody."""
+
+import pytest
+
+from conversations.actions import approvals, control, replays, runs
+from conversations.actions.grants import give_grant
+from conversations.actions.policies import set_policy
+from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.log.rebuild import rebuild
+from conversations.models import Approval, Conversation, Run, SessionItem, ToolCall
+from conversations.policy import Row
+from tests.agents_running import kinds, told, working
+from tests.cast import cast, last_entry, said
+from tests.replay_desk import Desk, ended
+from tests.test_projections import rows
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def people():
+    return cast()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, desk):
+    old = desk.recorded("look")["look"]
+    memory = list(SessionItem.objects.values())
+
+    run, new = desk.again(people["operator"], old)
+
+    assert (run.kind, run.status, new.status, new.replay_of, new.run) == ("replay", "done", "done", old.id, run.id)
+    assert len(desk.ran) == 2
+    assert [step["output"]["nth"] for step in told("tool_step") if "output" in step] == [1, 2]
+    assert kinds()[-6:] == ["replay.requested", "run.queued", "run.started", "tool_step", "tool_step", "run.done"]
+    assert list(SessionItem.objects.values()) == memory
+    assert said(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "done")
+    before = rows()
+    list(rebuild())
+    assert rows() == before
+
+
+def test_an_idempotent_call_goes_under_the_first_ones_key_also_when_a_replay_is_replayed(people, desk):
+    old = desk.recorded("put")["put"]
+
+    _, second = desk.again(people["operator"], old)
+    _, third = desk.again(people["operator"], second)
+
+    assert desk.ran == [f"put Elm {old.id}"] * 3
+    assert (third.replay_of, second.replay_of) == (second.id, old.id)
+
+
+def test_an_idempotent_call_with_other_arguments_is_another_one(people, desk):
+    old = desk.recorded("put")["put"]
+    with working(desk.team()), pytest.raises(NotAllowed, match="may not replay calls of put: that takes a grant"):
+        replays.replay(people["operator"], old.id, arguments={"street": "Oak"})
+    assert said(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "refused")
+
+    _, new = desk.again(people["admin"], old, arguments={"street": "Oak"}, reason="a test", tool="put")
+
+    assert desk.ran[1:] == [f"put Oak {new.id}"]
+
+
+def test_an_unsafe_call_takes_a_grant_a_reason_and_the_tools_name(people, desk):
+    old, otto = desk.recorded("send")["send"], people["operator"]
+    with working(desk.team()):
+        with pytest.raises(NotAllowed, match="that takes a grant"):
+            replays.replay(otto, old.id, reason="why", tool="send")
+        give_grant(people["admin"], "otto", "replay", "send")
+        with pytest.raises(Invalid, match="expected a reason") as no_reason:
+            replays.replay(otto, old.id, reason="  ", tool="send")
+        with pytest.raises(Invalid, match="expected the tool's name, send, typed") as no_name:
+            replays.replay(otto, old.id, reason="why", tool="Send")
+        assert (no_reason.value.field, no_name.value.field) == ("reason", "tool")
+        assert not Run.objects.filter(kind="replay").exists()
+        new = replays.replay(otto, old.id, reason="why", tool="send")
+        run = ended(new.run)
+
+    assert (run.status, len(desk.ran)) == ("done", 2)
+    assert (last_entry().reason, told("replay.requested")[0]["reason"]) == ("why", "why")
+
+
+@pytest.mark.parametrize("role", ["viewer", "approver", "auditor", ""])
+def test_who_may_not_replay_is_refused_and_it_is_in_the_audit_log(people, desk, role):
+    old = desk.recorded("look")["look"]
+
+    with working(desk.team()), pytest.raises(NotAllowed):
+        replays.replay(people[role], old.id)
+
+    assert said(last_entry())[1:] == ("replay", f"call:{old.id}", "refused")
+    assert len(desk.ran) == 1
+
+
+def test_a_call_that_is_not_there_or_a_foreign_one_is_not_made(people, desk):
+    with pytest.raises(NotFound):
+        replays.replay(people["admin"], "nowhere")
+
+
+def test_beside_a_paused_conversation_that_a_person_holds(people, desk):
+    old = desk.recorded("look")["look"]
+    control.take_over(people["operator"], "c")
+    control.pause(people["operator"], "c")
+
+    run, new = desk.again(people["operator"], old)
+
+    assert (run.status, new.status) == ("done", "done")
+    found = Conversation.objects.get(key="c")
+    assert (found.state, found.owner) == ("paused", "user:otto")
+
+
+def test_a_second_person_decides_about_what_destroys_where_the_policy_asks(people, desk):
+    old, ada = desk.recorded("burn")["burn"], people["admin"]
+    set_policy(ada, Row("", "burn", "ask"))
+
+    run, new = desk.again(ada, old, reason="why", tool="burn")
+    approval = Approval.objects.get()
+
+    assert (run.status, new.status, approval.tool_call, len(desk.ran)) == ("waiting", "waiting", new.id, 1)
+    with pytest.raises(NotAllowed, match="somebody else decides"):
+        approvals.decide(ada, approval.id, "approve")
+    approvals.decide(people["approver"], approval.id, "approve")
+    with working(desk.team()):
+        run = ended(run.id)
+    assert (run.status, ToolCall.objects.get(id=new.id).status, len(desk.ran)) == ("done", "done", 2)
+    before = rows()
+    list(rebuild())
+    assert rows() == before
+
+
+def test_a_rejected_replay_is_not_made(people, desk):
+    old = desk.recorded("burn")["burn"]
+    set_policy(people["admin"], Row("", "burn", "ask"))
+    run, new = desk.again(people["admin"], old, reason="why", tool="burn")
+
+    approvals.decide(people["approver"], Approval.objects.get().id, "reject", message="No.")
+    with working(desk.team()):
+        run = ended(run.id)
+
+    assert (run.status, ToolCall.objects.get(id=new.id).status, len(desk.ran)) == ("done", "rejected", 1)
+
+
+def test_an_approver_may_edit_a_replay_and_it_runs_with_that(people, desk):
+    old = desk.recorded("send")["send"]
+    set_policy(people["admin"], Row("", "send", "ask"))
+    run, _new = desk.again(people["admin"], old, reason="why", tool="send")
+
+    approvals.decide(people["approver"], Approval.objects.get().id, "edit", arguments={"street": "Oak"})
+    with working(desk.team()):
+        run = ended(run.id)
+
+    assert run.status == "done"
+    assert [line.split()[:2] for line in desk.ran] == [["send", "Elm"], ["send", "Oak"]]
+
+
+def test_what_the_policy_denies_is_refused_at_the_edge_and_at_the_gate(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team()):
+        set_policy(people["admin"], Row("", "look", "deny", note="closed"))
+        with pytest.raises(NotAllowed, match="policy denies"):
+            replays.replay(people["operator"], old.id)
+    assert len(desk.ran) == 1
+
+
+def test_a_replay_is_not_run_again_as_a_run(people, desk):
+    old = desk.recorded("look")["look"]
+    run, _ = desk.again(people["operator"], old)
+    Run.objects.filter(id=run.id).update(status="failed")
+
+    with pytest.raises(Conflict, match="on the page of its call"):
+        runs.run_again(people["operator"], run.id)
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"street": 1}, "street: 1 is not of type 'string'"),
+        ({"street": "Elm", "more": 1}, "more"),
+        ({}, "'street' is a required property"),
+        ("[1]", "expected a JSON object"),
+        ('{"street": NaN}', "NaN is no JSON"),
+        ({"street": "•••"}, "covers a secret"),
+        ({"street": "sk-abcdefghijklmnop1234"}, "looks like a key"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk, given, wrong):
+    old = desk.recorded("look")["look"]
+
+    with working(desk.team()), pytest.raises(Invalid, match=wrong):
+        replays.replay(people["operator"], old.id, arguments=given)
+
+    assert not Run.objects.filter(kind="replay").exists()
