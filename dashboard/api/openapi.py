@@ -1,7 +1,7 @@
 """`GET /api/v1/openapi.json`: what the API takes and answers (OpenAPI 3.1), made from the models in `shapes`."""
 
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -11,28 +11,15 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from conversations import fleet, inbox
-from dashboard.api import search, shapes
+from dashboard.api import openapi_forks, search, shapes
+from dashboard.api.openapi_parts import BEARER, FORM, JSON, NDJSON, REF, SESSION, TEXT, Json
+from dashboard.api.openapi_parts import ID as _ID
+from dashboard.api.openapi_parts import does as _does
+from dashboard.api.openapi_parts import one_of as _one_of
+from dashboard.api.openapi_parts import ref as _ref
+from dashboard.api.openapi_parts import up_to as _up_to
 from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
-
-REF = "#/components/schemas/{model}"
-JSON, NDJSON = "application/json", "application/x-ndjson"
-WORDS = {
-    400: "the input is wrong: `field` says where",
-    401: "no session and no token, or a revoked one",
-    403: "without the right",
-    404: "no such thing",
-    405: "another method: `Allow` says which",
-    409: "somebody or something was first",
-    413: "over a limit",
-    429: "busy: send again after `Retry-After` seconds",
-    503: "not now: send again after `Retry-After` seconds",
-}
-
-Json = dict[str, Any]
-BEARER: Json = {"bearer": []}
-SESSION: Json = {"session": []}
-FORM: Json = {"session": [], "csrf": []}
 
 
 @require_safe
@@ -54,6 +41,7 @@ def document() -> Json:
             **_topics(),
             **_conversations(),
             **_deeds(),
+            **openapi_forks.paths(),
             **_steering(),
             **_approvals(),
             **_search(),
@@ -70,9 +58,6 @@ def document() -> Json:
             },
         },
     }
-
-
-TEXT: Json = {"type": "string"}
 
 
 def _coming_in() -> Json:
@@ -181,26 +166,6 @@ def _deeds() -> Json:
                 body={JSON: _ref(Doing)},
                 errors=(400, 403, 404, 413),
                 security=[FORM],
-            )
-        },
-        "/api/v1/conversations/{id}/forks": {
-            "post": _does(
-                "Fork after an event, as it was or with that message in other words, and run on where asked.",
-                {201: shapes.ForkMade},
-                path={"id": _ID},
-                body={JSON: _ref(shapes.ToFork)},
-                errors=(400, 403, 404, 409, 413),
-                security=[BEARER, FORM],
-            )
-        },
-        "/api/v1/runs/{id}/forks": {
-            "post": _does(
-                "Fork where a run began, and have its agent answer the same again.",
-                {201: shapes.ForkMade},
-                path={"id": TEXT},
-                body={JSON: _ref(shapes.ToRerun)},
-                errors=(400, 403, 404, 409, 413),
-                security=[BEARER, FORM],
             )
         },
         "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
@@ -328,57 +293,6 @@ def _itself() -> Json:
 
 
 _STATE: Json = {"type": "string", "enum": list(fleet.FILTERS)}
-_ID = {
-    "type": "string",
-    "pattern": "^~?[A-Za-z0-9_.-]+$",
-    "description": "verbatim when [A-Za-z0-9_.-]{1,200} and not . or .., else ~ and the base64url of its UTF-8",
-}
-
-
-def _does(
-    words: str,
-    answers: dict[int, type[BaseModel] | None],
-    *,
-    path: Json | None = None,
-    query: Json | None = None,
-    body: Json | None = None,
-    errors: tuple[int, ...] = (400, 403),
-    security: list[Json] | None = None,
-) -> Json:
-    """Describe one operation. Whoever needs to be somebody may be nobody (401); a wrong method is 405 everywhere."""
-    security = [BEARER] if security is None else security
-    parameters = [_parameter(name, "path", schema) for name, schema in (path or {}).items()]
-    parameters += [_parameter(name, "query", schema) for name, schema in (query or {}).items()]
-    responses: Json = {str(status): _answer(model) for status, model in answers.items()}
-    for status in sorted({*errors, *((401,) if security else ()), 405}):
-        responses[str(status)] = {"description": WORDS[status], "content": {JSON: {"schema": _ref(shapes.Error)}}}
-    told: Json = {"summary": words, "parameters": parameters, "responses": responses, "security": security}
-    if body:
-        told["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind, schema in body.items()}}
-    return told
-
-
-def _parameter(name: str, place: str, schema: Json) -> Json:
-    return {"name": name, "in": place, "required": place == "path", "schema": schema}
-
-
-def _answer(model: type[BaseModel] | None) -> Json:
-    schema = _ref(model) if model else {"type": "object"}
-    return {"description": (model.__doc__ or "") if model else "The document.", "content": {JSON: {"schema": schema}}}
-
-
-def _up_to(most: int, default: int) -> Json:
-    return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
-
-
-def _ref(model: type[BaseModel]) -> Json:
-    return {"$ref": REF.format(model=model.__name__)}
-
-
-def _one_of(*models: type[BaseModel]) -> Json:
-    return {"anyOf": [_ref(model) for model in models]}
-
-
 _TAKEN = (
     shapes.ToPublish,
     shapes.Batch,
@@ -388,8 +302,7 @@ _TAKEN = (
     shapes.ToAnswer,
     shapes.ToSteer,
     shapes.ToSteerMany,
-    shapes.ToFork,
-    shapes.ToRerun,
+    *openapi_forks.TAKEN,
 )
 
 
@@ -401,7 +314,7 @@ def _schemas() -> Json:
         *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         shapes.Answered,
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade, Done),
+        *(shapes.Approval, shapes.Approvals, search.Hits, *openapi_forks.GIVEN, Done),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

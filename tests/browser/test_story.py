@@ -44,7 +44,6 @@ def desk(context: BrowserContext, house: Server) -> Iterator[Page]:
     """A window of theirs; nothing may have gone wrong in it at the end."""
     faults = Faults(context, house)
     page = context.new_page()
-    page.on("response", lambda r: r.status >= 400 and print("BAD", r.status, r.url))
     yield page
     page.close()
     assert faults.found == []
