@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.template.loader import get_template
 from markupsafe import Markup
 
-from conversations import hues, rights, stuck
+from conversations import badge, hues, rights, stuck
 from conversations.envelopes import fit
 from conversations.errors import Invalid, NotFound
 from conversations.fragments import ansi, hidden, richtext
@@ -265,8 +265,8 @@ class _Source:
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
         return {key: (key, version) for key, version in versions(limit).items()}
 
-    def waiting(self) -> int:
-        return waiting()
+    def standing(self) -> dict[str, Any]:
+        return badge.standing()
 
 
 SOURCE = _Source()

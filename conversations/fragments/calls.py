@@ -1,5 +1,6 @@
 """A tool call → one block: name, arguments, outcome, duration, closed until asked. Called by drawing."""
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -25,13 +26,14 @@ STATES = {  # status of design 3.6 → the glyph
     "unknown": "unknown",
     LEFT: "queued",
 }
-_WORDS = {
+WORDS = {
     LEFT: "had not ended",
     "called": "called",
     "executing": "running",
     "timeout": "timed out",
     "blocked": "did not run",
 }
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -68,6 +70,18 @@ class Block(NamedTuple):
     answered_by: str = ""  # who gave the output of a client's call
     home: str = ""  # its conversation
     before: int = 0  # the event before it: where a fork begins that has not called it
+    id: str = ""  # of the call, where it has a page of its own
+    replay_of: str = ""  # the call that it repeats, ours
+
+
+def word_of(status: str) -> str:
+    """Say a status."""
+    return WORDS.get(status, status)
+
+
+def note_of(call: Call) -> Markup | None:
+    """Say why a call did not run, or what is not known of it; None where there is nothing to say."""
+    return _note(faces.read(call.finished) if call.finished else None, call.status)
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -98,7 +112,7 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
-        word="waiting for the client" if is_awaited else _WORDS.get(call.status, call.status),
+        word="waiting for the client" if is_awaited else WORDS.get(call.status, call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),
@@ -119,8 +133,16 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         answered_by=hidden.spell(faces.line(result.body.get("answered_by")))[:160] if result and is_clients else "",
         home=call.called.conversation,
         before=call.called.seq - 1,
+        id=call.id if _ID.fullmatch(call.id) else "",
+        replay_of=_original(called),
     )
     return row, block
+
+
+def _original(called: faces.Read) -> str:
+    """Answer the call that one of ours repeats; a claim from outside repeats none."""
+    told = called.said.replay_of or ""
+    return told if called.event.run is not None and _ID.fullmatch(told) else ""
 
 
 def _steps(call: Call) -> tuple[tuple[str, int], ...]:

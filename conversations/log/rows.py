@@ -12,6 +12,7 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations.errors import Busy
 from conversations.log import chain, response_rows, run_rows
+from conversations.models.tool_call import class_of
 from conversations.projections import CallRow, Fold, Head
 
 BLOCK = 512  # rows a statement
@@ -25,8 +26,9 @@ HEAD = (
 )
 CALL = (
     "id,conversation_id,run,call_id,nth,agent,name,namespace,lookup_key,origin,schema,called_seq,finished_seq,status,"
-    "arguments_digest,started_at,duration_ms,replay_of"
+    "arguments_digest,started_at,duration_ms,replay_of,qualified_name,mcp_server,output_bytes,approver"
 )
+TURN = "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens"
 NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
     "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq,copied_seq"
@@ -46,7 +48,8 @@ FROM v WHERE conversations_conversation.id=v.id"""
 _TAKE_PART = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named) VALUES %s
 ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named
 WHERE excluded.is_named AND NOT conversations_participant.is_named"""
-_END_CALL = "UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s WHERE id=%s"
+_END_CALL = """UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s,output_bytes=%s,approver=%s,
+duration_class=%s,size_class=%s WHERE id=%s"""
 
 
 def marks(n: int) -> str:
@@ -128,11 +131,17 @@ def write_changes(cursor: CursorWrapper, changes: Fold) -> None:
     for c in changes.made.values():
         made += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)
         made += (c.origin, c.schema, c.called_seq, c.finished_seq, c.status, c.arguments_digest, c.started_at)
-        made += (c.duration_ms, c.replay_of)
-    _store(cursor, "conversations_toolcall", CALL, made)
+        made += (c.duration_ms, c.replay_of, c.qualified_name, c.mcp_server, c.output_bytes, c.approver)
+        made += (class_of(c.duration_ms), class_of(c.output_bytes))
+    _store(cursor, "conversations_toolcall", f"{CALL},duration_class,size_class", made)
     for c in changes.ended.values():
-        cursor.execute(_END_CALL, [c.finished_seq, c.status, c.duration_ms, c.id])
-    if changes.runs or changes.run_steps or changes.approvals or changes.decisions:
+        end = [c.finished_seq, c.status, c.duration_ms, c.output_bytes, c.approver]
+        cursor.execute(_END_CALL, [*end, class_of(c.duration_ms), class_of(c.output_bytes), c.id])
+    spent: list[Any] = []
+    for t in changes.turns:
+        spent += (t.conversation_id, t.seq, t.at, t.agent, t.model, t.is_demo, t.input_tokens, t.output_tokens)
+    _store(cursor, "conversations_turn", TURN, spent)
+    if changes.runs or changes.run_steps or changes.approvals or changes.decisions or changes.escalations:
         run_rows.write(cursor, changes)
     if changes.responses or changes.answered or changes.forks:
         response_rows.write(cursor, changes)

@@ -10,14 +10,11 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from conversations import fleet, inbox
-from dashboard.api import openapi_forks, search, shapes
-from dashboard.api.openapi_parts import BEARER, FORM, JSON, NDJSON, REF, SESSION, TEXT, Json
-from dashboard.api.openapi_parts import ID as _ID
-from dashboard.api.openapi_parts import does as _does
-from dashboard.api.openapi_parts import one_of as _one_of
-from dashboard.api.openapi_parts import ref as _ref
-from dashboard.api.openapi_parts import up_to as _up_to
+from conversations import always_view, fleet, inbox
+from conversations.toolcalls import filters
+from dashboard.api import call_shapes, openapi_forks, search, shapes, shapes_replays, shapes_rules
+from dashboard.api.operations import BEARER, FORM, JSON, NDJSON, REF, SESSION, Json, does, one_of, ref, up_to
+from dashboard.api.operations import CONVERSATION as _ID
 from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
@@ -44,7 +41,11 @@ def document() -> Json:
             **openapi_forks.paths(),
             **_steering(),
             **_approvals(),
+            **_tool_calls(),
             **_search(),
+            **_rules(),
+            **_one_call(),
+            **_saved_views(),
             **_policies(),
             **_read_markers(),
             **_itself(),
@@ -60,18 +61,21 @@ def document() -> Json:
     }
 
 
+TEXT: Json = {"type": "string"}
+
+
 def _coming_in() -> Json:
     return {
         "/api/v1/publish": {
-            "post": _does(
+            "post": does(
                 "Publish messages; the answer comes after the commit.",
                 {201: shapes.Published, 200: shapes.PublishedMany},
-                body={JSON: _one_of(shapes.ToPublish, shapes.Batch), NDJSON: TEXT},
+                body={JSON: one_of(shapes.ToPublish, shapes.Batch), NDJSON: TEXT},
                 errors=(400, 403, 409, 413, 429, 503),
             )
         },
         "/api/v1/import": {
-            "post": _does(
+            "post": does(
                 "Import a file's conversations, streamed as lines; visible whole or not at all.",
                 {200: shapes.ImportedAll},
                 body={NDJSON: TEXT},
@@ -79,10 +83,10 @@ def _coming_in() -> Json:
             )
         },
         "/api/v1/door": {
-            "post": _does(
+            "post": does(
                 "Trade the one-use token of the data directory for a bearer.",
                 {200: shapes.Key},
-                body={JSON: _ref(shapes.Knock)},
+                body={JSON: ref(shapes.Knock)},
                 errors=(400, 413),
             )
         },
@@ -92,11 +96,11 @@ def _coming_in() -> Json:
 def _topics() -> Json:
     return {
         "/api/v1/topics/{topic}/messages": {
-            "get": _does(
+            "get": does(
                 "Read a topic strictly after `last_id`; without it the newest, or with `block_ms` only what is new.",
                 {200: shapes.BusMessages},
                 path={"topic": {"type": "string", "minLength": 3, "maxLength": 208}},
-                query={"last_id": TEXT, "limit": _up_to(500, 100), "block_ms": {**_up_to(30_000, 0), "minimum": 0}},
+                query={"last_id": TEXT, "limit": up_to(500, 100), "block_ms": {**up_to(30_000, 0), "minimum": 0}},
                 errors=(400, 403, 404, 409, 503),
             )
         },
@@ -107,15 +111,15 @@ def _conversations() -> Json:
     bound = {"type": "integer", "minimum": 1, "maximum": 2**53}
     return {
         "/api/v1/conversations": {
-            "get": _does(
+            "get": does(
                 "List conversations, newest first.",
                 {200: shapes.Conversations},
-                query={"q": TEXT, "participant": TEXT, "state": _STATE, "before": TEXT, "limit": _up_to(200, 50)},
+                query={"q": TEXT, "participant": TEXT, "state": _STATE, "before": TEXT, "limit": up_to(200, 50)},
                 security=[BEARER, SESSION],
             )
         },
         "/api/v1/conversations/{id}": {
-            "get": _does(
+            "get": does(
                 "Read one conversation.",
                 {200: shapes.Conversation},
                 path={"id": _ID},
@@ -124,11 +128,11 @@ def _conversations() -> Json:
             )
         },
         "/api/v1/conversations/{id}/events": {
-            "get": _does(
+            "get": does(
                 "Read events in order: those after a seq, those before one, or the newest.",
                 {200: shapes.Events},
                 path={"id": _ID},
-                query={"after": {**bound, "minimum": 0}, "before": bound, "limit": _up_to(500, 100)},
+                query={"after": {**bound, "minimum": 0}, "before": bound, "limit": up_to(500, 100)},
                 errors=(400, 403, 404),
                 security=[BEARER, SESSION],
             )
@@ -139,31 +143,31 @@ def _conversations() -> Json:
 def _deeds() -> Json:
     return {
         "/api/v1/conversations/{id}/messages": {
-            "post": _does(
+            "post": does(
                 "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
                 {201: shapes.SaidAt, 409: shapes.AnsweredMeanwhile},
                 path={"id": _ID},
-                body={JSON: _ref(shapes.ToSay)},
+                body={JSON: ref(shapes.ToSay)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
         },
         "/api/v1/tool-calls/{id}/answer": {
-            "post": _does(
+            "post": does(
                 "Answer by hand a call that waits for its client, once; the chain goes on with it.",
                 {200: shapes.Answered},
                 path={"id": TEXT},
-                body={JSON: _ref(shapes.ToAnswer)},
+                body={JSON: ref(shapes.ToAnswer)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
         },
         "/api/v1/conversations/{id}/presence": {
-            "post": _does(
+            "post": does(
                 "Tell the others who look that one types, looks, or has put the page away.",
                 {200: Done},
                 path={"id": _ID},
-                body={JSON: _ref(Doing)},
+                body={JSON: ref(Doing)},
                 errors=(400, 403, 404, 413),
                 security=[FORM],
             )
@@ -176,15 +180,15 @@ def _deeds() -> Json:
 def _approvals() -> Json:
     return {
         "/api/v1/approvals": {
-            "get": _does(
+            "get": does(
                 "List questions about tool calls, newest first; `pending` are those that can be decided.",
                 {200: shapes.Approvals},
-                query={"status": {"enum": list(inbox.STATUSES)}, "before": TEXT, "limit": _up_to(200, 50)},
+                query={"status": {"enum": list(inbox.STATUSES)}, "before": TEXT, "limit": up_to(200, 50)},
                 security=[BEARER, SESSION],
             )
         },
         "/api/v1/approvals/{id}": {
-            "get": _does(
+            "get": does(
                 "Read one question.",
                 {200: shapes.Approval},
                 path={"id": TEXT},
@@ -192,12 +196,21 @@ def _approvals() -> Json:
                 security=[BEARER, SESSION],
             )
         },
+        "/api/v1/approvals/decisions": {
+            "post": does(
+                "Decide several tool calls that wait, each by itself.",
+                {200: shapes_rules.DecidedMany},
+                body={JSON: ref(shapes_rules.ToDecideMany)},
+                errors=(400, 403, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/approvals/{id}/decision": {
-            "post": _does(
+            "post": does(
                 "Decide a tool call that waits, once.",
                 {200: shapes.Decided, 409: shapes.AlreadyDecided},
                 path={"id": TEXT},
-                body={JSON: _ref(shapes.ToDecide)},
+                body={JSON: ref(shapes.ToDecide)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
@@ -209,12 +222,42 @@ def _search() -> Json:
     words = {**TEXT, "description": "words, quoted phrases, beginnings with a star"}
     return {
         "/api/v1/search": {
-            "get": _does(
+            "get": does(
                 "Find events in all conversations, newest first.",
                 {200: search.Hits},
                 query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
-                | {"q": words, "limit": _up_to(200, 50)},
+                | {"q": words, "limit": up_to(200, 50)},
                 security=[BEARER, SESSION],
+            )
+        },
+    }
+
+
+def _rules() -> Json:
+    return {
+        "/api/v1/approval-rules": {
+            "get": does(
+                "List always rules, newest first; `live` are those that can approve something still.",
+                {200: shapes_rules.AlwaysRules},
+                query={"state": {"enum": list(always_view.STATES)}, "before": TEXT, "limit": up_to(200, 50)},
+                security=[BEARER, SESSION],
+            ),
+            "post": does(
+                "Make an always rule, by hand or with the approval of a question; what waits and fits is approved.",
+                {201: shapes_rules.MadeRule},
+                body={JSON: ref(shapes_rules.ToMakeRule)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            ),
+        },
+        "/api/v1/approval-rules/{id}/revocation": {
+            "post": does(
+                "Revoke an always rule; what it approved stays so.",
+                {200: shapes_rules.AlwaysRule},
+                path={"id": TEXT},
+                body={JSON: ref(shapes_rules.WithReason)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
             )
         },
     }
@@ -223,20 +266,20 @@ def _search() -> Json:
 def _steering() -> Json:
     return {
         "/api/v1/conversations/{id}/control": {
-            "post": _does(
+            "post": does(
                 "Pause, resume, take over, hand back, stop after this turn, or abort now.",
                 {200: shapes.Steered, 409: shapes.AlreadySteered},
                 path={"id": _ID},
-                body={JSON: _ref(shapes.ToSteer)},
+                body={JSON: ref(shapes.ToSteer)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
         },
         "/api/v1/control": {
-            "post": _does(
+            "post": does(
                 "Do one action to several conversations, each with its own outcome.",
                 {200: shapes.SteeredMany},
-                body={JSON: _ref(shapes.ToSteerMany)},
+                body={JSON: ref(shapes.ToSteerMany)},
                 errors=(400, 403, 413),
                 security=[BEARER, FORM],
             )
@@ -246,17 +289,102 @@ def _steering() -> Json:
 
 def _of_run(words: str, status: int) -> Json:
     security, path = [BEARER, FORM], {"id": TEXT}
-    return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
+    return {"post": does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
+
+
+def _tool_calls() -> Json:
+    numbers = {name: {"type": "number", "minimum": 0} for name in filters.NUMBERS}
+    many = {name: {"type": "array", "items": TEXT, "maxItems": filters.MOST} for name in filters.MANY}
+    many["status"] = {"type": "array", "items": {"enum": list(filters.STATUSES)}}
+    words = dict.fromkeys(("q", "conversation", "run", "call_id", "before"), TEXT)
+    choices = {"replayed": ("yes", "no"), "where": ("around",), "last": tuple(filters.LAST)}
+    moment: Json = {"type": "string", "format": "date-time"}
+    return {
+        "/api/v1/tool-calls": {
+            "get": does(
+                "List tool calls, newest first, by the filters of the page: all must hold, of several values one.",
+                {200: call_shapes.ToolCalls},
+                query={
+                    **many, **numbers, **words, **{name: {"enum": list(some)} for name, some in choices.items()},
+                    "from": moment, "to": moment, "limit": up_to(200, 50),
+                },
+                security=[BEARER, SESSION],
+            )
+        },
+    }  # fmt: skip
+
+
+def _saved_views() -> Json:
+    number: Json = {"type": "integer", "minimum": 1}
+    return {
+        "/api/v1/saved-views": {
+            "get": does(
+                "List the saved views of the tool-calls page.",
+                {200: call_shapes.SavedViews},
+                security=[BEARER, SESSION],
+            ),
+            "post": does(
+                "Save a filter under a name, for everybody.",
+                {201: call_shapes.SavedView},
+                body={JSON: ref(call_shapes.ToSaveView)},
+                errors=(400, 403, 409, 413),
+                security=[BEARER, FORM],
+            ),
+        },
+        "/api/v1/saved-views/{number}": {
+            "put": does(
+                "Give a view another name; its maker and admins may.",
+                {200: call_shapes.SavedView},
+                path={"number": number},
+                body={JSON: ref(call_shapes.ToName)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/saved-views/{number}/removal": {
+            "post": does(
+                "Remove a view; its maker and admins may.",
+                {200: call_shapes.Removed},
+                path={"number": number},
+                errors=(403, 404),
+                security=[BEARER, FORM],
+            )
+        },
+    }
+
+
+def _one_call() -> Json:
+    return {
+        "/api/v1/tool-calls/{id}": {
+            "get": does(
+                "Read one tool call.",
+                {200: shapes_replays.OneCall},
+                path={"id": TEXT},
+                errors=(403, 404),
+                security=[BEARER, SESSION],
+            )
+        },
+        "/api/v1/tool-calls/{id}/replays": {
+            "post": does(
+                "Show what making a call again would be, or begin it with `dry` false.",
+                {200: shapes_replays.DryReplay, 201: shapes_replays.ReplayBegun},
+                path={"id": TEXT},
+                body={JSON: ref(shapes_replays.ToReplay)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+    }
 
 
 def _policies() -> Json:
     return {
         "/api/v1/policies": {
-            "get": _does("Read the operators' policy.", {200: shapes.PolicyFile}, security=[BEARER, SESSION]),
-            "put": _does(
+            "get": does("Read the operators' policy.", {200: shapes.PolicyFile}, security=[BEARER, SESSION]),
+            "put": does(
                 "Make this the whole policy, or change nothing.",
                 {200: shapes.PolicyFile},
-                body={JSON: _ref(shapes.PolicyFile)},
+                body={JSON: ref(shapes.PolicyFile)},
                 errors=(400, 403, 413),
                 security=[BEARER, FORM],
             ),
@@ -267,16 +395,16 @@ def _policies() -> Json:
 def _read_markers() -> Json:
     return {
         "/api/v1/read-markers": {
-            "get": _does(
+            "get": does(
                 "Read how far one has read.",
                 {200: shapes.Markers},
                 query={"ids": {"type": "array", "items": TEXT, "maxItems": 200}},
                 security=[SESSION],
             ),
-            "post": _does(
+            "post": does(
                 "Move a marker forward, never back.",
                 {200: shapes.Marker},
-                body={JSON: _ref(Mark)},
+                body={JSON: ref(Mark)},
                 errors=(400, 403, 404, 413),
                 security=[FORM],
             ),
@@ -287,12 +415,13 @@ def _read_markers() -> Json:
 def _itself() -> Json:
     return {
         "/api/v1/openapi.json": {
-            "get": _does("Read this document.", {200: None}, errors=(), security=[]),
+            "get": does("Read this document.", {200: None}, errors=(), security=[]),
         },
     }
 
 
 _STATE: Json = {"type": "string", "enum": list(fleet.FILTERS)}
+
 _TAKEN = (
     shapes.ToPublish,
     shapes.Batch,
@@ -300,9 +429,15 @@ _TAKEN = (
     shapes.ToSay,
     shapes.ToDecide,
     shapes.ToAnswer,
+    shapes_rules.ToDecideMany,
+    shapes_rules.ToMakeRule,
+    shapes_rules.WithReason,
     shapes.ToSteer,
     shapes.ToSteerMany,
     *openapi_forks.TAKEN,
+    shapes_replays.ToReplay,
+    call_shapes.ToSaveView,
+    call_shapes.ToName,
 )
 
 
@@ -314,7 +449,11 @@ def _schemas() -> Json:
         *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
         shapes.Answered,
         *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, search.Hits, *openapi_forks.GIVEN, Done),
+        *(shapes.Approval, shapes.Approvals, search.Hits, *openapi_forks.GIVEN, Done, shapes_rules.DecidedMany),
+        *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
+        *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
+        *(call_shapes.ToolCall, call_shapes.ToolCalls, call_shapes.Removed),
+        *(call_shapes.SavedView, call_shapes.SavedViews),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

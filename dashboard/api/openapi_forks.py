@@ -1,7 +1,9 @@
 """The section of the API's document about forks."""
 
 from dashboard.api import shapes_forks
-from dashboard.api.openapi_parts import BEARER, FORM, ID, JSON, TEXT, Json, does, ref
+from dashboard.api.operations import BEARER, CONVERSATION, FORM, JSON, Json, does, ref
+
+TEXT: Json = {"type": "string"}
 
 TAKEN = (shapes_forks.ToFork, shapes_forks.ToRerun)
 GIVEN = (shapes_forks.ForkMade,)
@@ -14,7 +16,7 @@ def paths() -> Json:
             "post": does(
                 "Fork after an event, as it was or with that message in other words, and run on where asked.",
                 {201: shapes_forks.ForkMade},
-                path={"id": ID},
+                path={"id": CONVERSATION},
                 body={JSON: ref(shapes_forks.ToFork)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],

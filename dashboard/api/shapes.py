@@ -265,10 +265,15 @@ class Approval(Shape):
     asked_seq: Seq
     asked_at: str
     deadline: str | None
+    on_expiry: Literal["wait", "reject", "notify"]
+    notify: str | None
+    escalated_to: str | None
+    four_eyes: bool
     status: Literal["pending", "decided", "expired", "cancelled"]
     decision: str | None
     by: str | None
     at: str | None
+    rule: str | None
     version: Seq
     url: str
 
@@ -373,6 +378,13 @@ class PolicyRule(Shape):
     rule: Literal["allow", "ask", "deny"]
     effect: Literal["", "read", "idempotent", "unsafe", "destructive"] = ""
     note: Annotated[str, Field(max_length=500)] = ""
+    deadline_s: Annotated[int | None, Field(ge=1, le=366 * 24 * 3600, description="how long a question may wait")] = (
+        None
+    )
+    on_expiry: Literal["", "wait", "notify", "reject"] = ""
+    notify: Literal["", "viewer", "operator", "approver", "auditor", "admin"] = ""
+    four_eyes: bool = False
+    no_always: bool = False
 
 
 class PolicyFile(Shape):

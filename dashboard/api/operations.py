@@ -1,4 +1,4 @@
-"""Parts that the API's document is made of. Called by `openapi` and the modules of its sections."""
+"""How one operation of the API is described in OpenAPI. Called by `openapi`."""
 
 from typing import Any
 
@@ -24,8 +24,7 @@ Json = dict[str, Any]
 BEARER: Json = {"bearer": []}
 SESSION: Json = {"session": []}
 FORM: Json = {"session": [], "csrf": []}
-TEXT: Json = {"type": "string"}
-ID = {
+CONVERSATION: Json = {  # the id of one, in an address
     "type": "string",
     "pattern": "^~?[A-Za-z0-9_.-]+$",
     "description": "verbatim when [A-Za-z0-9_.-]{1,200} and not . or .., else ~ and the base64url of its UTF-8",
@@ -44,9 +43,9 @@ def does(
 ) -> Json:
     """Describe one operation. Whoever needs to be somebody may be nobody (401); a wrong method is 405 everywhere."""
     security = [BEARER] if security is None else security
-    parameters = [parameter(name, "path", schema) for name, schema in (path or {}).items()]
-    parameters += [parameter(name, "query", schema) for name, schema in (query or {}).items()]
-    responses: Json = {str(status): answer(model) for status, model in answers.items()}
+    parameters = [_parameter(name, "path", schema) for name, schema in (path or {}).items()]
+    parameters += [_parameter(name, "query", schema) for name, schema in (query or {}).items()]
+    responses: Json = {str(status): _answer(model) for status, model in answers.items()}
     for status in sorted({*errors, *((401,) if security else ()), 405}):
         responses[str(status)] = {"description": WORDS[status], "content": {JSON: {"schema": ref(shapes.Error)}}}
     told: Json = {"summary": words, "parameters": parameters, "responses": responses, "security": security}
@@ -55,27 +54,25 @@ def does(
     return told
 
 
-def parameter(name: str, place: str, schema: Json) -> Json:
-    """Describe one parameter; those of a path are required."""
+def _parameter(name: str, place: str, schema: Json) -> Json:
     return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
 
-def answer(model: type[BaseModel] | None) -> Json:
-    """Describe an answer of this shape; without one it is the document."""
+def _answer(model: type[BaseModel] | None) -> Json:
     schema = ref(model) if model else {"type": "object"}
     return {"description": (model.__doc__ or "") if model else "The document.", "content": {JSON: {"schema": schema}}}
 
 
 def up_to(most: int, default: int) -> Json:
-    """Describe a number from 1 on."""
+    """Describe a whole number from 1 on."""
     return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
 
 
 def ref(model: type[BaseModel]) -> Json:
-    """Name a shape where it stands in the document."""
+    """Point to a model."""
     return {"$ref": REF.format(model=model.__name__)}
 
 
 def one_of(*models: type[BaseModel]) -> Json:
-    """Describe what has one of these shapes."""
+    """Describe any of several models."""
     return {"anyOf": [ref(model) for model in models]}
