@@ -71,6 +71,7 @@ from tests import responses as r
 from conversations import log
 first = r.ask("Is it wet?", agent="Dialogue", tools=[r.function("rain")], key="clients"); c = t.claim("clients")
 call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "rain", "arguments": "{}"}
+call["status"] = "completed"
 step = {"event": "tool_step", "name": "rain", "tool_call": "rain-1", "tool_call_id": "c1", "origin": "external"}
 done = {"event": "response.completed", "response_id": first, "model": "m", "status": "completed", "output": [call]}
 log.append([c.event(one) for one in (step | {"args": {}}, done, {"event": "run.done"})])
