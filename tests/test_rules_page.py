@@ -58,9 +58,7 @@ def test_pressed_it_approves_makes_a_rule_and_takes_along_what_fits(people):
     second = teamwork.ask(people["operator"], key="two", **ASKED)
     teamwork.ask(people["operator"], key="three", **ASKED | {"args": ASKED["args"] | {"street": "Elm"}})
 
-    answer = press(
-        people["approver"], first, match="some", same="0", whose="any", uses="7", lasts="2 h", reason="ok"
-    )
+    answer = press(people["approver"], first, match="some", same="0", whose="any", uses="7", lasts="2 h", reason="ok")
 
     made = AlwaysRule.objects.get()
     assert answer["Location"] == f"/approvals/{first.id}/?always=1"
