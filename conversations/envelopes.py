@@ -23,6 +23,7 @@ NAMELESS = ("signal", "control")  # topics that need not name a conversation
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # bytes
 
 if TYPE_CHECKING:
     Json = msgspec.Raw | None
@@ -66,7 +67,10 @@ class Said(msgspec.Struct, kw_only=True, gc=False):
     duration_ms: Milliseconds | None = None
     tool_call_id: str | None = None
     namespace: str | None = None
+    qualified_name: str | None = None
     lookup_key: str | None = None
+    mcp_server: str | None = None
+    output_bytes: Size | None = None
     origin: str | None = None
     schema: str | None = None
     replay_of: str | None = None
@@ -86,9 +90,8 @@ class Said(msgspec.Struct, kw_only=True, gc=False):
             for name in _RAWS:
                 if (value := getattr(self, name)) is not None and bytes(value) == b"null":
                     setattr(self, name, None)
-        if self.tool_call_id is not None and len(self.tool_call_id) > MAX_CALL_ID:
-            digest = hashlib.sha256(self.tool_call_id.encode("utf-8", "surrogatepass")).hexdigest()
-            self.tool_call_id = f"{self.tool_call_id[: MAX_CALL_ID - 65]}…{digest}"
+        if self.tool_call_id is not None:
+            self.tool_call_id = short_call_id(self.tool_call_id)
 
     @property
     def kind(self) -> str:
@@ -106,6 +109,14 @@ class Said(msgspec.Struct, kw_only=True, gc=False):
     def words(self) -> str:
         """What was said, for a line in a list."""
         return (self.content if self.content is not None else self.text) or ""
+
+
+def short_call_id(call_id: str) -> str:
+    """Answer a call id as the tables have it: of one too long for an index its beginning and a digest."""
+    if len(call_id) <= MAX_CALL_ID:
+        return call_id
+    digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{call_id[: MAX_CALL_ID - 65]}…{digest}"
 
 
 _strict = msgspec.json.Decoder(Said)

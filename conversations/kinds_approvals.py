@@ -18,10 +18,13 @@ class ApprovalRequested(OurEvent):
     args_raw: str | None = None
     why: str | None = None
     deadline: str | None = None
+    on_expiry: Literal["wait", "reject", "notify"] | None = None
+    notify: str | None = None
 
 
 class ApprovalDecided(OurEvent):
-    """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256."""
+    """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256. `rule`: an always
+    rule approved it, made by `rule_by`; `makes_rule`: who decided made that rule with it."""
 
     event: Literal["approval.decided"]
     run_id: str
@@ -35,6 +38,9 @@ class ApprovalDecided(OurEvent):
     args: dict[str, Any] | None = None
     args_raw: str | None = None
     digest: str | None = None
+    rule: str | None = None
+    rule_by: str | None = None
+    makes_rule: str | None = None
 
 
 class ApprovalCancelled(OurEvent):

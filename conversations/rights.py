@@ -33,6 +33,7 @@ TABLE = {
     "decide": DECIDING,
     "audit": AUDITING,
     "export": AUDITING,
+    "save_views": EVERYONE,
     "reveal": AUDITING,
     "people": ADMIN,
     "tokens": ADMIN,

@@ -21,6 +21,7 @@ from tests.doors import Caller, ask, said
 from tests.live import Server
 
 EVERYONE, ADMIN = frozenset(ROLES), frozenset({"admin"})
+AUDITING = frozenset({"auditor", "admin"})
 OPERATING, DECIDING = frozenset({"operator", "admin"}), frozenset({"approver", "admin"})
 AGENT, SIGNED_IN, ANYBODY = "agent", "signed in", "anybody"
 PROGRAMS = frozenset({*ROLES, AGENT})
@@ -39,10 +40,20 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/agents/{team}/{name}/": {"GET": EVERYONE},
     "/tools/{team}/{name}/": {"GET": EVERYONE},
     "/schemas/{hash}/": {"GET": EVERYONE},
+    "/calls/": {"GET": EVERYONE},
+    "/calls/export/{form}": {"GET": AUDITING},
+    "/calls/views/": {"POST": EVERYONE},
+    "/calls/views/{number}/": {"POST": EVERYONE},
+    "/numbers/": {"GET": EVERYONE},
+    "/calls/compare/": {"GET": EVERYONE},
+    "/calls/{id}/": {"GET": EVERYONE},
+    "/calls/{id}/replays/": {"POST": OPERATING},
     "/approvals/": {"GET": EVERYONE},
     "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
     "/approvals/decisions/": {"POST": DECIDING},
     "/calls/answers/": {"POST": OPERATING},
+    "/approvals/rules/": {"GET": EVERYONE},
+    "/approvals/rules/revocations/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
     "/runs/stop/": {"POST": OPERATING},
     "/search/": {"GET": EVERYONE},
@@ -72,16 +83,26 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
+    "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
     "/api/v1/conversations/{cid}/forks": {"POST": OPERATING},
     "/api/v1/runs/{id}/forks": {"POST": OPERATING},
     "/api/v1/control": {"POST": OPERATING},
     "/api/v1/approvals": {"GET": EVERYONE},
     "/api/v1/approvals/{id}": {"GET": EVERYONE},
+    "/api/v1/approvals/decisions": {"POST": DECIDING},
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
     "/api/v1/tool-calls/{id}/answer": {"POST": OPERATING},
+    "/api/v1/approval-rules": {"GET": EVERYONE, "POST": DECIDING},
+    "/api/v1/approval-rules/{id}/revocation": {"POST": DECIDING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
+    "/api/v1/tool-calls": {"GET": EVERYONE},
+    "/api/v1/saved-views": {"GET": EVERYONE, "POST": EVERYONE},
+    "/api/v1/saved-views/{number}": {"PUT": EVERYONE},
+    "/api/v1/saved-views/{number}/removal": {"POST": EVERYONE},
     "/api/v1/search": {"GET": EVERYONE},
+    "/api/v1/tool-calls/{id}": {"GET": EVERYONE},
+    "/api/v1/tool-calls/{id}/replays": {"POST": OPERATING},
     "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
@@ -105,6 +126,7 @@ FILLED = {
     "topic": "stream:mine",
     "team": "Hall",
     "hash": "0" * 64,
+    "form": "csv",
 }
 DOORS = frozenset(doors())
 METHODS = ("GET", "POST", "PUT")
@@ -210,7 +232,8 @@ def test_tokens_get_in_where_their_role_says(bearers, address, method):
     for who, caller in bearers.items():
         answer = caller.ask(method, filled(address), None if method == "GET" else body)
         # A token reads pages and changes nothing there; markers and accounts are of people.
-        is_of_people = address in ("/account/", "/api/v1/read-markers") or (is_page and method == "POST")
+        of_people = ("/account/", "/api/v1/read-markers", "/api/v1/conversations/{cid}/presence")
+        is_of_people = address in of_people or (is_page and method == "POST")
         may = (ANYBODY in row or who in row) and not is_of_people
         if who in ("revoked", "unknown") and not (ANYBODY in row and address in DOORS):
             assert answer.status == 401, (who, answer)

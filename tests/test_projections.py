@@ -8,7 +8,7 @@ import pytest
 
 from conversations import envelopes, kinds, log, principals
 from conversations.log.rebuild import rebuild
-from conversations.models import Approval, Conversation, Participant, Response, Run, ToolCall
+from conversations.models import Approval, Conversation, Participant, Response, Run, ToolCall, Turn
 from tests.examples import EXAMPLES
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +26,7 @@ def rows():
             (Run, ["id"]),
             (Approval, ["id"]),
             (Response, ["id"]),
+            (Turn, ["conversation_id", "seq"]),
         ]
     ]
 

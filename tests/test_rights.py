@@ -30,6 +30,7 @@ PRINTED = {
     "decide": "  ✓ ✓",
     "audit": "   ✓✓",
     "export": "   ✓✓",
+    "save_views": "✓✓✓✓✓",
     "reveal": "   ✓✓",
     "people": "    ✓",
     "tokens": "    ✓",

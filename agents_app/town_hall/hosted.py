@@ -9,6 +9,7 @@ from agents import function_tool
 
 from agents_app.town_hall.forms import Form
 from conversations.models import Event, ToolCall
+from conversations.models.tool_call import NEWEST_FIRST
 
 LOOKED_AT = 500  # of the newest filings
 
@@ -41,7 +42,9 @@ def incident_status(reference: str) -> IncidentStatus:
 
 def _filed_at(reference: str) -> int | None:
     """Find the call of ours that filed it; when, in µs UTC. Claims from outside file nothing (law I)."""
-    calls = ToolCall.objects.filter(name="file_incident", status="done", run__isnull=False).order_by("-id")[:LOOKED_AT]
+    calls = ToolCall.objects.filter(name="file_incident", status="done", run__isnull=False).order_by(*NEWEST_FIRST)[
+        :LOOKED_AT
+    ]
     for conversation, seq in calls.values_list("conversation_id", "finished_seq"):
         found = Event.objects.filter(conversation_id=conversation, seq=seq or 0, body__contains=reference).first()
         if found is not None and _reference_in(found.body) == reference:

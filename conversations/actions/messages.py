@@ -9,6 +9,7 @@ import json
 from typing import NamedTuple
 
 from conversations import audit, envelopes, grants, log
+from conversations.actions import answered
 from conversations.actions.acting import acting
 from conversations.envelopes import MAX_KEY
 from conversations.errors import IdReused, Invalid
@@ -44,12 +45,14 @@ class Words(NamedTuple):
 def post(
     by: Who, conversation: str, *,
     recipient: str, content: str, client_id: str, sender: str = "", reason: str = "", title: str = "",
+    seen_seq: int | None = None, anyway: bool = False,
 ) -> Stored:  # fmt: skip
     """Say something; the same `client_id` again answers the same event.
 
     `recipient` is `agent:NAME` or `chat:CONVERSATION`; `sender` is empty or one's own `user:NAME`, or `agent:NAME` or
-    `system`, which take a grant and a reason. A conversation that is not there is opened, under `title`. Raises
-    `Invalid` with the field, `IdReused` when the client id came with other words, `NotAllowed`.
+    `system`, which take a grant and a reason. A conversation that is not there is opened, under `title`. `seen_seq` is
+    what the writer had seen when they began: when another person has spoken since, `TooLate` is raised, unless it is
+    sent `anyway`. Raises `Invalid` with the field, `IdReused` when the client id came with other words, `NotAllowed`.
     """
     own = own_name(principal_of(by))
     words = _checked(conversation, sender or own, own, recipient, content, client_id, reason)
@@ -60,6 +63,8 @@ def post(
             grants.require(by, SPEAK_AS, words.sender)
         mark = hashlib.sha256(f"{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
         envelope = f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+        if seen_seq is not None and not anyway:
+            answered.check(principal, conversation, envelope, seen_seq)
         events = _events(envelope, words, principal)
         if title:
             events.insert(0, _opening(envelope, words, title, principal))

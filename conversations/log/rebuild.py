@@ -7,7 +7,7 @@ from django.db import connection
 from conversations import envelopes, projections
 from conversations.log import rows
 from conversations.log.writing import writing
-from conversations.models import Approval, Conversation, Event, Participant, Response, ToolCall
+from conversations.models import Approval, Conversation, Event, Participant, Response, ToolCall, Turn
 from conversations.principals import is_ours
 from conversations.projections import Facts, Fold, Head, forks
 
@@ -28,6 +28,7 @@ def rebuild_conversation(key: str) -> int:
         ToolCall.objects.filter(conversation_id=old.id).delete()
         Participant.objects.filter(conversation_id=old.id).delete()
         Response.objects.filter(conversation_id=old.id).delete()
+        Turn.objects.filter(conversation_id=old.id).delete()
         head, changes = Head(id=old.id, key=key, head_hash=old.head_hash, copied_seq=_copied(old.id)), Fold()
         while _fold_page(head, changes):
             pass

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from conversations.errors import Conflict
 from conversations.log.writing import writing
-from conversations.models import Conversation, Event, Participant, Response, ToolCall
+from conversations.models import Conversation, Event, Participant, Response, ToolCall, Turn
 
 PREFIX = "staged:"
 PATIENCE = 3600  # seconds without a new event, after which an import on PostgreSQL counts as abandoned
@@ -86,4 +86,5 @@ def remove(conversation: Conversation, *, chunk: int = 2000) -> None:
         ToolCall.objects.filter(conversation=conversation).delete()
         Participant.objects.filter(conversation=conversation).delete()
         Response.objects.filter(conversation=conversation).delete()
+        Turn.objects.filter(conversation=conversation).delete()
         conversation.delete()

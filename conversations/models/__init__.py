@@ -1,6 +1,7 @@
 """The tables (design, section 5), one module a noun."""
 
 from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
+from conversations.models.always import AlwaysRule
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead
 from conversations.models.conversation import Conversation, Participant, ReadMarker
@@ -13,10 +14,13 @@ from conversations.models.post import Post
 from conversations.models.redis import Quarantine, RedisPosition
 from conversations.models.response import Response
 from conversations.models.run import Run
+from conversations.models.saved_view import SavedView
 from conversations.models.tool_call import ToolCall
+from conversations.models.turn import Turn
 
 __all__ = [
     "Agent",
+    "AlwaysRule",
     "Approval",
     "AuditEntry",
     "AuditHead",
@@ -34,11 +38,13 @@ __all__ = [
     "Response",
     "Role",
     "Run",
+    "SavedView",
     "SessionItem",
     "SignInLink",
     "Token",
     "ToolCall",
     "ToolSchema",
     "ToolVersion",
+    "Turn",
     "User",
 ]

@@ -44,6 +44,7 @@ class Conversation(models.Model):
     indexed_seq = models.BigIntegerField(default=0)
     last_at = models.BigIntegerField(default=0, help_text="µs UTC, commit time of the last event")
     last_sender = models.CharField(max_length=200, default="")
+    last_by = models.CharField(max_length=160, default="", help_text="the person who said it under another's name")
     last_line = models.CharField(max_length=200, default="")
     messages = models.BigIntegerField(default=0)
     tool_calls = models.BigIntegerField(default=0)
@@ -67,6 +68,7 @@ class Conversation(models.Model):
             models.Index(F("last_at").desc(), F("id").desc(), name="conversation_newest", condition=Q(is_staged=False)),
             models.Index(F("last_at").desc(), F("id").desc(), name="conversation_paused", condition=Q(state="paused")),
             models.Index("owner", F("last_at").desc(), name="conversation_owned", condition=~Q(owner="")),
+            models.Index(fields=["id"], name="conversation_staged", condition=Q(is_staged=True)),
             models.Index(fields=["id"], name="conversation_unindexed", condition=Q(indexed_seq__lt=F("head_seq"))),
         ]
 
@@ -105,4 +107,3 @@ class ReadMarker(models.Model):
     last_seq = models.BigIntegerField(default=0)
     messages_seen = models.BigIntegerField(default=0)
     seen_at = models.DateTimeField(auto_now=True)
-    typing_until = models.DateTimeField(null=True)

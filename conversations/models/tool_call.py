@@ -5,7 +5,14 @@ from django.db.models import Q
 
 from conversations.models.conversation import Conversation
 
-BAD = ("failed", "timeout", "rejected", "blocked", "unknown")
+NEWEST_FIRST = ("-started_at", "-conversation", "-called_seq")  # the order of every list: unique, and by the index
+PLACE = ["started_at", "conversation", "called_seq"]
+
+
+def class_of(number: float | None) -> int | None:
+    """Answer about how many bits a duration (ms) or size (bytes) takes, 4 to 24: a range of numbers is a few classes,
+    and each can be walked newest first by its index."""
+    return None if number is None else max(4, min(int(number).bit_length(), 24))
 
 
 class ToolCall(models.Model):
@@ -31,20 +38,41 @@ class ToolCall(models.Model):
     started_at = models.BigIntegerField(help_text="µs UTC")
     duration_ms = models.FloatField(null=True)
     replay_of = models.CharField(max_length=64, null=True)
+    qualified_name = models.CharField(max_length=401, default="", help_text="as told, else namespace.name")
+    mcp_server = models.CharField(max_length=200, null=True)
+    output_bytes = models.BigIntegerField(null=True)
+    approver = models.CharField(max_length=160, null=True, help_text="the principal who decided about it")
+    duration_class = models.SmallIntegerField(null=True, help_text="`class_of(duration_ms)`")
+    size_class = models.SmallIntegerField(null=True, help_text="`class_of(output_bytes)`")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "call_id", "nth"], name="call_once")]
+        # Those on `PLACE` serve the list of calls: a filter walks its own newest first, and never the table. Partial
+        # where most calls tell nothing; a qualified name is looked up by `call_by_name` where there is no namespace.
         indexes = [
-            models.Index(fields=["name", "id"], name="call_by_name"),
-            models.Index(fields=["agent", "id"], name="call_by_agent"),
+            models.Index(fields=PLACE, name="call_newest"),
+            models.Index(fields=["name", *PLACE], name="call_by_name"),
+            models.Index(fields=["agent", *PLACE], name="call_by_agent"),
+            models.Index(fields=["status", *PLACE], name="call_by_status"),
+            models.Index(fields=["conversation", "started_at", "called_seq"], name="call_by_conversation"),
+            models.Index(
+                fields=["qualified_name", *PLACE], name="call_by_qualified", condition=Q(namespace__isnull=False)
+            ),
+            models.Index(fields=["origin", *PLACE], name="call_by_origin", condition=Q(origin__isnull=False)),
+            models.Index(fields=["mcp_server", *PLACE], name="call_by_server", condition=Q(mcp_server__isnull=False)),
+            models.Index(fields=["approver", *PLACE], name="call_by_approver", condition=Q(approver__isnull=False)),
+            models.Index(fields=PLACE, name="call_replayed", condition=Q(replay_of__isnull=False)),
+            models.Index(
+                fields=["duration_class", *PLACE], name="call_by_duration", condition=Q(duration_class__isnull=False)
+            ),
+            models.Index(fields=["size_class", *PLACE], name="call_by_size", condition=Q(size_class__isnull=False)),
             models.Index(fields=["schema", "id"], name="call_by_schema", condition=Q(schema__isnull=False)),
-            models.Index(fields=["id"], name="call_bad", condition=Q(status__in=BAD)),
             models.Index(fields=["conversation", "called_seq"], name="call_by_seq"),
             models.Index(
                 fields=["conversation", "finished_seq"], name="call_by_end", condition=Q(finished_seq__isnull=False)
             ),
             models.Index(fields=["conversation"], name="call_open", condition=Q(finished_seq__isnull=True)),
-            models.Index(
-                fields=["conversation", "call_id"], name="call_by_call_id", condition=Q(call_id__isnull=False)
+            models.Index(  # of a conversation, for the fold; of all, for the list
+                fields=["call_id", "conversation"], name="call_by_call_id", condition=Q(call_id__isnull=False)
             ),
         ]

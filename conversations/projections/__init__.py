@@ -9,6 +9,7 @@
 | conversation.opened, ours or an import's | | | | title; ours: handler, demo, parent |
 | conversation.paused, resumed, taken_over, handed_back, ours | | | | state, owner (`control`) |
 | response.received | | | | participants, last line |
+| model.turn, ours; an output without a run that tells what it spent | | | | a turn's row (`turns`) |
 | response.completed, ours | | | | its response row's end (`responses`) |
 | conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
 | a fork's copy of the above: only what the first two lines and response.received fold | | | | |
@@ -24,7 +25,7 @@ import hashlib
 
 from conversations import principals
 from conversations.envelopes import Said
-from conversations.projections import calls, control, forks, responses, runs
+from conversations.projections import calls, control, forks, responses, runs, turns
 from conversations.projections.participants import kind_of, take_part
 from conversations.projections.state import (
     ApprovalRow,
@@ -37,6 +38,7 @@ from conversations.projections.state import (
     Rule,
     RunRow,
     RunStep,
+    TurnRow,
 )
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "ResponseRow",
     "RunRow",
     "RunStep",
+    "TurnRow",
     "fold",
     "kind_of",
     "mark_output",
@@ -77,7 +80,7 @@ def _message(changes: Fold, head: Head, facts: Facts, repeatable: str) -> None:
     if not repeats_output(said, repeatable):
         head.messages += 1
     take_part(changes, head, said)
-    head.says = said
+    head.says, head.says_by = said, facts.principal
 
 
 def repeats_output(said: Said, repeatable: str) -> bool:
@@ -98,14 +101,15 @@ def _output(changes: Fold, head: Head, facts: Facts) -> None:
     head.repeatable = mark_output(said.speaker, said.words)
     if facts.run is None:
         head.preview_after = head.head_seq
+        turns.observed(changes, head, facts)
     take_part(changes, head, said)
     if facts.run is None or INSIDE not in facts.body:
-        head.says = said
+        head.says, head.says_by = said, facts.principal
 
 
 def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
     take_part(changes, head, facts.said)
-    head.says = facts.said
+    head.says, head.says_by = facts.said, facts.principal
 
 
 def _copied(changes: Fold, head: Head, facts: Facts) -> None:
@@ -137,5 +141,6 @@ RULES: dict[str, Rule] = {
     "conversation.forked": forks.forked,
     **control.RULES,
     **runs.RULES,
+    "model.turn": turns.ours,
     **responses.RULES,
 }

@@ -55,6 +55,8 @@ def start_call(changes: Fold, head: Head, facts: Facts) -> CallRow:
         started_at=facts.at,
         duration_ms=None,
         replay_of=said.replay_of and said.replay_of[:64],
+        qualified_name=_qualified(said),
+        mcp_server=said.mcp_server and said.mcp_server[:200],
     )
     head.tool_calls += 1
     changes.made[row.id] = row
@@ -67,6 +69,7 @@ def _end_call(changes: Fold, head: Head, facts: Facts) -> None:
     row = _open_call(changes.open_calls.get(head.id, []), facts) or start_call(changes, head, facts)
     failed = said.error is not None and said.status is None
     row.duration_ms = said.duration_ms
+    row.output_bytes = _size(said)
     end(changes, head, row, BAD_STATUSES.get(said.status or "", "failed" if failed else "done"))
     head.errors += row.status != "done"
 
@@ -104,6 +107,23 @@ def _derived_id(at: int, key: str, seq: int) -> str:
     noise = hashlib.sha256(f"{at}\0{key}\0{seq}".encode("utf-8", "surrogatepass")).hexdigest()
     stamp = f"{at // 1000:012x}"
     return f"{stamp[:8]}-{stamp[8:]}-7{noise[:3]}-8{noise[3:6]}-{noise[6:18]}"
+
+
+def _qualified(said: Said) -> str:
+    """Answer the qualified name: the one told, else namespace and name."""
+    name, space = (said.name or "")[:200], (said.namespace or "")[:200]
+    return (said.qualified_name or (f"{space}.{name}" if space and space != name else name))[:401]
+
+
+def _size(said: Said) -> int | None:
+    """Answer the output's bytes: as told, else of the JSON that stands for it, of a text without its quotes."""
+    if said.output_bytes is not None:
+        return said.output_bytes
+    raw = said.output if said.output is not None else said.result_summary
+    if raw is None:
+        return None
+    text = bytes(raw).strip()
+    return len(text) - 2 if text.startswith(b'"') else len(text)
 
 
 def _digest(said: Said) -> str:

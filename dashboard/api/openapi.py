@@ -1,7 +1,7 @@
 """`GET /api/v1/openapi.json`: what the API takes and answers (OpenAPI 3.1), made from the models in `shapes`."""
 
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -10,28 +10,11 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from conversations import fleet, inbox
-from dashboard.api import search, shapes
+from conversations import fleet
+from dashboard.api import call_shapes, paths_calls, search, shapes, shapes_replays, shapes_rules, shapes_steering
+from dashboard.api.operations import BEARER, FORM, JSON, NDJSON, REF, SESSION, TEXT, Json, does, one_of, ref, up_to
+from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
-
-REF = "#/components/schemas/{model}"
-JSON, NDJSON = "application/json", "application/x-ndjson"
-WORDS = {
-    400: "the input is wrong: `field` says where",
-    401: "no session and no token, or a revoked one",
-    403: "without the right",
-    404: "no such thing",
-    405: "another method: `Allow` says which",
-    409: "somebody or something was first",
-    413: "over a limit",
-    429: "busy: send again after `Retry-After` seconds",
-    503: "not now: send again after `Retry-After` seconds",
-}
-
-Json = dict[str, Any]
-BEARER: Json = {"bearer": []}
-SESSION: Json = {"session": []}
-FORM: Json = {"session": [], "csrf": []}
 
 
 @require_safe
@@ -53,10 +36,9 @@ def document() -> Json:
             **_topics(),
             **_conversations(),
             **_deeds(),
+            **_forks_and_runs(),
             **_steering(),
-            **_approvals(),
-            **_search(),
-            **_policies(),
+            **paths_calls.paths(),
             **_read_markers(),
             **_itself(),
         },
@@ -71,21 +53,18 @@ def document() -> Json:
     }
 
 
-TEXT: Json = {"type": "string"}
-
-
 def _coming_in() -> Json:
     return {
         "/api/v1/publish": {
-            "post": _does(
+            "post": does(
                 "Publish messages; the answer comes after the commit.",
                 {201: shapes.Published, 200: shapes.PublishedMany},
-                body={JSON: _one_of(shapes.ToPublish, shapes.Batch), NDJSON: TEXT},
+                body={JSON: one_of(shapes.ToPublish, shapes.Batch), NDJSON: TEXT},
                 errors=(400, 403, 409, 413, 429, 503),
             )
         },
         "/api/v1/import": {
-            "post": _does(
+            "post": does(
                 "Import a file's conversations, streamed as lines; visible whole or not at all.",
                 {200: shapes.ImportedAll},
                 body={NDJSON: TEXT},
@@ -93,10 +72,10 @@ def _coming_in() -> Json:
             )
         },
         "/api/v1/door": {
-            "post": _does(
+            "post": does(
                 "Trade the one-use token of the data directory for a bearer.",
                 {200: shapes.Key},
-                body={JSON: _ref(shapes.Knock)},
+                body={JSON: ref(shapes.Knock)},
                 errors=(400, 413),
             )
         },
@@ -106,11 +85,11 @@ def _coming_in() -> Json:
 def _topics() -> Json:
     return {
         "/api/v1/topics/{topic}/messages": {
-            "get": _does(
+            "get": does(
                 "Read a topic strictly after `last_id`; without it the newest, or with `block_ms` only what is new.",
                 {200: shapes.BusMessages},
                 path={"topic": {"type": "string", "minLength": 3, "maxLength": 208}},
-                query={"last_id": TEXT, "limit": _up_to(500, 100), "block_ms": {**_up_to(30_000, 0), "minimum": 0}},
+                query={"last_id": TEXT, "limit": up_to(500, 100), "block_ms": {**up_to(30_000, 0), "minimum": 0}},
                 errors=(400, 403, 404, 409, 503),
             )
         },
@@ -121,15 +100,15 @@ def _conversations() -> Json:
     bound = {"type": "integer", "minimum": 1, "maximum": 2**53}
     return {
         "/api/v1/conversations": {
-            "get": _does(
+            "get": does(
                 "List conversations, newest first.",
                 {200: shapes.Conversations},
-                query={"q": TEXT, "participant": TEXT, "state": _STATE, "before": TEXT, "limit": _up_to(200, 50)},
+                query={"q": TEXT, "participant": TEXT, "state": _STATE, "before": TEXT, "limit": up_to(200, 50)},
                 security=[BEARER, SESSION],
             )
         },
         "/api/v1/conversations/{id}": {
-            "get": _does(
+            "get": does(
                 "Read one conversation.",
                 {200: shapes.Conversation},
                 path={"id": _ID},
@@ -138,11 +117,11 @@ def _conversations() -> Json:
             )
         },
         "/api/v1/conversations/{id}/events": {
-            "get": _does(
+            "get": does(
                 "Read events in order: those after a seq, those before one, or the newest.",
                 {200: shapes.Events},
                 path={"id": _ID},
-                query={"after": {**bound, "minimum": 0}, "before": bound, "limit": _up_to(500, 100)},
+                query={"after": {**bound, "minimum": 0}, "before": bound, "limit": up_to(500, 100)},
                 errors=(400, 403, 404),
                 security=[BEARER, SESSION],
             )
@@ -153,41 +132,56 @@ def _conversations() -> Json:
 def _deeds() -> Json:
     return {
         "/api/v1/conversations/{id}/messages": {
-            "post": _does(
+            "post": does(
                 "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
-                {201: shapes.SaidAt},
+                {201: shapes.SaidAt, 409: shapes.AnsweredMeanwhile},
                 path={"id": _ID},
-                body={JSON: _ref(shapes.ToSay)},
-                errors=(400, 403, 404, 409, 413),
+                body={JSON: ref(shapes.ToSay)},
+                errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
         },
         "/api/v1/tool-calls/{id}/answer": {
-            "post": _does(
+            "post": does(
                 "Answer by hand a call that waits for its client, once; the chain goes on with it.",
                 {200: shapes.Answered},
                 path={"id": TEXT},
-                body={JSON: _ref(shapes.ToAnswer)},
+                body={JSON: ref(shapes.ToAnswer)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
         },
-        "/api/v1/conversations/{id}/forks": {
-            "post": _does(
-                "Fork after an event, as it was or with that message in other words, and run on where asked.",
-                {201: shapes.ForkMade},
+        "/api/v1/conversations/{id}/presence": {
+            "post": does(
+                "Tell the others who look that one types, looks, or has put the page away.",
+                {200: Done},
                 path={"id": _ID},
-                body={JSON: _ref(shapes.ToFork)},
+                body={JSON: ref(Doing)},
+                errors=(400, 403, 404, 413),
+                security=[FORM],
+            )
+        },
+    }
+
+
+def _forks_and_runs() -> Json:
+    return {
+        "/api/v1/conversations/{id}/forks": {
+            "post": does(
+                "Fork after an event, as it was or with that message in other words, and run on where asked.",
+                {201: shapes_steering.ForkMade},
+                path={"id": _ID},
+                body={JSON: ref(shapes_steering.ToFork)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
         },
         "/api/v1/runs/{id}/forks": {
-            "post": _does(
+            "post": does(
                 "Fork where a run began, and have its agent answer the same again.",
-                {201: shapes.ForkMade},
+                {201: shapes_steering.ForkMade},
                 path={"id": TEXT},
-                body={JSON: _ref(shapes.ToRerun)},
+                body={JSON: ref(shapes_steering.ToRerun)},
                 errors=(400, 403, 404, 409, 413),
                 security=[BEARER, FORM],
             )
@@ -197,70 +191,23 @@ def _deeds() -> Json:
     }
 
 
-def _approvals() -> Json:
-    return {
-        "/api/v1/approvals": {
-            "get": _does(
-                "List questions about tool calls, newest first; `pending` are those that can be decided.",
-                {200: shapes.Approvals},
-                query={"status": {"enum": list(inbox.STATUSES)}, "before": TEXT, "limit": _up_to(200, 50)},
-                security=[BEARER, SESSION],
-            )
-        },
-        "/api/v1/approvals/{id}": {
-            "get": _does(
-                "Read one question.",
-                {200: shapes.Approval},
-                path={"id": TEXT},
-                errors=(403, 404),
-                security=[BEARER, SESSION],
-            )
-        },
-        "/api/v1/approvals/{id}/decision": {
-            "post": _does(
-                "Decide a tool call that waits, once.",
-                {200: shapes.Decided, 409: shapes.AlreadyDecided},
-                path={"id": TEXT},
-                body={JSON: _ref(shapes.ToDecide)},
-                errors=(400, 403, 404, 413),
-                security=[BEARER, FORM],
-            )
-        },
-    }
-
-
-def _search() -> Json:
-    words = {**TEXT, "description": "words, quoted phrases, beginnings with a star"}
-    return {
-        "/api/v1/search": {
-            "get": _does(
-                "Find events in all conversations, newest first.",
-                {200: search.Hits},
-                query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
-                | {"q": words, "limit": _up_to(200, 50)},
-                security=[BEARER, SESSION],
-            )
-        },
-    }
-
-
 def _steering() -> Json:
     return {
         "/api/v1/conversations/{id}/control": {
-            "post": _does(
+            "post": does(
                 "Pause, resume, take over, hand back, stop after this turn, or abort now.",
-                {200: shapes.Steered, 409: shapes.AlreadySteered},
+                {200: shapes_steering.Steered, 409: shapes_steering.AlreadySteered},
                 path={"id": _ID},
-                body={JSON: _ref(shapes.ToSteer)},
+                body={JSON: ref(shapes_steering.ToSteer)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
         },
         "/api/v1/control": {
-            "post": _does(
+            "post": does(
                 "Do one action to several conversations, each with its own outcome.",
-                {200: shapes.SteeredMany},
-                body={JSON: _ref(shapes.ToSteerMany)},
+                {200: shapes_steering.SteeredMany},
+                body={JSON: ref(shapes_steering.ToSteerMany)},
                 errors=(400, 403, 413),
                 security=[BEARER, FORM],
             )
@@ -270,37 +217,24 @@ def _steering() -> Json:
 
 def _of_run(words: str, status: int) -> Json:
     security, path = [BEARER, FORM], {"id": TEXT}
-    return {"post": _does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
-
-
-def _policies() -> Json:
     return {
-        "/api/v1/policies": {
-            "get": _does("Read the operators' policy.", {200: shapes.PolicyFile}, security=[BEARER, SESSION]),
-            "put": _does(
-                "Make this the whole policy, or change nothing.",
-                {200: shapes.PolicyFile},
-                body={JSON: _ref(shapes.PolicyFile)},
-                errors=(400, 403, 413),
-                security=[BEARER, FORM],
-            ),
-        },
+        "post": does(words, {status: shapes_steering.RunNamed}, path=path, errors=(403, 404, 409), security=security)
     }
 
 
 def _read_markers() -> Json:
     return {
         "/api/v1/read-markers": {
-            "get": _does(
+            "get": does(
                 "Read how far one has read.",
                 {200: shapes.Markers},
                 query={"ids": {"type": "array", "items": TEXT, "maxItems": 200}},
                 security=[SESSION],
             ),
-            "post": _does(
+            "post": does(
                 "Move a marker forward, never back.",
                 {200: shapes.Marker},
-                body={JSON: _ref(Mark)},
+                body={JSON: ref(Mark)},
                 errors=(400, 403, 404, 413),
                 security=[FORM],
             ),
@@ -311,7 +245,7 @@ def _read_markers() -> Json:
 def _itself() -> Json:
     return {
         "/api/v1/openapi.json": {
-            "get": _does("Read this document.", {200: None}, errors=(), security=[]),
+            "get": does("Read this document.", {200: None}, errors=(), security=[]),
         },
     }
 
@@ -324,50 +258,6 @@ _ID = {
 }
 
 
-def _does(
-    words: str,
-    answers: dict[int, type[BaseModel] | None],
-    *,
-    path: Json | None = None,
-    query: Json | None = None,
-    body: Json | None = None,
-    errors: tuple[int, ...] = (400, 403),
-    security: list[Json] | None = None,
-) -> Json:
-    """Describe one operation. Whoever needs to be somebody may be nobody (401); a wrong method is 405 everywhere."""
-    security = [BEARER] if security is None else security
-    parameters = [_parameter(name, "path", schema) for name, schema in (path or {}).items()]
-    parameters += [_parameter(name, "query", schema) for name, schema in (query or {}).items()]
-    responses: Json = {str(status): _answer(model) for status, model in answers.items()}
-    for status in sorted({*errors, *((401,) if security else ()), 405}):
-        responses[str(status)] = {"description": WORDS[status], "content": {JSON: {"schema": _ref(shapes.Error)}}}
-    told: Json = {"summary": words, "parameters": parameters, "responses": responses, "security": security}
-    if body:
-        told["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind, schema in body.items()}}
-    return told
-
-
-def _parameter(name: str, place: str, schema: Json) -> Json:
-    return {"name": name, "in": place, "required": place == "path", "schema": schema}
-
-
-def _answer(model: type[BaseModel] | None) -> Json:
-    schema = _ref(model) if model else {"type": "object"}
-    return {"description": (model.__doc__ or "") if model else "The document.", "content": {JSON: {"schema": schema}}}
-
-
-def _up_to(most: int, default: int) -> Json:
-    return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
-
-
-def _ref(model: type[BaseModel]) -> Json:
-    return {"$ref": REF.format(model=model.__name__)}
-
-
-def _one_of(*models: type[BaseModel]) -> Json:
-    return {"anyOf": [_ref(model) for model in models]}
-
-
 _TAKEN = (
     shapes.ToPublish,
     shapes.Batch,
@@ -375,21 +265,32 @@ _TAKEN = (
     shapes.ToSay,
     shapes.ToDecide,
     shapes.ToAnswer,
-    shapes.ToSteer,
-    shapes.ToSteerMany,
-    shapes.ToFork,
-    shapes.ToRerun,
+    shapes_rules.ToDecideMany,
+    shapes_rules.ToMakeRule,
+    shapes_rules.WithReason,
+    shapes_steering.ToSteer,
+    shapes_steering.ToSteerMany,
+    shapes_steering.ToFork,
+    shapes_steering.ToRerun,
+    shapes_replays.ToReplay,
+    call_shapes.ToSaveView,
+    call_shapes.ToName,
 )
 
 
 def _schemas() -> Json:
-    taken = (*_TAKEN, Mark, shapes.PolicyFile)
+    taken = (*_TAKEN, Mark, Doing, shapes.PolicyFile)
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-        *(shapes.SaidAt, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed, shapes.Answered),
-        *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, search.Hits, shapes.ForkMade),
+        *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes_steering.RunNamed),
+        shapes.Answered,
+        *(shapes_steering.Steered, shapes_steering.AlreadySteered, shapes_steering.SteeredMany),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes_steering.ForkMade, Done, shapes_rules.DecidedMany),
+        *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
+        *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
+        *(call_shapes.ToolCall, call_shapes.ToolCalls, call_shapes.Removed),
+        *(call_shapes.SavedView, call_shapes.SavedViews),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

@@ -12,6 +12,7 @@ from conversations.errors import Conflict
 from conversations.models import Approval
 from dashboard.api import bodies
 from dashboard.api.shapes import ToAnswer, ToDecide
+from dashboard.api.shapes_rules import ToDecideMany
 from dashboard.pages.allowed import takes
 
 
@@ -42,6 +43,16 @@ def answer(request: HttpRequest, id: str) -> JsonResponse:
 
 
 @require_POST
+@takes("decide")
+def decisions(request: HttpRequest) -> JsonResponse:
+    """Decide several: 200 with an answer for each, in order; one failing takes no other."""
+    asked = bodies.read(request, ToDecideMany)
+    more = {"message": asked.message, "reason": asked.reason}
+    done = approvals.decide_each(request.user, asked.approvals, asked.decision, **more)
+    return JsonResponse({"items": [_item(one) for one in done]})
+
+
+@require_POST
 @takes("control")
 def again(request: HttpRequest, id: str) -> JsonResponse:
     """Queue a new run on the input of one that ended badly: 201 `{run_id}`."""
@@ -54,6 +65,14 @@ def cancellation(request: HttpRequest, id: str) -> JsonResponse:
     """Ask a run to stop, which its worker hears within a second: 202 `{run_id}`."""
     actions.stop(request.user, id)
     return JsonResponse({"run_id": id}, status=202)
+
+
+def _item(one: approvals.Outcome) -> dict[str, object]:
+    if one.error is None:
+        return {"approval_id": one.approval, "status": 200}
+    first = Approval.objects.filter(id=one.approval).exclude(status="pending").first()
+    told = _told(first) if first is not None and isinstance(one.error, Conflict) else {}
+    return {"approval_id": one.approval, "status": one.error.status, "error": one.error.as_dict() | told}
 
 
 def _told(found: Approval) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from functools import wraps
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 
 from conversations import rights
 
-View = Callable[..., HttpResponse]  # a request, and what the route names
+View = Callable[..., HttpResponseBase]  # a request, and what the route names
 
 
 def takes(verb: str) -> Callable[[View], View]:
@@ -15,7 +16,7 @@ def takes(verb: str) -> Callable[[View], View]:
 
     def guard(view: View) -> View:
         @wraps(view)
-        def checked(request: HttpRequest, **kwargs: object) -> HttpResponse:
+        def checked(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
             rights.require(request.user, verb)
             return view(request, **kwargs)
 

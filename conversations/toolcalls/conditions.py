@@ -1,0 +1,175 @@
+"""Filters → SQL: each one as a test of a row, and those with an index also as ways to walk its calls newest first."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from conversations.models import Conversation
+from conversations.models.tool_call import class_of
+from conversations.toolcalls import texts
+from conversations.toolcalls.filters import Filters
+
+NEWEST = "t.started_at DESC,t.conversation_id DESC,t.called_seq DESC"
+PLACE = "t.started_at,t.conversation_id,t.called_seq"
+
+
+class Test(NamedTuple):
+    """A condition on a row `t` of the calls."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+
+class Place(NamedTuple):
+    """Where a call stands in the list; no two stand at one. `at` is µs UTC."""
+
+    at: int
+    conversation: int
+    seq: int
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self))
+
+
+class Way(NamedTuple):
+    """How to find the calls of one filter by an index: each branch is a part of one, in the order of the list.
+
+    `whole` is all branches at once, or a little more, for counting. `rank`: of ways with more calls than may be looked
+    at, the lowest is walked; it is the guess at which is rarest.
+    """
+
+    field: str
+    branches: tuple[Test, ...]
+    whole: Test
+    rank: int
+    is_ordered: bool = True
+
+
+EVERY = Way("", (Test("1=1"),), Test("1=1"), 99)
+
+
+class Conditions(NamedTuple):
+    """What a call must fulfil: `bounds` hold for every way, `tests` are by the filter's name."""
+
+    bounds: list[Test]
+    tests: dict[str, Test]
+    ways: list[Way]
+
+    def rest(self, way: Way) -> list[Test]:
+        """Answer what walking this way does not see to."""
+        return [test for name, test in self.tests.items() if name != way.field]
+
+
+def of(filters: Filters, before: Place | None = None, now: datetime | None = None) -> Conditions:
+    """Make the conditions of these filters, for calls that stand behind `before`."""
+    bounds = list(_bounds(filters, before, now or datetime.now(UTC)))
+    tests: dict[str, Test] = {}
+    ways = []
+    for way, test in (*_named(filters), *_exact(filters), *_ranges(filters), *_others(filters)):
+        tests[way.field] = test
+        if way.branches:
+            ways.append(way)
+    return Conditions(bounds, tests, ways)
+
+
+def is_staging() -> bool:
+    """Tell whether an import is writing calls that nobody may see yet."""
+    return Conversation.objects.filter(is_staged=True).exists()
+
+
+UNSTAGED = Test(
+    "NOT EXISTS (SELECT 1 FROM conversations_conversation s WHERE s.id=t.conversation_id AND s.is_staged=%s)", (True,)
+)
+
+
+def _bounds(filters: Filters, before: Place | None, now: datetime) -> Iterator[Test]:
+    begins = filters.begins(now)
+    if begins is not None:
+        yield Test("t.started_at>=%s", (begins,))
+    if filters.until is not None:
+        yield Test("t.started_at<=%s", (filters.until,))
+    if before is not None:
+        yield Test(f"({PLACE})<(%s,%s,%s)", tuple(before))
+
+
+_COLUMNS = {  # filter → column, and the guess at how rare
+    "by": ("approver", 2), "server": ("mcp_server", 4), "status": ("status", 7), "tool": ("name", 5),
+    "agent": ("agent", 6), "origin": ("origin", 8),
+}  # fmt: skip
+
+
+def _named(filters: Filters) -> Iterator[tuple[Way, Test]]:
+    for field, (column, rank) in _COLUMNS.items():
+        if values := getattr(filters, field):
+            branches = tuple(Test(f"t.{column}=%s", (value,)) for value in values)
+            yield Way(field, branches, _in(f"t.{column}", values), rank), _among(f"t.{column}", values)
+    if values := filters.qualified:
+        spaced = [Test("t.qualified_name=%s AND t.namespace IS NOT NULL", (value,)) for value in values]
+        plain = [
+            Test("t.name=%s AND t.qualified_name=%s AND t.namespace IS NULL", (value[:200], value)) for value in values
+        ]
+        parts = " OR ".join(f"({branch.sql})" for branch in (*spaced, *plain))
+        whole = Test(f"({parts})", tuple(value for branch in (*spaced, *plain) for value in branch.values))
+        yield Way("qualified", (*spaced, *plain), whole, 3), _among("t.qualified_name", values)
+
+
+def _exact(filters: Filters) -> Iterator[tuple[Way, Test]]:
+    """What is about few calls mostly; a call id may be anybody's."""
+    if key := filters.conversation:
+        found = Conversation.objects.visible().filter(key=key).values_list("id", flat=True).first() or 0
+        whole = Test("t.conversation_id=%s", (found,))
+        yield Way("conversation", (whole,), whole, 1), Test("t.conversation_id+0=%s", (found,))
+    for field in ("run", "call_id"):
+        if value := getattr(filters, field):
+            whole = Test(f"t.{field}=%s", (value,))
+            yield Way(field, (whole,), whole, 0, is_ordered=False), _among(f"t.{field}", [value])
+
+
+def _ranges(filters: Filters) -> Iterator[tuple[Way, Test]]:
+    kinds = (
+        ("ms", "duration_ms", "duration_class", filters.min_ms, filters.max_ms),
+        ("bytes", "output_bytes", "size_class", filters.min_bytes, filters.max_bytes),
+    )
+    for field, column, classes, least, most in kinds:
+        if least is None and most is None:
+            continue
+        ends = [f"t.{column}>=%s"] * (least is not None) + [f"t.{column}<=%s"] * (most is not None)
+        values = tuple(value for value in (least, most) if value is not None)
+        test = Test(" AND ".join(ends), values)
+        first, last = class_of(least or 0) or 0, class_of(most if most is not None else 2.0**62) or 0
+        branches = tuple(Test(f"t.{classes}=%s AND {test.sql}", (number, *values)) for number in range(first, last + 1))
+        yield Way(field, branches, Test(f"t.{classes} BETWEEN %s AND %s", (first, last)), 8), test
+
+
+def _others(filters: Filters) -> Iterator[tuple[Way, Test]]:
+    if filters.replayed == "yes":
+        test = Test("t.replay_of IS NOT NULL")
+        yield Way("replayed", (test,), test, 2), test
+    elif filters.replayed == "no":
+        yield _no_way("replayed"), Test("t.replay_of IS NULL")
+    if filters.q:
+        yield from _worded(filters)
+
+
+def _worded(filters: Filters) -> Iterator[tuple[Way, Test]]:
+    found = texts.find(filters.q, filters.where)
+    if found is not None and found.ids is not None:
+        whole = Test(f"t.id IN ({','.join(['%s'] * len(found.ids))})" if found.ids else "1=0", tuple(found.ids))
+        yield Way("q", (whole,), whole, 0, is_ordered=False), Test(found.sql, found.values)
+    elif found is not None:
+        yield _no_way("q"), Test(found.sql, found.values)
+
+
+def _no_way(field: str) -> Way:
+    """What no index serves is tested along another way."""
+    return Way(field, (), Test("1=1"), 99)
+
+
+def _in(column: str, values: Sequence[str]) -> Test:
+    return Test(f"{column} IN ({','.join(['%s'] * len(values))})", tuple(values))
+
+
+def _among(column: str, values: Sequence[str]) -> Test:
+    """Test a column in a form that no index serves: the walk is along the way that was chosen, and no other."""
+    marks = ",".join(["%s"] * len(values))
+    return Test(f"{column}||'' IN ({marks})", tuple(values))

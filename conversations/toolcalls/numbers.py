@@ -1,0 +1,217 @@
+"""Calls, failures, latency, waiting time and tokens over time. For the numbers page.
+
+Every query ends at a bound, whatever the range: of each span of time `COUNTED` calls of a status are counted by the
+index alone, the times of the newest `TIMED` done ones are read, and `ASKED` questions and `TURNS` turns of the range,
+the newest. What was cut is said beside the figure.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any
+
+from django.db import connection
+
+from conversations.errors import Invalid
+from conversations.models import Approval
+from conversations.toolcalls.filters import LAST, STATUSES, micros, moment
+
+COUNTED = 5_000
+TIMED = 200
+ASKED = 5_000
+TURNS = 50_000
+MOST_SPANS = 60
+RANGES = {"1h": 60, "24h": 48, "7d": 42, "30d": 30}  # spans of each
+FAILED = ("failed", "timeout", "unknown")
+STOPPED = ("rejected", "blocked")
+
+US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From when to when (µs UTC), in how many spans of equal length."""
+
+    name: str
+    start: int
+    end: int
+    spans: int
+
+    @property
+    def width(self) -> int:
+        """Of a span, in µs."""
+        return (self.end - self.start) // self.spans
+
+    def edges(self) -> list[tuple[int, int]]:
+        """Where each span begins and ends."""
+        return [(self.start + n * self.width, self.start + (n + 1) * self.width) for n in range(self.spans)]
+
+
+@dataclass(slots=True)
+class Span:
+    """The calls of one span. Times are ms, empty where nothing is known."""
+
+    start: int  # µs UTC
+    counts: dict[str, int] = field(default_factory=dict)
+    is_cut: bool = False
+    took: list[float] = field(default_factory=list)  # ascending
+    waited: list[float] = field(default_factory=list)  # seconds, ascending
+    open: int = 0  # questions that nobody has decided
+
+    @property
+    def calls(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
+
+    @property
+    def failed(self) -> int:
+        """Those that ended in an error, timed out or left their effect open."""
+        return sum(self.counts.get(status, 0) for status in FAILED)
+
+    @property
+    def stopped(self) -> int:
+        """Those that were rejected or blocked before they ran."""
+        return sum(self.counts.get(status, 0) for status in STOPPED)
+
+    @property
+    def others(self) -> int:
+        """Those that are done or under way."""
+        return self.calls - self.failed - self.stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens of one agent by one model in one span."""
+
+    span: int
+    agent: str
+    model: str
+    is_demo: bool
+    input: int
+    output: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Everything the page draws. `turns_since`: the tokens of earlier turns of the range were not counted."""
+
+    range: Range
+    spans: list[Span]
+    spent: list[Spent]
+    turns_since: datetime | None
+    asked_since: datetime | None
+
+
+def range_of(last: str, begins: str, ends: str, now: datetime | None = None) -> Range:
+    """Read a range: `last` a name of `RANGES`, else two moments. Raises `Invalid` that names the wrong one."""
+    now = now or datetime.now(UTC)
+    if begins or ends:
+        found = {}
+        for name, text in (("from", begins), ("to", ends)):
+            try:
+                found[name] = moment(text) if text else micros(now)
+            except Invalid as error:
+                raise Invalid(error.message, field=name) from None
+        if not begins or found["from"] >= found["to"]:
+            raise Invalid("expected a beginning before the end", field="from")
+        length = found["to"] - found["from"]
+        return Range("", found["from"], found["to"], max(1, min(MOST_SPANS, length // US)))
+    last = last or "24h"
+    if last not in RANGES:
+        raise Invalid(f"expected one of {', '.join(RANGES)}", field="last")
+    spans = RANGES[last]
+    width = LAST[last][1] // spans // timedelta(microseconds=1)
+    end = (micros(now) // width + 1) * width  # spans begin at round times
+    return Range(last, end - spans * width, end, spans)
+
+
+def numbers(asked: Range) -> Numbers:
+    """Read everything of a range."""
+    spans = [Span(start) for start, _ in asked.edges()]
+    _count(asked, spans)
+    _time(asked, spans)
+    asked_since = _wait(asked, spans)
+    spent, turns_since = _spend(asked)
+    for span in spans:
+        span.took.sort()
+        span.waited.sort()
+    return Numbers(asked, spans, spent, turns_since, asked_since)
+
+
+def rank(values: Sequence[float], percent: int) -> float | None:
+    """Answer a percentile by nearest rank, of ascending values."""
+    return values[max(0, ceil(len(values) * percent / 100) - 1)] if values else None
+
+
+def _count(asked: Range, spans: list[Span]) -> None:
+    part = (
+        "SELECT %s AS n,COUNT(*) FROM (SELECT 1 FROM conversations_toolcall WHERE status=%s AND started_at>=%s"
+        " AND started_at<%s LIMIT %s) AS t"
+    )
+    sql = " UNION ALL ".join([part] * asked.spans)
+    for status in STATUSES:
+        values: list[Any] = []
+        for number, (start, end) in enumerate(asked.edges()):
+            values += (number, status, start, end, COUNTED + 1)
+        for number, count in _rows(sql, values):
+            if count:
+                spans[number].counts[status] = min(count, COUNTED)
+                spans[number].is_cut = spans[number].is_cut or count > COUNTED
+
+
+def _time(asked: Range, spans: list[Span]) -> None:
+    part = (
+        "SELECT * FROM (SELECT %s AS n,duration_ms FROM conversations_toolcall WHERE status='done' AND started_at>=%s"
+        " AND started_at<%s ORDER BY started_at DESC LIMIT %s) AS b{0}"
+    )
+    values: list[Any] = []
+    for number, (start, end) in enumerate(asked.edges()):
+        values += (number, start, end, TIMED)
+    sql = " UNION ALL ".join(part.format(number) for number in range(asked.spans))
+    for number, ms in _rows(sql, values):
+        if ms is not None:
+            spans[number].took.append(ms)
+
+
+def _wait(asked: Range, spans: list[Span]) -> datetime | None:
+    """Read how long people took; answer since when, where there were too many questions."""
+    found = Approval.objects.filter(asked_at__gte=asked.start, asked_at__lt=asked.end, conversation__is_staged=False)
+    rows = list(found.order_by("-asked_at").values_list("asked_at", "decided_at", "status")[:ASKED])
+    for asked_at, decided_at, status in rows:
+        span = spans[min((asked_at - asked.start) // asked.width, asked.spans - 1)]
+        if status == "pending":
+            span.open += 1
+        elif status == "decided" and decided_at is not None:
+            span.waited.append((decided_at - asked_at) / US)
+    return _moment(rows[-1][0]) if len(rows) == ASKED else None
+
+
+def _spend(asked: Range) -> tuple[list[Spent], datetime | None]:
+    newest = (
+        "SELECT at,agent,model,is_demo,input_tokens,output_tokens FROM conversations_turn WHERE at>=%s AND at<%s"
+        " ORDER BY at DESC LIMIT %s"
+    )
+    rows = _rows(
+        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),MIN(at)"
+        f" FROM ({newest}) AS t GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
+        [asked.start, asked.width, asked.start, asked.end, TURNS],
+    )
+    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for span, agent, model, is_demo, used, given, turns, _ in rows:
+        for place, number in enumerate((used, given, turns)):
+            spent[min(int(span), asked.spans - 1), agent, model, bool(is_demo)][place] += int(number)
+    is_cut = sum(row[6] for row in rows) >= TURNS
+    return [Spent(*key, *sums) for key, sums in spent.items()], _moment(min(r[7] for r in rows)) if is_cut else None
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at / US, UTC)
+
+
+def _rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())

@@ -1,0 +1,79 @@
+"""The shapes of tool calls and saved views in the API, for the OpenAPI document and the tests that hold to it."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from dashboard.api.shapes import Seq, Shape
+
+
+class ToolCall(Shape):
+    """A tool call. `arguments` are the text that was sent where that is no JSON; `approver` is who decided about it."""
+
+    id: str
+    conversation_id: str
+    run_id: str | None
+    call_id: str | None
+    agent: str
+    name: str
+    namespace: str | None
+    qualified_name: str
+    lookup_key: str | None
+    origin: str | None
+    mcp_server: str | None
+    schema_: Annotated[str | None, Field(alias="schema")]
+    arguments: Any
+    output: Any
+    error: Any
+    status: str
+    started_at: str
+    duration_ms: float | None
+    output_bytes: int | None
+    approver: str | None
+    replay_of: str | None
+    called_seq: Seq
+    finished_seq: Seq | None
+    url: str
+
+
+class ToolCalls(Shape):
+    """Tool calls, newest first. `looked_at`: how many were walked past before the walk ended short of the limit."""
+
+    items: list[ToolCall]
+    cursor: str | None
+    looked_at: int | None
+
+
+class ToSaveView(BaseModel):
+    """A query of the tool-calls page, and what to call it."""
+
+    name: Annotated[str, Field(max_length=80)]
+    query: Annotated[str, Field(max_length=4000)]
+
+
+class ToName(BaseModel):
+    """Another name."""
+
+    name: Annotated[str, Field(max_length=80)]
+
+
+class SavedView(Shape):
+    """A saved view: open `/calls/?` and its query."""
+
+    id: int
+    name: str
+    query: str
+    made_by: str
+    made_at: str
+
+
+class SavedViews(Shape):
+    """Saved views, by name."""
+
+    items: list[SavedView]
+
+
+class Removed(Shape):
+    """What was removed."""
+
+    id: int

@@ -1,0 +1,125 @@
+/**
+ * `<call-list>`: the newest tool calls. The doorbell of the `fleet` topic says that something happened; then the list is
+ * asked for again. Rows change where they stand; new ones come on top only while nobody points at the list, has the
+ * focus in it or has scrolled down. Till then a pill counts them.
+ */
+import "./list-filter.js";
+import "./utc-field.js";
+import { drawTimes } from "./clock.js";
+import { RequestError, markup } from "./fetch.js";
+import { render } from "./html.js";
+import { keepingFocus } from "./keep-focus.js";
+import { morph } from "./morph.js";
+import { socket } from "./socket.js";
+
+const PAUSE_MS = 700; // between news and asking again
+const SCROLLED = 120; // px
+
+class CallList extends HTMLElement {
+  #stop;
+  #leave;
+  #isPointedAt = false;
+  #asking;
+  #pause;
+  #fresh; // the newest drawing, while the list is held
+
+  connectedCallback() {
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    const listen = (target, type, act) => target.addEventListener(type, act, { signal });
+    listen(this, "filter", () => this.#filter());
+    listen(this.#list, "pointerenter", (event) => (this.#isPointedAt = event.pointerType === "mouse"));
+    listen(this.#list, "pointerleave", () => ((this.#isPointedAt = false), this.#settle()));
+    listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
+    listen(window, "scroll", () => this.#settle());
+    listen(document, "visibilitychange", () => document.hidden || this.#soon());
+    listen(this.#pill, "click", () => this.#goUp());
+    this.#leave = socket.subscribe("fleet", {}, {
+      rows: ({ isSnapshot }) => isSnapshot || this.#soon(),
+      down: () => this.#lose(true),
+      up: () => (this.#lose(false), this.#soon()),
+      reset: () => location.reload(),
+    });
+  }
+
+  disconnectedCallback() {
+    this.#leave();
+    this.#stop.abort();
+    this.#asking?.abort();
+    clearTimeout(this.#pause);
+  }
+
+  get #list() { return this.querySelector("[data-list]"); }
+  get #pill() { return this.querySelector("[data-changed]"); }
+  get #isHeld() { return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED; }
+  get #isOlder() { return new URLSearchParams(location.search).has("before"); }
+
+  #soon() {
+    if (this.#isOlder || document.hidden) return;
+    this.#pause ??= setTimeout(() => ((this.#pause = undefined), this.#renew()), PAUSE_MS);
+  }
+
+  async #renew() {
+    const fresh = await this.#part("list");
+    if (!fresh) return;
+    this.#fresh = fresh;
+    const newer = new Map(keyed(fresh));
+    for (const [key, row] of keyed(this.#list)) if (newer.has(key)) morph(row, newer.get(key).cloneNode(true));
+    drawTimes(this.#list);
+    this.#settle();
+  }
+
+  /** The drawing that waits, in the place of the old one, unless somebody reads there. */
+  #settle() {
+    const here = new Set(keyed(this.#list).map(([key]) => key));
+    const more = this.#fresh ? keyed(this.#fresh).filter(([key]) => !here.has(key)).length : 0;
+    const isHeld = this.#isHeld;
+    if (this.#fresh && !isHeld) {
+      this.#list.replaceChildren(this.#fresh);
+      this.#fresh = undefined;
+    }
+    this.#pill.hidden = !isHeld || more === 0;
+    this.#pill.querySelector("span").textContent = `${more} new`;
+  }
+
+  #goUp() {
+    this.#isPointedAt = false;
+    document.activeElement?.blur();
+    scrollTo({ top: 0 });
+    this.#settle();
+  }
+
+  /** What the address says now: the rows, the counts, and where else the filter stands. */
+  async #filter() {
+    this.#fresh = undefined;
+    const query = location.search.slice(1);
+    for (const field of this.querySelectorAll("[data-query]")) field.value = query;
+    for (const link of this.querySelectorAll("[data-export]")) link.search = query;
+    const list = await this.#part("list");
+    if (list) this.#list.replaceChildren(list);
+    const facets = list && (await this.#part("facets"));
+    if (facets) keepingFocus(this.querySelector("[data-facets]"), facets);
+  }
+
+  async #part(name) {
+    this.#asking?.abort();
+    this.#asking = new AbortController();
+    const address = new URL(location.href);
+    address.searchParams.set("part", name);
+    try {
+      return render(await markup(address, { signal: this.#asking.signal }));
+    } catch (error) {
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      return undefined;
+    }
+  }
+
+  #lose(isLost) {
+    this.querySelector("[data-lost]").hidden = !isLost;
+  }
+}
+
+/** Rows by their keys. */
+const keyed = (part) => [...part.querySelectorAll("[data-key]")].map((row) => [row.dataset.key, row]);
+
+customElements.define("call-list", CallList);
