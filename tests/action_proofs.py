@@ -1,5 +1,5 @@
-"""Functions of `conversations/actions/` that take no person's right, by `module.function`: the test that proves each, or,
-after a dash, why there is nothing to prove. What people do is in `action_rows`."""
+"""Functions of `conversations/actions/` that take no person's right, by `module.function`: the test that proves each,
+or, after a dash, why there is nothing to prove. What people do is in `action_rows`."""
 
 ELSEWHERE: dict[str, str] = {
     "acting.acting": "test_audit.py::test_a_refused_action_leaves_one_refusal_and_no_change",
@@ -20,7 +20,7 @@ ELSEWHERE: dict[str, str] = {
     "forks.began_at": "- it reads",
     "forks.is_changeable": "- it reads",
     "people.first_owner": "test_sign_in_links.py::test_the_first_owner_gets_every_role_and_a_new_link_each_start",
-    "granting.approve_call": "test_always_gate.py::test_a_call_that_a_rule_is_about_runs_without_waiting_and_the_record_says_whose_rule",
+    "granting.approve_call": "test_always_gate.py::test_of_several_calls_each_finds_its_own_rule_and_the_rest_wait",
     "granting.approve_waiting": "test_always.py::test_so_many_uses_are_so_many_however_many_count_at_once",
     "granting.makers_right": "- it reads",
     "messages.own_name": "- it writes a name",
