@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agents import FunctionTool, RunState, ToolApprovalItem
-from django.conf import settings
 
 from agents_app import gate, identity
 from agents_app.calls import ASKED, Calls
@@ -20,7 +18,8 @@ from conversations import policy
 from conversations.actions.runs import Body
 from conversations.ids import new_id
 from conversations.models import Approval, Event
-from conversations.policy import Declared, Rows
+from conversations.policy import Declared, Row, Rows
+from conversations.terms import of_call
 
 EXPIRED = "Nobody decided in time, so the call was not made. Go on without it."
 
@@ -34,33 +33,31 @@ def requests(asked: Sequence[ToolApprovalItem], calls: Calls, roster: Roster, tu
         if ours := calls.decided(call_id, digest(mask(sent)), besides=known):
             known.add(ours)
             continue
-        tool = tool_of(item)
-        facts: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": calls.new(call_id)}
-        facts |= {"agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id, "name": item.name}
-        facts |= arguments(mask(sent)) | {"digest": digest(sent)}
-        facts |= {"parent_call": parent} if (parent := calls.lane(call_id, sent)) else {}
-        if tool is not None:
-            facts |= identity.layers(tool, item.tool_namespace)
-            facts |= {"effect": roster.effect(tool, item.agent.name)}
-        told.append(facts | {"why": _why(item, tool, rules)} | _deadline())
+        tool, ours = tool_of(item), calls.new(call_id)
+        facts = question(item.agent.name, turn, ours, item.call_id, sent, parent=calls.lane(call_id, sent))
+        facts |= {"name": item.name} | (of_tool(tool, item.tool_namespace, item.agent.name, roster) if tool else {})
+        about = policy.matching(rules, item.agent.name, item.qualified_name or item.name or "")
+        told.append(facts | {"why": why(item.qualified_name or item.name or "", tool, about)} | of_call(about).told())
     return told
 
 
-def _deadline() -> Body:
-    """Tell when a question's time is up, and what happens then."""
-    config = settings.CONFIG
-    if not config.approval_s:
-        return {}
-    until = datetime.now(UTC) + timedelta(seconds=config.approval_s)
-    return {"deadline": until.isoformat(timespec="seconds"), "on_expiry": config.approval_expiry}
+def question(agent: str, turn: int, ours: str, call_id: str | None, sent: str, *, parent: str | None) -> Body:
+    """Make an `approval.requested`, apart from what the tool tells; `sent` are the arguments as the model sent them."""
+    told: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": ours, "agent": agent}
+    told |= {"turn": turn, "tool_call_id": call_id, **arguments(mask(sent)), "digest": digest(sent)}
+    return told | ({"parent_call": parent} if parent else {})
 
 
-def _why(item: ToolApprovalItem, tool: FunctionTool | None, rules: Rows) -> str:
-    """Say who wants the call to wait: the operators' policy, or the tool's code."""
-    name = item.qualified_name or item.name or ""
+def of_tool(tool: FunctionTool, called_as: str | None, agent: str, roster: Roster) -> Body:
+    """Answer what a question tells of its tool."""
+    return identity.layers(tool, called_as) | {"effect": roster.effect(tool, agent)}
+
+
+def why(name: str, tool: FunctionTool | None, about: list[Row]) -> str:
+    """Say who wants a call to wait: the operators' policy, or the tool's code."""
     guarded = gate.gate_of(tool)
     declared = Declared("ask" if guarded is not None and guarded.code is True else "allow")
-    row = policy.effective(declared, policy.matching(rules, item.agent.name, name)).by
+    row = policy.effective(declared, about).by
     return gate.why(row) if row is not None and row.rule == "ask" else f"{name} needs a person's approval"
 
 

@@ -37,6 +37,7 @@ class Calls:
         self._uses = Counter(call.call_id for call in self._known)
         self._running: dict[Key, str] = {}
         self._made: set[str] = set()
+        self._spare: dict[str, str] = {}  # by the provider's ids
         self._wanted: defaultdict[tuple[str, str], deque[str | None]] = defaultdict(deque)
 
     def want(self, parent: str | None, call_id: str, sent: str) -> None:
@@ -62,10 +63,26 @@ class Calls:
 
     def new(self, call_id: str) -> str:
         """Answer the id of one more use."""
+        if spare := self._spare.pop(call_id, None):
+            self._made.add(spare)
+            return spare
         self._uses[call_id] += 1
         made = call_of(self._run, call_id, self._uses[call_id])
         self._made.add(made)
         return made
+
+    def give_back(self, call_id: str, ours: str) -> None:
+        """Let the next use have an id that was made for nothing."""
+        self._made.discard(ours)
+        self._spare[call_id] = ours
+
+    def approve(self, call: Known, sent: str) -> None:
+        """Note that a call of this attempt has been asked about and approved, so that it begins under its id."""
+        self._made.discard(call.id)
+        self._known.append(call)
+        lanes = self._wanted[call.call_id or "", sent]
+        if call.parent in lanes:
+            lanes.remove(call.parent)
 
     def is_new(self, ours: str) -> bool:
         """Tell whether this attempt made the call's id."""

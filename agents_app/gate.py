@@ -4,7 +4,9 @@
 
 A guarded tool asks the run's scope (`nesting.current()`) for the operators' rules, which are at most half a second old,
 and for the run's own restriction. A call goes, waits for a person, or is refused: then the tool's function is never
-entered, `policy.refused` is in the record, and the model is told in words so that it can go on.
+entered, `policy.refused` is in the record, and the model is told in words so that it can go on. A call that would wait
+is approved without asking where an always rule is about it: after the tool's own guardrails, so that nothing they stop
+uses a rule up (`ByRule`).
 
 In the SDK a tool says by `needs_approval` whether a call waits, and by its input guardrails whether it is refused. The
 first is not asked when the arguments are not a JSON object: such a call counts as one that waits. So a worker's runs
@@ -69,6 +71,12 @@ class Keeper(Protocol):
     def decision_of_running(self, context: ToolContext[Any]) -> Decided | None:
         """Answer what a person decided about a call that is invoked now."""
 
+    def hold(self, call_id: str) -> None:
+        """Note that a call has to wait for a person, unless a rule approves it."""
+
+    async def by_rule(self, context: ToolContext[Any], agent: Any, gate: "Gate") -> bool:
+        """Have an always rule approve a call that has to wait; record that it did."""
+
     def tell(self, context: ToolContext[Any], said: Any, given: Any) -> None:
         """Note that a model is told `said` where a tool gave `given`."""
 
@@ -107,7 +115,7 @@ def code_of(tool: FunctionTool) -> Any:
 
 def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
     """Answer a tool's own input guardrails."""
-    return [guardrail for guardrail in tool.tool_input_guardrails or () if not isinstance(guardrail, Gate)]
+    return [guardrail for guardrail in tool.tool_input_guardrails or () if not isinstance(guardrail, Gate | ByRule)]
 
 
 class Gate(ToolInputGuardrail[Any]):
@@ -146,14 +154,37 @@ class Gate(ToolInputGuardrail[Any]):
 
     def _approve(self, data: ToolInputGuardrailData) -> None:
         """Let a call go on that nobody asks about: the SDK would have a person look at arguments it cannot read."""
+        if not _is_object(data.context.tool_arguments):
+            self.approve(data)
+
+    def approve(self, data: ToolInputGuardrailData) -> None:
+        """Tell the SDK that a call is approved."""
         context = data.context
-        if context.tool_call is None or _is_object(context.tool_arguments):
+        if context.tool_call is None:
             return
         item = ToolApprovalItem(
             agent=data.agent, raw_item=context.tool_call, tool_name=self.tool.name,
             tool_namespace=context.tool_namespace, tool_lookup_key=identity.key_of(self.tool),
         )  # fmt: skip
         context.approve_tool(item)
+
+
+class ByRule(ToolInputGuardrail[Any]):
+    """The last guardrail of a guarded tool: a call that would wait for a person is approved by an always rule.
+
+    The SDK runs the guardrails before the waiting (`GUARDED_CALLS`) and looks afterwards whether the call is approved.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__(guardrail_function=self._pass, name="always")
+        self._gate = gate
+
+    async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        scope = current()
+        keeper = scope.keeper if scope is not None else None
+        if keeper is not None and await keeper.by_rule(data.context, data.agent, self._gate):
+            self._gate.approve(data)
+        return ToolGuardrailFunctionOutput.allow()
 
 
 class Asking:
@@ -170,8 +201,13 @@ class Asking:
         verdict = await self._gate.verdict()
         if self._gate.refusal(verdict) is not None:
             return False
-        if verdict.rule == "ask":
-            return True
+        waits = verdict.rule == "ask" or await self._code_asks(context, arguments, call_id)
+        scope = current()
+        if waits and scope is not None and scope.keeper is not None:
+            scope.keeper.hold(call_id)
+        return waits
+
+    async def _code_asks(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         code = self._gate.code
         found = code(context, arguments, call_id) if callable(code) else code
         return bool(await found) if inspect.isawaitable(found) else bool(found)
@@ -185,14 +221,14 @@ def _guarded(tool: Any, agent: str) -> Any:
         return tool
     if found is not None:
         tool, code = copy.copy(tool), found.code
-        tool.tool_input_guardrails = [g for g in tool.tool_input_guardrails or () if g is not found]
+        tool.tool_input_guardrails = guardrails_of(tool)
         tool.needs_approval = code
     gate = Gate(tool, agent)
     if isinstance(gate.code, bool) and hasattr(tool.on_invoke_tool, "prepare_arguments"):
         # With a function to ask, the SDK has a person look at every call whose arguments are models or are converted.
         # That protects a team's own function from what it cannot see; where the code says yes or no it would change it.
         cast(Any, tool.on_invoke_tool).prepare_arguments = _nothing_prepared
-    tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ())]
+    tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ()), ByRule(gate)]
     tool.needs_approval = Asking(gate)
     answerable(tool)
     return tool

@@ -8,9 +8,10 @@ from django.conf import settings
 from django.db import connection
 from pydantic import BaseModel
 
-from agents_app import asking, contexts, recollection, session
+from agents_app import asking, contexts, heard, recollection, session
 from agents_app.calls import Known
 from agents_app.decided import Decided
+from agents_app.heard import NOTHING, Heard
 from agents_app.responding.asked import KIND, Asked
 from agents_app.responding.asked import read as read_asked
 from agents_app.session import DjangoSession
@@ -35,6 +36,15 @@ class Opening(NamedTuple):
     turns: int
     handler: str
     asked: Asked | None = None  # of a client of the responses door
+    heard: Heard = NOTHING
+
+    @property
+    def given(self) -> str | list[Any]:
+        """What the SDK is given of a run that begins: the words to answer, and what was said since."""
+        if not self.heard.after:
+            return self.words
+        words = [{"role": "user", "content": self.words}] if isinstance(self.words, str) else self.words
+        return [*words, *self.heard.after]
 
 
 def opening_of(claim: Claim, team: Team) -> Opening:
@@ -48,15 +58,16 @@ def opening_of(claim: Claim, team: Team) -> Opening:
     words: str | list[Any] = [] if is_remembered else log.words(body)
     handler = found.handler.removeprefix("agent:")
     memory, kept = _memory(found, claim.input_seq, team.name)
+    told = heard.of(found, claim.input_seq, memory.heard) if asked is None else NOTHING
+    memory.hear(told, is_resumed=claim.state is not None)
     context = contexts.read(team.context, kept, claim.conversation)
     if claim.attempt == 1:
-        return Opening(words, metadata_of(body), memory, context, [], {}, 0, handler, asked)
+        return Opening(words, metadata_of(body), memory, context, [], {}, 0, handler, asked, told)
     known = known_calls(claim)
     turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
-    return Opening(
-        words, metadata_of(body), memory, context, known, asking.decisions(claim.run), last or 0, handler, asked
-    )
+    facts = (known, asking.decisions(claim.run), last or 0, handler, asked, told)
+    return Opening(words, metadata_of(body), memory, context, *facts)
 
 
 def _memory(found: Conversation, answers: int, team: str) -> tuple[DjangoSession, str | None]:

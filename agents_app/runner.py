@@ -21,6 +21,7 @@ from agents_app import asking, contexts, resuming, sealing
 from agents_app.calls import Calls, Known
 from agents_app.gate import GUARDED_CALLS
 from agents_app.gatekeeper import Gatekeeper
+from agents_app.heard import Interjected
 from agents_app.hooks import Do, Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
@@ -76,6 +77,7 @@ class Attempt:
         self._memory: DjangoSession | None = None
         self._handler = ""
         self._reply: Reply | None = None  # to a client of the responses door
+        self._interjected = Interjected((), ())
         self._steps = self._hooks([], 0)
         self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
 
@@ -159,11 +161,11 @@ class Attempt:
     async def _execute(self, opening: Opening) -> RunResultStreaming:
         """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
         agent = self._roster.team.agent(self.claim.agent)
-        config = self._config()
-        given: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.words
+        given: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.given
         more: dict[str, Any] = {"context": opening.context}
         if self.claim.state is not None:
             given, more = await self._resumed(opening), {}
+        config = self._config()
         scope = RunScope(
             conversation=self.claim.conversation,
             run=self.claim.run,
@@ -197,6 +199,7 @@ class Attempt:
         config.model_provider = self._roster.provider
         config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
         config.tool_error_formatter = lambda told: self._steps.format_error(told)
+        config.call_model_input_filter = self._interjected if self._interjected.all else None
         config.workflow_name = self._roster.team.name
         return config
 
@@ -205,6 +208,7 @@ class Attempt:
         state, kept = await resuming.restored(self.claim, opening, self._roster.team, self._house.away)
         self._steps = self._hooks(opening.calls, max(kept.turns, opening.turns))
         self._steps.decided = opening.decided
+        self._interjected = Interjected(kept.heard, opening.heard.all)
         asking.apply(state, self._steps.calls, opening.decided)
         return state
 
@@ -324,7 +328,7 @@ class Attempt:
         text = result.to_state().to_string(context_serializer=contexts.to_mapping, strict_context=True)
         return sealing.seal(
             self.claim.run,
-            Kept(text, self._steps.turns.current, self._roster.team.name),
+            Kept(text, self._steps.turns.current, self._roster.team.name, self._interjected.all),
             sealing.tools_hash(result.interruptions),
         )
 

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from agents import FunctionTool, ToolApprovalItem, version
@@ -11,6 +11,7 @@ from agents.run_state import CURRENT_SCHEMA_VERSION
 from django.conf import settings
 
 from agents_app import identity
+from agents_app.heard import Interjection
 from conversations.actions.runs import Claim
 
 
@@ -19,16 +20,18 @@ class Incompatible(Exception):
 
 
 class Kept(NamedTuple):
-    """A state and what goes with it: how many turns there were, and whose run it is."""
+    """A state and what goes with it: how many turns there were, whose run it is, and what it heard when it went on."""
 
     state: str
     turns: int
     team: str = ""
+    heard: Sequence[Interjection] = ()
 
 
 def seal(run: str, kept: Kept, tools: str) -> tuple[str, str, str]:
     """Answer the row's `state`, `state_mac` and `sdk`."""
-    text = json.dumps({"v": 1, "turns": kept.turns, "team": kept.team, "state": kept.state})
+    told = {"v": 1, "turns": kept.turns, "team": kept.team, "state": kept.state, "heard": kept.heard}
+    text = json.dumps(told)
     sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"
     return text, _mac(run, sdk, text), sdk
 
@@ -67,7 +70,8 @@ def tool_of(item: ToolApprovalItem) -> FunctionTool | None:
 
 def _kept(text: str) -> Kept:
     told: dict[str, Any] = json.loads(text)
-    return Kept(told["state"], told["turns"], told.get("team", ""))
+    heard = [Interjection(at, item) for at, item in told.get("heard", ())]
+    return Kept(told["state"], told["turns"], told.get("team", ""), heard)
 
 
 def _schema(item: ToolApprovalItem) -> str:

@@ -16,13 +16,16 @@ from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 from django.db import connection
 
+from agents_app.heard import Heard
 from agents_app.pen import covered
 from conversations.models import SessionItem
 from conversations.nodes import database_time
 
 logger = logging.getLogger(__name__)
 
-CONTEXT = '{"switchboard.context":'  # how a row begins that is a context and no item
+OURS = '{"switchboard.'  # how a row begins that is no item: a context, or
+CONTEXT = f'{OURS}context":'
+HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers
 DAY = 86_400_000_000  # µs
 _TABLE = "conversations_sessionitem"
 NEWEST = (
@@ -30,6 +33,7 @@ NEWEST = (
 )
 CONTEXTS = f"SELECT seq, payload FROM {_TABLE} WHERE conversation=%s AND payload LIKE %s ORDER BY seq"
 INSERT = f"INSERT INTO {_TABLE} (conversation, seq, at, payload) VALUES (%s, %s, %s, %s)"
+_Kept = tuple[Any, str]  # an item, and how it is kept
 
 
 class DjangoSession:
@@ -41,12 +45,15 @@ class DjangoSession:
         self.session_id = conversation
         self._newest = newest
         self._stored = stored
-        self._added: list[tuple[TResponseInputItem, str]] = []  # an item, and how it is kept
+        self._added: list[_Kept] = []  # an item, and how it is kept
         self._gone: list[int] = []
         self._is_cleared = False
         self._has_old = False  # whether rows are there that are too old
         self._last = max((seq for seq, _ in stored), default=0)
         self.context: dict[str, str] = {}  # team → its context as it was kept last
+        self.heard = 0  # up to which event
+        self._hears = 0  # as far as this run hears
+        self._meanwhile: list[_Kept] = []  # what it hears when it goes on
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Answer the newest `limit` items, oldest first."""
@@ -63,7 +70,8 @@ class DjangoSession:
     async def pop_item(self) -> TResponseInputItem | None:
         """Forget the newest item and answer it."""
         if self._added:
-            return self._added.pop()[0]
+            item: TResponseInputItem = self._added.pop()[0]
+            return item
         if not self._stored:
             return None
         seq, item = self._stored.pop()
@@ -74,9 +82,18 @@ class DjangoSession:
         """Forget everything."""
         self._stored, self._added, self._is_cleared = [], [], True
 
+    def hear(self, told: Heard, *, is_resumed: bool) -> None:
+        """Take in what was said that no run answers: of a run that begins what was said before its words, what came
+        after comes with these; of one that goes on everything."""
+        self._hears = max(self.heard, told.upto)
+        if is_resumed:
+            self._meanwhile = [(item, _written(item)) for item in told.all]
+        else:
+            self._added += [(item, _written(item)) for item in told.before]
+
     def items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Answer the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
-        known = [item for _, item in self._stored] + [item for item, _ in self._added]
+        known = [item for _, item in self._stored] + [item for item, _ in self._new()]
         return known[-min(limit or self._newest, self._newest) :]
 
     def save(self, *, team: str = "", context: str | None = None, days: float = 30) -> None:
@@ -85,7 +102,10 @@ class DjangoSession:
         now = database_time()
         if self._is_cleared or self._gone or self._has_old:
             self._forget(now - int(days * DAY))
-        new = [text for _, text in self._added]
+        new = [text for _, text in self._new()]
+        if self._hears > self.heard:
+            SessionItem.objects.filter(conversation=self.session_id, payload__startswith=HEARD).delete()
+            new.append(f"{HEARD}{self._hears}}}")
         if context is not None and context != self.context.get(team):
             if team in self.context:
                 rows = SessionItem.objects.filter(conversation=self.session_id)
@@ -95,11 +115,18 @@ class DjangoSession:
             for n, payload in enumerate(new, self._last + 1):
                 cursor.execute(INSERT, [self.session_id, n, now, payload])
 
+    def _new(self) -> list[_Kept]:
+        """Answer what is new: what was said meanwhile stands before it, but for the outputs of calls made earlier."""
+        place = 0
+        while place < len(self._added) and str(self._added[place][0].get("type")).endswith("_output"):
+            place += 1
+        return [*self._added[:place], *self._meanwhile, *self._added[place:]]
+
     def _forget(self, before: int) -> None:
         rows = SessionItem.objects.filter(conversation=self.session_id)
-        rows.filter(at__lt=before).delete()
+        rows.filter(at__lt=before).exclude(payload__startswith=HEARD).delete()
         if self._is_cleared:
-            rows.exclude(payload__startswith=CONTEXT).delete()
+            rows.exclude(payload__startswith=OURS).delete()
         elif self._gone:
             rows.filter(seq__in=self._gone).delete()
 
@@ -109,15 +136,16 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     over and told in the log; it hides no other."""
     oldest = database_time() - int(days * DAY)
     with connection.cursor() as cursor:
-        cursor.execute(NEWEST, [conversation, f"{CONTEXT}%", newest + 50])
+        cursor.execute(NEWEST, [conversation, f"{OURS}%", newest + 50])
         rows = cursor.fetchall()
-        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%"])
+        cursor.execute(CONTEXTS, [conversation, f"{OURS}%"])
         contexts = cursor.fetchall()
     kept = [(seq, payload) for seq, at, payload in rows if at >= oldest]
     memory = DjangoSession(conversation, _readable(conversation, kept)[-newest:], newest=newest)
     memory._has_old = len(kept) < len(rows)
     memory._last = max((row[0] for row in (*rows[:1], *contexts)), default=0)
     memory.context = dict(filter(lambda found: found[0], (_context(payload) for _, payload in contexts)))
+    memory.heard = max((_heard(payload) for _, payload in contexts), default=0)
     return memory
 
 
@@ -162,3 +190,7 @@ def _context(payload: str) -> tuple[str, str]:
         return str(row["switchboard.context"]), str(row["context"])
     except (ValueError, KeyError, TypeError):
         return "", ""
+
+
+def _heard(payload: str) -> int:
+    return int(json.loads(payload)["switchboard.heard"]) if payload.startswith(HEARD) else 0

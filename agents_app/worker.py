@@ -3,8 +3,8 @@
     worker = Worker(writer, teams.load())
     await worker.run()      # returns after worker.stop(), called from any thread
 
-Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted, and
-questions whose time is up are told.
+Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted,
+questions that an always rule answers are approved, and those whose time is up are told.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from agents_app.roster import Roster
 from agents_app.runner import Attempt, House
 from agents_app.teams import Team
 from conversations import doorbell, log
-from conversations.actions import expiry, runs
+from conversations.actions import expiry, granting, runs
 from conversations.actions.runs import Claim
 from conversations.errors import Unavailable
 from conversations.failpoints import failpoint
@@ -194,6 +194,7 @@ class Worker:
             if attempt.claim.run not in asked and not attempt.has_ended:
                 attempt.lose()
         await self._do(runs.interrupt_dead)
+        await self._do(granting.approve_waiting)
         await self._do(expiry.expire_due)
         await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
         if servers := self._mcp.connected():

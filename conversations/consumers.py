@@ -19,6 +19,7 @@ from conversations.doors import http
 from conversations.engine import Engine
 from conversations.envelopes import MAX_KEY, fit
 from conversations.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.presence import Looker
 from conversations.sessions import NOT_ALLOWED, SIGNED_OUT, Visitor
 from conversations.states import StateSubscription
 from conversations.subscription import NEWEST, Subscription, TooSlow, Wire
@@ -39,6 +40,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         super().__init__()
         self.engine = engine
         self.topics: dict[str, Subscription | StateSubscription] = {}
+        self.lookers: dict[str, Looker] = {}
         self.is_dismissed = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: channels is untyped
@@ -97,6 +99,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         if (old := self.topics.pop(topic, None)) is not None:
             old.close()
             self.engine.watch.left(self.visitor.principal, 1)
+            self._look_away(topic)
         if asked["op"] == "unsubscribe":
             return
         if len(self.topics) >= MAX_TOPICS:
@@ -130,6 +133,13 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         last = after if after is not None else max(0, head - NEWEST)
         mode = "html" if asked.get("render") == "html" else "data"
         self._keep(topic, Subscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
+        if not self.visitor.agent:
+            name = self.visitor.principal.name if self.visitor.user_id is not None else ""
+            self.lookers[topic] = self.engine.presence.look(key, name, self.wire)
+
+    def _look_away(self, topic: str) -> None:
+        if (looker := self.lookers.pop(topic, None)) is not None:
+            self.engine.presence.leave(looker)
 
     def _keep(self, topic: str, subscription: Subscription | StateSubscription) -> None:
         self.topics[topic] = subscription
@@ -164,6 +174,8 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
 
     def _end(self) -> None:
         self.engine.watch.forget(self)
+        for topic in list(self.lookers):
+            self._look_away(topic)
         for subscription in self.topics.values():
             subscription.close()
         if self.topics:

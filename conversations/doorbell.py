@@ -1,22 +1,25 @@
 """Says after a commit what is new: within the process by a call, to other processes by the channel layer.
 
 Listeners must not block: they run in whatever thread committed or heard.
-What other processes are told is heads only (which conversation is at which seq), and "revoked". All of it is a hint:
-a lost one is healed by the hub's query and the watch's look (law A).
+What other processes are told is heads only (which conversation is at which seq), "revoked", and who looks at what. All
+of it is a hint: a lost one is healed by the hub's query and the watch's look (law A), and presence by being told again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from conversations import telling
 from conversations.log.events import Stored
 
 Listener = Callable[[Sequence[Stored]], None]
 HeadListener = Callable[[Mapping[str, int]], None]
+PresenceListener = Callable[[str, Sequence[Any]], None]
 
 _rings: list[Listener] = []
 _heads: list[HeadListener] = []
 _posts: list[Callable[[Collection[str]], None]] = []
 _revocations: list[Callable[[], None]] = []
+_presences: list[PresenceListener] = []
 
 
 def on_ring(listener: Listener) -> Callable[[], None]:
@@ -41,6 +44,12 @@ def on_revoked(listener: Callable[[], None]) -> Callable[[], None]:
     """Be told that somebody's rights or sessions changed, here or elsewhere; answer a function that ends it."""
     _revocations.append(listener)
     return lambda: _revocations.remove(listener)
+
+
+def on_presence(listener: PresenceListener) -> Callable[[], None]:
+    """Be told what processes say of who looks at what: which process, and its words (`presence`); "" is this one."""
+    _presences.append(listener)
+    return lambda: _presences.remove(listener)
 
 
 def ring(stored: Sequence[Stored]) -> None:
@@ -81,3 +90,9 @@ def heard(heads: Mapping[str, int], *, is_revoked: bool) -> None:
     if is_revoked:
         for revocation in _revocations:
             revocation()
+
+
+def heard_presence(process: str, words: Sequence[Any]) -> None:
+    """Pass on what a process said of people; of this one, what a page said. Words of others are not checked yet."""
+    for listener in _presences:
+        listener(process, words)

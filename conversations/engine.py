@@ -1,4 +1,4 @@
-"""What lives in a server process beside its requests: writer, hub, fleet, watch, ear. Built by `dashboard.asgi`."""
+"""What lives in a server process beside its requests: writer, hub, states, watch, presence, ear. Built by `asgi`."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,7 @@ from conversations.lasting import repeat
 from conversations.log.events import NewEvent, Stored
 from conversations.management import tables
 from conversations.nodes import Pulse
+from conversations.presence import Presence
 from conversations.search import Indexer
 from conversations.states import Approvals, Fleet, State
 from conversations.threads import DatabaseThreads, unavailable
@@ -38,6 +39,7 @@ class Engine:
         self.writer = log.Writer()
         self.fleet = Fleet()
         self.states: dict[str, State] = {"fleet": self.fleet, "approvals": Approvals()}
+        self.presence = Presence()
         self.ear = Ear()
         self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
         self.url = ""
@@ -66,6 +68,7 @@ class Engine:
         for state in self.states.values():
             state.start()
         self.watch.start()
+        self.presence.start()
         self.ear.start()
         self.writer.start()
         self._pulse = Pulse("web", Vitals(self).facts)
@@ -90,7 +93,11 @@ class Engine:
             with contextlib.suppress(Unavailable):  # then the row is forgotten in its time
                 await asyncio.to_thread(self._pulse.stop)
         await asyncio.gather(
-            self.ear.stop(), self.hub.stop(), *(state.stop() for state in self.states.values()), self.watch.stop()
+            self.ear.stop(),
+            self.presence.stop(),
+            self.hub.stop(),
+            *(state.stop() for state in self.states.values()),
+            self.watch.stop(),
         )
 
     async def _until_migrated(self) -> None:

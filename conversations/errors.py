@@ -96,11 +96,14 @@ class IdReused(Conflict, switchboard.IdReused):
 
 
 class TooLate(Conflict):
-    """Somebody did it before, or the opposite: `did` is what, `by` a principal, `at` ISO 8601; empty where unknown."""
+    """Somebody did it before, or the opposite: `did` is what, `by` a principal, `at` ISO 8601; empty where unknown.
 
-    def __init__(self, message: str, *, code: str, did: str = "", by: str = "", at: str = "") -> None:
+    `seq` is the event that says so, where one does; it is told as text, like the rest.
+    """
+
+    def __init__(self, message: str, *, code: str, did: str = "", by: str = "", at: str = "", seq: int = 0) -> None:
         super().__init__(message, code=code)
-        self.first = {"did": did, "by": by, "at": at}
+        self.first = {"did": did, "by": by, "at": at} | ({"seq": str(seq)} if seq else {})
 
     def as_dict(self) -> dict[str, str]:
         """Answer the error with who was first."""

@@ -101,6 +101,8 @@ class Ear:
             logger.warning("the doorbell is heard again")
         if self._teller is not None and message.get("from") != self._teller.me:
             doorbell.heard(_heads(message.get("heads")), is_revoked=message.get("revoked") is True)
+            if isinstance(words := message.get("presence"), list | tuple):
+                doorbell.heard_presence(str(message.get("from"))[:100], words)
 
 
 def _heads(said: Any) -> dict[str, int]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.template.loader import get_template
 from django.urls import reverse
 from markupsafe import Markup
 
-from conversations import hues, log, policy
+from conversations import always, badge, hues, log, policy, terms
 from conversations.errors import Invalid, NotFound
 from conversations.fragments import calls, hidden, richtext
 from conversations.fragments.markup import safe
@@ -22,13 +23,17 @@ from conversations.log.events import Stored
 from conversations.models import Approval, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
 from conversations.policy import EFFECTS, Declared, Effect
+from conversations.policy_form import whom
 
 logger = logging.getLogger(__name__)
 
 LATELY = 5  # calls of an agent that are told beside its question
 STATUSES = ("pending", "decided", "expired", "cancelled")
-THEN = {"wait": "it keeps waiting", "reject": "the call is not made", "notify": "somebody else is told"}
+THEN = {"wait": "it keeps waiting", "reject": "the call is not made", "notify": "{role} is told"}
+MOST_ESCALATED = 200
 GLYPHS = {**calls.STATES, "approved": "done", "executing": "running"}
+
+VERSION = Coalesce("decided_seq", "escalated_seq", "asked_seq")
 
 Json = dict[str, Any]
 
@@ -51,7 +56,8 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question. `told` is the body of the event that asked, `drawn` its card; `effect` by the operators' policy."""
+    """One question. `told` is the body of the event that asked, `drawn` its card; `effect` and `terms` by the
+    operators' policy as it is now; `barred` are the principals who may not decide it (four eyes)."""
 
     row: Approval
     key: str
@@ -61,6 +67,9 @@ class Question:
     agent: Who
     effect: str
     lately: list[Late]
+    held: policy.Effective
+    terms: terms.Terms
+    barred: frozenset[str]
 
     @property
     def is_open(self) -> bool:
@@ -70,7 +79,7 @@ class Question:
     @property
     def version(self) -> int:
         """The seq that last changed it."""
-        return self.row.decided_seq or self.row.asked_seq
+        return self.row.decided_seq or self.row.escalated_seq or self.row.asked_seq
 
     @property
     def asked_at(self) -> datetime:
@@ -80,15 +89,32 @@ class Question:
     @property
     def deadline(self) -> datetime | None:
         """When its time is up."""
-        try:
-            return datetime.fromisoformat(str(self.told.get("deadline")))
-        except ValueError:
-            return None
+        until, limit_s = self.row.deadline, settings.CONFIG.approval_s
+        if until is None and limit_s:
+            until = self.row.asked_at + int(limit_s * 1e6)
+        return datetime.fromtimestamp(until / 1e6, UTC) if until is not None else None
+
+    @property
+    def on_expiry(self) -> policy.OnExpiry:
+        """What its end does."""
+        return terms.asked(self.told)[0]
 
     @property
     def then(self) -> str:
         """What happens when its time is up."""
-        return THEN.get(str(self.told.get("on_expiry")), THEN["wait"])
+        return THEN[self.on_expiry].format(role=hidden.spell(terms.asked(self.told)[1]))
+
+    @property
+    def escalated(self) -> str:
+        """The role that was told, while it is open."""
+        return hidden.spell(self.row.escalated_to) if self.is_open else ""
+
+    @property
+    def risk(self) -> str:
+        """What the operators' policy says of such a call, beside its effect; empty when it says nothing."""
+        row = self.held.effect_by or self.held.by
+        note = f": {row.note}" if row is not None and row.note else ""
+        return hidden.spell(f"by the policy for {whom(row)}{note}") if row is not None else "by the team’s code"
 
     @property
     def name(self) -> str:
@@ -110,16 +136,22 @@ class Question:
 def page(*, status: str = "", before: str = "", limit: int = 50) -> tuple[list[Question], str | None]:
     """Answer questions newest first, and the id that older ones come before. `status`: one of STATUSES, or all.
 
-    Of pending ones only those whose run waits: the others cannot be decided. Raises `Invalid`.
+    Of pending ones only those whose run waits: the others cannot be decided; and on the first page those that were
+    escalated before all others, beyond the limit. Raises `Invalid`.
     """
     if status and status not in STATUSES:
         raise Invalid(f"expected one of {', '.join(STATUSES)}", field="status")
     found = Approval.objects.filter(conversation__is_staged=False)
     found = found.open() if status == "pending" else found.filter(status=status) if status else found
+    found = found.order_by("-id").select_related("conversation")
+    first: list[Approval] = []
+    if status == "pending":
+        first = [] if before else list(found.exclude(escalated_seq=None)[:MOST_ESCALATED])
+        found = found.filter(escalated_seq=None)
     if before:
         found = found.filter(id__lt=before[:64])
-    rows = list(found.order_by("-id").select_related("conversation")[: limit + 1])
-    return _questions(rows[:limit]), rows[limit - 1].id if len(rows) > limit else None
+    rows = list(found[: limit + 1])
+    return _questions([*first, *rows[:limit]]), rows[limit - 1].id if len(rows) > limit else None
 
 
 def find(approval: str) -> Question:
@@ -143,7 +175,9 @@ def item(found: Question) -> Json:
         "arguments": told.get("args"), "args_raw": told.get("args_raw"), "why": told.get("why"),
         "effect": found.effect, "asked_seq": row.asked_seq, "asked_at": found.asked_at.isoformat(),
         "deadline": found.deadline.isoformat() if found.deadline else None,
-        "status": row.status, "decision": row.decision, "by": row.decided_by, "at": at,
+        "on_expiry": found.on_expiry, "notify": terms.asked(told)[1] if found.on_expiry == "notify" else None,
+        "escalated_to": row.escalated_to or None, "four_eyes": found.terms.four_eyes,
+        "status": row.status, "decision": row.decision, "by": row.decided_by, "at": at, "rule": row.rule,
         "version": found.version, "url": reverse("approval", args=[row.id]),
     }  # fmt: skip
 
@@ -167,18 +201,18 @@ class _Source:
     def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Json]:
         """Answer what is new in these conversations; most of what happens there is about no question."""
         there = _visible().filter(conversation__key__in=conversations).order_by("-id")
-        told = there.values_list("id", Coalesce("decided_seq", "asked_seq"))[:100]
+        told = there.values_list("id", VERSION)[:100]
         changed = [key for key, version in told if versions.get(key) != version]
         return _rows(_visible().filter(id__in=changed).order_by("-id")) if changed else []
 
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
         """Answer the newest by id."""
-        names = ("id", "conversation__key", Coalesce("decided_seq", "asked_seq"))
+        names = ("id", "conversation__key", VERSION)
         return {key: (of, version) for key, of, version in _visible().order_by("-id").values_list(*names)[:limit]}
 
-    def waiting(self) -> int:
+    def standing(self) -> Json:
         """Count those that can still be decided."""
-        return Approval.objects.open().count()
+        return badge.standing()
 
 
 SOURCE = _Source()
@@ -193,7 +227,7 @@ def _rows(found: Iterable[Approval]) -> list[Json]:
     return [
         {
             "key": one.row.id, "version": one.version, "status": one.row.status, "conversation_id": one.key,
-            "html": str(drawn(one)),
+            "escalated": one.escalated, "html": str(drawn(one)),
         }
         for one in _questions(list(found.select_related("conversation")))
     ]  # fmt: skip
@@ -204,19 +238,21 @@ def _questions(rows: Sequence[Approval]) -> list[Question]:
     hues.refresh()
     made: list[Question] = []
     lately: dict[str, list[Late]] = {}
+    barred = badge.barred([row.id for row in rows if row.status == "pending"])
     for row in rows:
         try:
-            made.append(_question(row, lately))
+            made.append(_question(row, lately, frozenset(barred.get(row.id, ()))))
         except Exception:
             logger.exception("the question %r could not be drawn", row.id)
     return made
 
 
-def _question(row: Approval, lately: dict[str, list[Late]]) -> Question:
+def _question(row: Approval, lately: dict[str, list[Late]], barred: frozenset[str]) -> Question:
     key = row.conversation.key
     asked = log.read_after(key, row.asked_seq - 1, 1)
     told: Json = json.loads(asked[0].body)
     agent = str(told.get("agent") or "")
+    held = _held(agent, told)
     if row.status == "pending" and agent not in lately:
         lately[agent] = _lately(agent)
     return Question(
@@ -226,7 +262,10 @@ def _question(row: Approval, lately: dict[str, list[Late]]) -> Question:
         told=told,
         drawn=_card(key, asked),
         agent=of_name(agent),
-        effect=_effect(agent, told),
+        effect=held.effect,
+        held=held,
+        terms=terms.of_call(policy.matching(policy.rows(), agent, always.call_of(told).tool)),
+        barred=barred,
         lately=[one for one in lately.get(agent, []) if one.seq != row.asked_seq or one.conversation != key][:LATELY],
     )
 
@@ -236,12 +275,12 @@ def _card(key: str, asked: Sequence[Stored]) -> Markup:
     return calls.card(found[asked[0].seq], reverse("conversation", args=[key]))
 
 
-def _effect(agent: str, told: Json) -> str:
-    """Answer what the call does to the world: as it was declared, tightened by the rules of now."""
+def _held(agent: str, told: Json) -> policy.Effective:
+    """Answer what holds for the call: as it was declared, tightened by the rules of now."""
     declared = told.get("effect")
     effect: Effect = next((one for one in EFFECTS if one == declared), "unsafe")
     tool = str(told.get("qualified_name") or told.get("name") or "")
-    return policy.for_tool(agent, tool, Declared("ask", effect)).effect
+    return policy.for_tool(agent, tool, Declared("ask", effect))
 
 
 def _lately(agent: str) -> list[Late]:

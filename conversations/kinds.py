@@ -7,8 +7,26 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from conversations.kinds_approvals import (
+    ApprovalCancelled,
+    ApprovalDecided,
+    ApprovalEscalated,
+    ApprovalExpired,
+    ApprovalRequested,
+)
 from conversations.kinds_base import BaseEvent, OurEvent
 from conversations.kinds_replays import ReplayRequested
+from conversations.kinds_runs import (
+    RunCancelled,
+    RunDone,
+    RunFailed,
+    RunIncompatible,
+    RunInterrupted,
+    RunQueued,
+    RunResumed,
+    RunStarted,
+    RunWaiting,
+)
 from conversations.kinds_steering import Forked, HandedBack, Paused, Resumed, RunStopping, TakenOver
 
 
@@ -159,98 +177,6 @@ class HandlerChanged(OurEvent):
     handler: str
 
 
-class RunQueued(OurEvent):
-    """A run waits for a worker. `input_seq` is the event it answers."""
-
-    event: Literal["run.queued"]
-    run_id: str
-    agent: str
-    run_kind: Literal["agent", "replay"] = "agent"
-    input_seq: int
-    parent_call: str | None = None
-    reason: str | None = None
-    response_id: str | None = None
-    previous_response_id: str | None = None
-    store: bool | None = None
-    socket: str | None = None
-
-
-class RunStarted(OurEvent):
-    """A worker has it; `attempt` is its fence (law F)."""
-
-    event: Literal["run.started"]
-    run_id: str
-    attempt: int
-    worker: str
-    run_kind: Literal["agent", "replay"] = "agent"
-
-
-class RunWaiting(OurEvent):
-    """It waits for a person, or for an MCP server that is away (`detail`: what is wrong); no worker holds it."""
-
-    event: Literal["run.waiting"]
-    run_id: str
-    reason: Literal["approval", "pause", "server"]
-    server: str | None = None
-    detail: str | None = None
-
-
-class RunResumed(OurEvent):
-    """What it waited for is there: it is queued again."""
-
-    event: Literal["run.resumed"]
-    run_id: str
-    reason: str | None = None
-
-
-class RunDone(OurEvent):
-    """It ended well."""
-
-    event: Literal["run.done"]
-    run_id: str
-    duration_ms: float | None = None
-    usage: dict[str, Any] | None = None
-
-
-class RunFailed(OurEvent):
-    """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and of an
-    answer that did not fit the path of its field, and why."""
-
-    event: Literal["run.failed"]
-    run_id: str
-    reason: str
-    error: str | None = None
-    place: dict[str, Any] | None = None
-    calls: list[str] = []
-
-
-class RunCancelled(OurEvent):
-    """A person ended it, or the worker had to. Each of `calls` may or may not have had its effect."""
-
-    event: Literal["run.cancelled"]
-    run_id: str
-    reason: str | None = None
-    calls: list[str] = []
-
-
-class RunInterrupted(OurEvent):
-    """Its worker is gone. Each of `calls` may or may not have had its effect; nothing is done again by itself."""
-
-    event: Literal["run.interrupted"]
-    run_id: str
-    reason: str
-    calls: list[str] = []
-
-
-class RunIncompatible(OurEvent):
-    """What it paused with does not fit the team of today."""
-
-    event: Literal["run.incompatible"]
-    run_id: str
-    reason: str
-    calls: list[str] = []
-
-
 class ModelTurn(OurEvent):
     """One answer of a model: what it was offered, what of it it called, and what it spent. `tools` are hashes of
     schemas; `called` is `{name, schema}` in the order of the answer, schema null for a tool that was not offered."""
@@ -263,69 +189,6 @@ class ModelTurn(OurEvent):
     called: list[dict[str, Any]] = []
     usage: dict[str, Any] | None = None
     duration_ms: float | None = None
-
-
-class ApprovalRequested(OurEvent):
-    """A tool call waits for a person's decision."""
-
-    event: Literal["approval.requested"]
-    run_id: str
-    approval_id: str
-    tool_call: str
-    tool_call_id: str | None = None
-    name: str
-    args: Any = None
-    args_raw: str | None = None
-    why: str | None = None
-    deadline: str | None = None
-
-
-class ApprovalDecided(OurEvent):
-    """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256."""
-
-    event: Literal["approval.decided"]
-    run_id: str
-    approval_id: str
-    tool_call: str
-    decision: Literal["approve", "reject", "respond", "edit"]
-    by: str = ""
-    message: str | None = None
-    reason: str | None = None
-    output: str | None = None
-    args: dict[str, Any] | None = None
-    args_raw: str | None = None
-    digest: str | None = None
-
-
-class ApprovalCancelled(OurEvent):
-    """A question that nobody needs to decide any more: its run ended. The principal is who ended it."""
-
-    event: Literal["approval.cancelled"]
-    run_id: str
-    approval_id: str
-    tool_call: str
-    reason: str
-
-
-class ApprovalExpired(OurEvent):
-    """A question whose time was up before anybody decided it."""
-
-    event: Literal["approval.expired"]
-    run_id: str
-    approval_id: str
-    tool_call: str
-    reason: str | None = None
-
-
-class ApprovalEscalated(OurEvent):
-    """A question that nobody decided for long: somebody else is told of it. It stays open."""
-
-    event: Literal["approval.escalated"]
-    run_id: str
-    approval_id: str
-    tool_call: str
-    to: str
-    reason: str | None = None
 
 
 class PolicyRefused(OurEvent):

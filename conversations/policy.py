@@ -10,23 +10,26 @@ The rule of the most specific row counts:
 and then the stricter of it and what the team's code says: deny > ask > allow. A row that tells an effect counts for
 the effect the same way, and then the stronger of it and the code's: destructive > unsafe > idempotent > read. So a row
 never loosens the code; among rows, a specific `allow` frees one agent from a general `deny`. Rules are about tools. A
-handoff is none: which agent may follow which is the team's code.
+handoff is none: which agent may follow which is the team's code. What a row says of questions (deadline, what expiry
+does, four eyes) is `conversations.terms`.
 """
 
-import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
+from django.db.models import Q
+
+from conversations.kept import Kept
 from conversations.models import Policy
 
 Rule = Literal["allow", "ask", "deny"]
 Effect = Literal["read", "idempotent", "unsafe", "destructive"]
+OnExpiry = Literal["wait", "notify", "reject"]
 
 RULES: tuple[Rule, ...] = ("allow", "ask", "deny")  # the later the stricter
 EFFECTS: tuple[Effect, ...] = ("read", "idempotent", "unsafe", "destructive")
+ENDS: tuple[OnExpiry, ...] = ("wait", "notify", "reject")  # the later the stricter
 MOST = 1_000  # rows; the actions take no more
-FRESH = 0.5  # seconds for which rows that were read are good, in every process; a change binds the next call within 1 s
 
 Target = tuple[str, str]  # agent and tool, either may be empty
 
@@ -40,11 +43,21 @@ class Row(NamedTuple):
     effect: Effect | Literal[""] = ""
     note: str = ""
     updated_by: str = ""
+    deadline_s: int | None = None
+    on_expiry: OnExpiry | Literal[""] = ""
+    notify: str = ""
+    four_eyes: bool = False
+    no_always: bool = False
 
     @property
     def target(self) -> Target:
         """Whom and what it is about."""
         return self.agent, self.tool
+
+    def said(self) -> dict[str, object]:
+        """Answer what it says of the calls that it is about, without what it leaves open."""
+        beside = ("agent", "tool", "updated_by")
+        return {name: value for name, value in self._asdict().items() if value and name not in beside}
 
 
 class Declared(NamedTuple):
@@ -99,8 +112,14 @@ def for_tool(agent: str, tool: str, declared: Declared = UNDECLARED) -> Effectiv
 
 def stored() -> dict[Target, Row]:
     """Read all rows, by whom and what they are about. Sync."""
-    fields = ("agent", "tool", "rule", "effect", "note", "updated_by")
-    return {(row[0], row[1]): Row(*row) for row in Policy.objects.order_by("agent", "tool").values_list(*fields)[:MOST]}
+    read = Policy.objects.order_by("agent", "tool").values_list(*Row._fields)[:MOST]
+    return {(row[0], row[1]): Row(*row) for row in read}
+
+
+def about(agent: str, tool: str) -> list[Row]:
+    """Read the rows about a call afresh, the most specific first: what a transaction decides by. Sync."""
+    read = Policy.objects.filter(Q(agent="") | Q(agent=agent), Q(tool="") | Q(tool=tool)).values_list(*Row._fields)
+    return matching({(row[0], row[1]): Row(*row) for row in read}, agent, tool)
 
 
 def rows() -> Rows:
@@ -123,39 +142,7 @@ def forget() -> None:
     _kept.forget()
 
 
-class _Kept:
-    """The rows as they were read last."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._rows: Rows = {}
-        self._read_at = float("-inf")
-        self._changes = 0
-
-    @property
-    def latest(self) -> Rows:
-        return self._rows
-
-    def fresh(self) -> Rows | None:
-        return self._rows if time.monotonic() - self._read_at < FRESH else None
-
-    def answer(self) -> Rows:
-        if (found := self.fresh()) is not None:
-            return found
-        began, changes = time.monotonic(), self._changes
-        found = stored()
-        with self._guard:
-            if changes == self._changes:  # what changed while we read may not be in it
-                self._rows, self._read_at = found, began
-        return found
-
-    def forget(self) -> None:
-        with self._guard:
-            self._changes += 1
-            self._read_at = float("-inf")
-
-
-_kept = _Kept()
+_kept: Kept[Rows] = Kept(lambda: stored(), {})
 
 
 def _strength(effect: str) -> int:

@@ -5,11 +5,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
+
 from conversations.actions.policies import state_of
 from conversations.fragments import hidden
 from conversations.models import Agent, Policy
-from conversations.policy import MOST, RULES, Declared, Row, Rows, Rule, effective, matching, stored, targets
-from conversations.policy_form import whom
+from conversations.policy import (
+    MOST,
+    RULES,
+    Declared,
+    OnExpiry,
+    Row,
+    Rows,
+    Rule,
+    effective,
+    matching,
+    stored,
+    targets,
+)  # fmt: skip
+from conversations.policy_form import time_of, whom
 
 NAMED = 3  # others that a remark names
 
@@ -17,6 +31,12 @@ DOES: dict[Rule, str] = {
     "allow": "goes as the team’s code says",
     "ask": "waits for a person",
     "deny": "is refused before it begins; the model is told, and the run goes on",
+}
+
+ENDS: dict[OnExpiry, str] = {
+    "wait": "it keeps waiting",
+    "notify": "it keeps waiting, and a role is told",
+    "reject": "the call is not made",
 }
 
 Codes = dict[tuple[str, str], Declared]  # agent and tool → what the code says
@@ -30,6 +50,7 @@ class Shown:
     agent: str
     tool: str
     does: str
+    terms: list[str]
     note: str
     remarks: list[str]
     state: str
@@ -78,7 +99,26 @@ def _shown(row: Row, rows: Rows, codes: Codes, at: datetime) -> Shown:
     does = DOES[row.rule] + (f". It counts as {row.effect} at least" if row.effect else "")
     agent, tool, note = map(hidden.spell, (row.agent, row.tool, row.note))
     told = [hidden.spell(one) for one in remarks(row, rows, codes)]
-    return Shown(row, agent, tool, does, note, told, state_of(row), at)
+    return Shown(row, agent, tool, does, terms_of(row), note, told, state_of(row), at)
+
+
+def terms_of(row: Row) -> list[str]:
+    """Say on which terms a question about such a call is asked, as far as the row says it."""
+    ends = ENDS.get(row.on_expiry, "") if row.on_expiry else ""
+    ends = ends.replace("a role", row.notify) if row.notify else ends
+    limit = f"A question may wait {time_of(row.deadline_s)}" if row.deadline_s else ""
+    told = [f"{limit}, then {ends}" if limit and ends else limit or (f"When its time is up {ends}" if ends else "")]
+    told += ["Four eyes: nobody decides on what they wrote"] if row.four_eyes else []
+    told += ["No always rule: a person decides each call"] if row.no_always else []
+    return [f"{one}." for one in told if one]
+
+
+def settings_say() -> str:
+    """Say what the settings say of every question."""
+    config = settings.CONFIG
+    ends = ENDS[config.approval_expiry].replace("a role", config.approval_role)
+    limit = f"a question may wait {time_of(config.approval_s)}, then {ends}" if config.approval_s else "no deadline"
+    return f"{limit}; {'four eyes' if config.four_eyes else 'who wrote may decide'}"
 
 
 def _about_nothing(row: Row) -> str:
@@ -120,7 +160,7 @@ def _goes_before(one: Row, other: Row) -> bool:
 def _is_idle(pair: tuple[str, str], rows: Rows, code: Declared, row: Row) -> bool:
     told = matching(rows, *pair)
     others = [other for other in told if other is not row]
-    return effective(code, told)[:2] == effective(code, others)[:2]
+    return not terms_of(row) and effective(code, told)[:2] == effective(code, others)[:2]
 
 
 def _listed(text: str) -> list[dict[str, object]]:

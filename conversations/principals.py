@@ -50,6 +50,14 @@ def of_run(agent: str) -> Principal:
     return Principal("agent", agent[:150])
 
 
+def of_row(kept: str) -> Principal:
+    """Make again the principal that a row of ours names: a person, a token, or the system. Raises ValueError."""
+    kind, _, name = kept.partition(":")
+    if kind not in ("user", "token"):
+        return SYSTEM if kept == str(SYSTEM) else _named("user", "")
+    return of_user(name) if kind == "user" else of_token(name)
+
+
 def is_ours(stored: str) -> bool:
     """Tell it of a stored principal's text."""
     return stored.partition(":")[0] in OURS

@@ -15,6 +15,7 @@ import msgspec
 from conversations.ids import new_id
 
 _RESPONSE_ID = re.compile(r"resp_[0-9a-f]{32}")
+EXTERNAL = "external"  # the origin of a call that is the client's to answer
 CONTINUABLE = ("completed", "incomplete")  # statuses of a response that another may follow
 PLAIN_TEAM, PLAIN_MODEL = "Plain models", "Plain model"  # the Agent row that stands for models without an agent
 

@@ -36,8 +36,8 @@ class Source(Protocol):
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
         """Answer each newest row's conversation and version by its key."""
 
-    def waiting(self) -> int:
-        """Count the questions that wait for a person."""
+    def standing(self) -> Row:
+        """Count the questions that wait for a person (`conversations.badge`)."""
 
 
 class State:
@@ -46,7 +46,7 @@ class State:
     def __init__(self, topic: str, source: Source) -> None:
         self.topic, self._source = topic, source
         self.subscribers: set[StateSubscription] = set()
-        self.waiting = 0  # questions that wait for a person
+        self.standing: Row = {"waiting": 0}  # questions that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
         self._pool = DatabaseThreads(topic)
@@ -84,7 +84,7 @@ class State:
     async def snapshot(self) -> list[Row]:
         """Answer the newest rows."""
         loop = asyncio.get_running_loop()
-        self.waiting = await loop.run_in_executor(self._pool, self._source.waiting)
+        self.standing = await loop.run_in_executor(self._pool, self._source.standing)
         return await loop.run_in_executor(self._pool, self._source.newest_rows, SNAPSHOT)
 
     def _note(self, keys: Iterable[str]) -> None:
@@ -101,7 +101,7 @@ class State:
                 changed = partial(self._source.changed_rows, keys, dict(self._versions))
                 rows = await loop.run_in_executor(self._pool, changed) if self.subscribers else []
                 if rows:
-                    self.waiting = await loop.run_in_executor(self._pool, self._source.waiting)
+                    self.standing = await loop.run_in_executor(self._pool, self._source.standing)
             except Exception:
                 logger.exception("the rows of %s could not be read", self.topic)
                 rows = []
@@ -181,7 +181,7 @@ class StateSubscription:
     async def _send(self, rows: list[Row]) -> None:
         if not self._is_drawn:
             rows = [{name: value for name, value in row.items() if name != "html"} for row in rows]
-        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, "waiting": self._state.waiting}
+        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, **self._state.standing}
         text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
         await self._wire.frame(frames.Frame(0, 0, text))
 

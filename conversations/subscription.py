@@ -43,14 +43,14 @@ class Wire:
         """Send one text message."""
         await self.message({"type": "websocket.send", "text": text})
 
-    def hint(self, text: str) -> None:
-        """Send a text if there is room for it now; a reader without room hears what matters later."""
+    def hint(self, text: str) -> bool:
+        """Send a text if there is room for it now, and tell whether; a reader without room hears what matters later."""
         if self._hold.is_held:
-            return
+            return False
         if self.write is not None:
-            self.write(frames.wire(text.encode()))
-        else:
-            self._hinting = asyncio.ensure_future(self._send({"type": "websocket.send", "text": text}))
+            return self.write(frames.wire(text.encode()))
+        self._hinting = asyncio.ensure_future(self._send({"type": "websocket.send", "text": text}))
+        return True
 
     async def message(self, message: Mapping[str, object]) -> None:
         """Send one ASGI message, once frames may go out, within the time a reader has."""

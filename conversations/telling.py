@@ -1,4 +1,5 @@
-"""Tells other processes, by the channel layer, which conversations went on. One thread with a loop of its own.
+"""Tells other processes, by the channel layer, which conversations went on and who looks at them. One thread with a
+loop of its own.
 
 Every process that commits has one (web, recorder, worker, a command), made at the first word. It never blocks or fails
 who commits: what waits is bounded, a dead layer is tried again with pauses and logged once, and what it lost is healed
@@ -16,7 +17,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from channels.layers import get_channel_layer
 
@@ -26,10 +27,17 @@ GROUP = "doorbell"
 KIND = "switchboard.rung"
 MAX_HEADS = 500  # of one message
 MAX_WAITING = 10_000  # conversations; more are left to the hearers' look
+MAX_PRESENCE = 200  # words about people of one message; as many messages follow as it takes
 SPACING = 0.01  # seconds between two messages: what comes meanwhile is told together
 PATIENCE = 3.0  # seconds a message may take
 PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between tries while the layer is dead
 LAST_WORDS = 1.0  # seconds a process that ends waits for its words to get out
+
+
+Word = Any  # what JSON can hold
+Message = dict[str, Any]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Teller(threading.Thread):
@@ -41,6 +49,7 @@ class Teller(threading.Thread):
         self.trouble = ""  # why the last word did not get out
         self.dropped = 0  # heads there was no room for
         self._heads: dict[str, int] = {}
+        self._presence: dict[tuple[str, ...], Word] = {}
         self._is_revoked = False
         self._is_saying = False
         self._beat_every: float | None = None
@@ -60,6 +69,13 @@ class Teller(threading.Thread):
             self._is_revoked |= is_revoked
             self._condition.notify_all()
 
+    def say_presence(self, words: Mapping[tuple[str, ...], Word]) -> None:
+        """Leave what there is to say of people: of each key the newest word only."""
+        with self._condition:
+            room = MAX_WAITING - len(self._presence)
+            self._presence.update(list(words.items())[:room])
+            self._condition.notify_all()
+
     def beat(self, every: float) -> None:
         """Say something now, and at least so often (seconds) from now on: the ear hears by it that the layer lives."""
         with self._condition:
@@ -75,10 +91,10 @@ class Teller(threading.Thread):
         """Say what there is, for as long as the process lives."""
         loop = _OwnLoop()
         while True:
-            heads, is_revoked = self._next()
+            message = self._next()
             if not self._is_open:
                 break
-            error = self._try(loop, heads, is_revoked=is_revoked)
+            error = self._try(loop, message)
             self._failures = self._failures + 1 if error else 0
             self._note(error)
             time.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1] if error else SPACING)
@@ -91,23 +107,21 @@ class Teller(threading.Thread):
             self._condition.notify_all()
 
     def _is_waiting(self) -> bool:
-        return bool(self._heads or self._is_revoked or self._is_saying)
+        return bool(self._heads or self._presence or self._is_revoked or self._is_saying)
 
-    def _next(self) -> tuple[list[tuple[str, int]], bool]:
+    def _next(self) -> Message:
         with self._condition:
             self._is_saying = False
             self._condition.notify_all()
-            self._condition.wait_for(lambda: self._heads or self._is_revoked or self._is_due, self._beat_every)
-            said = list(self._heads.items())[:MAX_HEADS]
-            for key, _ in said:
-                del self._heads[key]
+            self._condition.wait_for(lambda: self._is_waiting() or self._is_due, self._beat_every)
+            heads, people = _taken(self._heads, MAX_HEADS), _taken(self._presence, MAX_PRESENCE)
             is_revoked, self._is_revoked = self._is_revoked, False
             self._is_saying, self._is_due = True, False
-            return said, is_revoked
-
-    def _try(self, loop: asyncio.AbstractEventLoop, heads: list[tuple[str, int]], *, is_revoked: bool) -> str:
-        """Say one message; answer what went wrong. A dead connection is thrown away with all it holds."""
         message = {"type": KIND, "from": self.me, "heads": heads, "revoked": is_revoked}
+        return message | ({"presence": [[*key, word] for key, word in people]} if people else {})
+
+    def _try(self, loop: asyncio.AbstractEventLoop, message: Message) -> str:
+        """Say one message; answer what went wrong. A dead connection is thrown away with all it holds."""
         try:
             loop.run_until_complete(asyncio.wait_for(self._layer.group_send(GROUP, message), PATIENCE))
         except Exception as error:
@@ -135,6 +149,11 @@ def teller() -> Teller | None:
     made.start()
     atexit.register(made.finish)
     return made
+
+
+def _taken(waiting: dict[K, V], most: int) -> list[tuple[K, V]]:
+    """Take the first of what waits."""
+    return [(key, waiting.pop(key)) for key in list(waiting)[:most]]
 
 
 class _OwnLoop(asyncio.SelectorEventLoop):

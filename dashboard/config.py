@@ -58,6 +58,7 @@ class Config(BaseSettings):
     run_s: float = Field(default=600, gt=0, description="the longest a run may take between two waits, in seconds")
     runs_per_team: int = Field(default=100, ge=1, description="runs of a team at a time in one worker")
     stop_s: float = Field(default=5, ge=0, description="how long running runs may go on when a worker stops")
+    late_s: float = Field(default=10, gt=0, description="what is said and not begun with for so long is told as such")
     stuck_same_calls: int = Field(default=5, ge=2, description="the same call so many times in a run looks stuck")
     stuck_silence_s: float = Field(default=180, gt=0, description="a run without progress for so long looks stuck")
     stuck_turns_left: int = Field(default=2, ge=0, description="turns before its limit at which a run warns; 0: never")

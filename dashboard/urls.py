@@ -8,16 +8,20 @@ from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
+from dashboard.api import rules as api_rules
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
+from dashboard.api import tool_call as api_tool_call
 from dashboard.api.events import events
 from dashboard.api.messages import messages
 from dashboard.api.openapi import openapi
+from dashboard.api.presence import presence
 from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
     agents,
     approvals,
+    call,
     calls,
     compare,
     conversation,
@@ -26,6 +30,7 @@ from dashboard.pages import (
     people,
     policies,
     quarantine,
+    rules,
     search,
     sign_in,
     tokens,
@@ -43,6 +48,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/", conversation.conversation, name="conversation"),
     path("conversations/<cid:cid>/entries/", conversation.entries, name="conversation-entries"),
     path("conversations/<cid:cid>/panel/", conversation.panel, name="conversation-panel"),
+    path("conversations/<cid:cid>/prospect/", conversation.prospect, name="conversation-prospect"),
     path("conversations/<cid:cid>/fork/", forks.fork, name="fork"),
     path("conversations/<cid:cid>/standing/", conversation.standing, name="conversation-standing"),
     path("compare/", compare.compare, name="compare"),
@@ -54,9 +60,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/export/<str:form>", calls.export, name="calls-export"),
     path("calls/views/", calls.save, name="calls-views"),
     path("calls/views/<int:number>/", calls.change, name="calls-view"),
+    path("calls/compare/", call.compare, name="call-compare"),
+    path("calls/answers/", verbs.answers, name="call-answers"),
+    path("calls/<str:id>/", call.call, name="call"),
+    path("calls/<str:id>/replays/", call.replays, name="call-replays"),
     path("numbers/", numbers, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", verbs.decisions, name="decisions"),
+    path("approvals/rules/", rules.rules, name="approval-rules"),
+    path("approvals/rules/revocations/", rules.revocations, name="approval-rule-revocations"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("runs/stop/", verbs.stop, name="runs-stop"),
@@ -87,11 +99,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
+    path("api/v1/conversations/<cid:cid>/presence", presence, name="api-presence"),
     path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
+    path("api/v1/approvals/decisions", api_runs.decisions, name="api-decisions"),
+    path("api/v1/approval-rules", api_rules.rules, name="api-approval-rules"),
+    path("api/v1/approval-rules/<str:id>/revocation", api_rules.revocation, name="api-approval-rule-revocation"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
+    path("api/v1/tool-calls/<str:id>/answer", api_runs.answer, name="api-answer"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
     path("api/v1/tool-calls", tool_calls.tool_calls, name="api-tool-calls"),
@@ -99,6 +116,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/saved-views/<int:number>", tool_calls.saved_view, name="api-saved-view"),
     path("api/v1/saved-views/<int:number>/removal", tool_calls.removal, name="api-saved-view-removal"),
     path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
+    path("api/v1/tool-calls/<str:id>", api_tool_call.tool_call, name="api-tool-call"),
+    path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/search", api_search.search, name="api-search"),

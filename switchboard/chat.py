@@ -44,7 +44,7 @@ def send_message(
     Raises ValueError for a wrong recipient, blank content or no conversation, and what the bus raises.
     """
     context_of_run = context or {}
-    kind, suffix = _split(recipient)
+    kind, suffix = topics.recipient_of(recipient)
     if not content.strip():
         raise ValueError("content must not be blank")
     conversation = suffix if kind == "chat" else _conversation(conversation_id, context_of_run)
@@ -58,20 +58,13 @@ def send_message(
         "metadata": _metadata(metadata, context),
         "created_at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
     }
-    addresses = list(dict.fromkeys([f"chat:{conversation}", f"chat:{suffix}"]))
+    addresses = topics.of_message(conversation, suffix)
     for topic in addresses:  # all, before the first is published
         topics.check(topic)
     bus = get_bus()
     for topic in addresses:
         bus.publish(topic, BusMessage(topic=topic, payload=envelope))
     return {"ok": True, "envelope_id": envelope["id"], "published_to": addresses}
-
-
-def _split(recipient: str) -> tuple[str, str]:
-    kind, _, suffix = recipient.strip().partition(":")
-    if kind not in ("chat", "agent") or not suffix.strip():
-        raise ValueError(f"expected chat:{{conversation_id}} or agent:{{Name}} as recipient; got {recipient!r}")
-    return kind, suffix.strip()
 
 
 def _conversation(explicit: str | None, context: Mapping[str, Any]) -> str:

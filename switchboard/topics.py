@@ -33,6 +33,19 @@ def _fault(topic: str) -> str | None:
 _known_fault = lru_cache(4096)(_fault)  # the same few topics come again and again
 
 
+def recipient_of(text: str) -> tuple[str, str]:
+    """Read `chat:{conversation}` or `agent:{Name}`: answer the kind and the name. Raises ValueError for another one."""
+    kind, _, name = text.strip().partition(":")
+    if kind not in ("chat", "agent") or not name.strip():
+        raise ValueError(f"expected chat:{{conversation_id}} or agent:{{Name}} as recipient; got {text!r}")
+    return kind, name.strip()
+
+
+def of_message(conversation: str, name: str) -> list[str]:
+    """Answer where a message goes: always to its conversation's chat, and to its agent's, once each (design 3.3)."""
+    return list(dict.fromkeys([f"chat:{conversation}", f"chat:{name}"]))
+
+
 def check(topic: str) -> None:
     """Raise `Refused` for a topic that no bus takes."""
     if wrong := fault(topic):

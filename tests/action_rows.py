@@ -7,28 +7,34 @@ that take nobody's right, each with the test that proves it, or why there is not
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from conversations.actions import (
+    answers,
     approvals,
     control,
+    forks,
+    grants,
     messages,
     people,
     policies,
     quarantine,
+    replays,
     responses,
     runs,
     sessions,
     sign_in_links,
     tokens,
 )
-from conversations.models import User
+from conversations.models import Agent, ToolCall, User
 from conversations.policy import Row as Rule
 from conversations.principals import SYSTEM
 from conversations.rights import Who
 from tests import quarantined, teamwork
 from tests.cast import PASSWORD, person
+from tests.stand_in import Answer
 
 People = Mapping[str, User]
 Deed = Callable[[Who], Any]
@@ -99,6 +105,18 @@ def responding(all_: People) -> Deed:
     return lambda by: responses.receive(by, asked)
 
 
+def answering(all_: People) -> Deed:
+    """A response waits for its client to answer a call."""
+    tool = {"type": "function", "name": "rain", "parameters": {"type": "object", "properties": {}}}
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Water"}]}
+    asked = responses.receive(all_["operator"], responses.Asked(model="Dialogue", input=[item], tools=[tool]))
+    answer = Answer(teamwork.claim(asked.conversation))
+    answer.call("rain", "{}", "c1")
+    answer.finish()
+    call = ToolCall.objects.get(run=asked.run).id
+    return lambda by: answers.answer_call(by, call, "4 mm")
+
+
 def running_again(all_: People) -> Deed:
     run = teamwork.fail(all_["operator"])
     return lambda by: runs.run_again(by, run)
@@ -107,6 +125,33 @@ def running_again(all_: People) -> Deed:
 def stopping(all_: People) -> Deed:
     run = teamwork.ask(all_["operator"]).run
     return lambda by: runs.stop(by, run)
+
+
+def replaying(all_: People) -> Deed:
+    layers = {"qualified_name": "file_incident", "origin": "function", "schema": teamwork.SCHEMA}
+    layers["lookup_key"] = "bare:file_incident"
+    tool = {"name": "file_incident", "public_name": "file_incident", "effect": "unsafe", **layers}
+    Agent.objects.filter(name="Dialogue").update(tools=json.dumps([tool]))
+    asked = teamwork.ask(all_["operator"], **layers)
+    approvals.decide(all_["approver"], asked.id, "approve")
+    asked.refresh_from_db()
+    teamwork.go_on(asked)
+    return lambda by: replays.replay(by, asked.tool_call, reason="It was lost", tool="file_incident")
+
+
+def forking(all_: People) -> Deed:
+    at = teamwork.say(all_["operator"])
+    return lambda by: forks.fork(by, "flood", at)
+
+
+def rerunning(all_: People) -> Deed:
+    run = teamwork.fail(all_["operator"])
+    return lambda by: forks.rerun(by, run)
+
+
+def with_a_grant(all_: People) -> Deed:
+    grants.give_grant(SYSTEM, "otto", "speak_as", "system")
+    return lambda by: grants.take_grant(by, "otto", "speak_as", "system")
 
 
 def in_quarantine(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
@@ -142,6 +187,9 @@ def of_another(do: Callable[[Who, str], Any]) -> Callable[[People], Deed]:
 
 BY_FIRST = r"user:\w+ {} it( \w+)? at \d\d:\d\d:\d\d UTC"
 ROWS: dict[str, Row] = {
+    "answers.answer_call": Row(
+        answering, "respond", "response.received", r"user:\w+ answered this call already, at 20"
+    ),
     "approvals.decide": Row(deciding, "decide", "approval.decided", r"user:\w+ decided already: approve, at 20"),
     "control.pause": Row(steering("pause"), "control", "conversation.paused", BY_FIRST.format("paused")),
     "control.resume": Row(
@@ -164,6 +212,15 @@ ROWS: dict[str, Row] = {
     ),
     "control.steer_each": Row(
         steering_each, "control", "conversation.paused", BY_FIRST.format("paused"), verb="pause"
+    ),
+    "forks.fork": Row(forking, "control", "conversation.forked", f"- {AGAIN}; its client id says which"),
+    "forks.rerun": Row(rerunning, "control", "run.queued", f"- {AGAIN}; its client id says which", verb="fork"),
+    "grants.give_grant": Row(
+        lambda all_: lambda by: grants.give_grant(by, "otto", "speak_as", "system"), "people",
+        f"- {NO_CONVERSATION}", r"user:\w+ was first: otto may .* already",
+    ),
+    "grants.take_grant": Row(
+        with_a_grant, "people", f"- {NO_CONVERSATION}", r"user:\w+ was first: otto has no such grant any more"
     ),
     "messages.post": Row(speaking, "send", "message", f"- {AGAIN}; its client id says which", verb="send"),
     "people.create_person": Row(
@@ -202,6 +259,7 @@ ROWS: dict[str, Row] = {
         in_quarantine(lambda by, number: quarantine.discard_alike(by, number, "noise")), "quarantine",
         f"- {NO_CONVERSATION}", "somebody was first", verb="discard",
     ),
+    "replays.replay": Row(replaying, "replay_unsafe", "replay.requested", f"- {AGAIN}"),
     "responses.receive": Row(
         responding, "respond", "response.received", f"- {AGAIN}", verb="respond",
         audit="- publishing is recorded by the event itself (law E)",
@@ -234,7 +292,11 @@ ELSEWHERE: dict[str, str] = {
     "calls.begin": "test_runs.py::test_a_call_is_entered_once_in_whatever_attempt",
     "calls.call_of": "- it computes an id",
     "expiry.expire_due": "test_expiry.py::test_it_is_ended_once_however_many_look_and_who_decides_then_is_told",
+    "forks.answering_at": "- it reads",
+    "forks.began_at": "- it reads",
+    "forks.is_changeable": "- it reads",
     "people.first_owner": "test_sign_in_links.py::test_the_first_owner_gets_every_role_and_a_new_link_each_start",
+    "messages.own_name": "- it writes a name",
     "policies.digest_of": "- it computes a digest",
     "policies.state_of": "- it computes a digest",
     "quarantine.alike": "- it reads",
@@ -243,7 +305,9 @@ ELSEWHERE: dict[str, str] = {
     "quarantine.read_again": "- it reads",
     "quarantine.settlement": "- it reads",
     "quarantine.target_of": "- it writes a name",
+    "replays.checked": "- it reads",
     "responses.agent_of": "- it reads",
+    "responses.is_continued": "- it reads",
     "responses.not_continuable": "- it makes an error",
     "responses.previous_of": "- it reads",
     "runs.claim": "test_runs.py::test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order",

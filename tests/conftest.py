@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from conversations import hues, policy, refusals
 from conversations.actions import people
@@ -15,7 +15,7 @@ from conversations.models import User
 from conversations.principals import SYSTEM
 from tests import databases
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
-from tests.cast import PASSWORD, cast
+from tests.cast import PASSWORD, cast, client_of
 from tests.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
 from tests.live import Server
 from tests.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
@@ -58,6 +58,12 @@ def no_hues(monkeypatch: pytest.MonkeyPatch) -> None:
 def team() -> dict[str, User]:
     """Make everybody, by role."""
     return cast()
+
+
+@pytest.fixture
+def admin(team: dict[str, User]) -> Client:
+    """A browser of the admin's."""
+    return client_of(team["admin"])
 
 
 @pytest.fixture

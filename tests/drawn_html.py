@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
-OURS = re.compile(r"fork/\?event=\d+|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII)
+OURS = re.compile(
+    r"fork/\?event=\d+|/calls/[~\w.%-]{1,200}/|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII
+)
 VOID = {"br", "hr", "use", "path"}
 ALLOWED = {
     "*": {"class", "dir", "title", "id", "hidden"},
@@ -20,7 +22,16 @@ ALLOWED = {
         "data-by",
     },
     "a": {"href", "rel", "target", "aria-label"},
-    "span": {"data-kind", "data-hue", "data-size", "data-state", "data-tone", "aria-hidden", "data-label"},
+    "span": {
+        "data-delivery",
+        "data-kind",
+        "data-hue",
+        "data-size",
+        "data-state",
+        "data-tone",
+        "aria-hidden",
+        "data-label",
+    },
     "b": {"data-hue"},
     "svg": {"role", "aria-label", "aria-hidden"},
     "use": {"href"},

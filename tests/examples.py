@@ -163,6 +163,9 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {**DECIDED, "decision": "approve"},
         {**STEP, "status": "start", "args": {"street": "Elm"}},
         {**STEP, "status": "success", "output": "filed"},
+        {**ASKED, "approval_id": "approval-3", "tool_call": "call-11", "tool_call_id": None},
+        {**DECIDED, "approval_id": "approval-3", "tool_call": "call-11", "decision": "approve"}
+        | {"rule": "rule-1", "rule_by": "user:maria", "by": "system"},
         {**ASKED, "approval_id": "approval-2", "tool_call": "call-10", "tool_call_id": None},
         {**DECIDED, "approval_id": "approval-2", "tool_call": "call-10", "decision": "reject", "message": "no"},
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,34 @@ class Desk:
                 ledger.write(f"{name} {street} {idempotency_key(ctx)}\n")
             return {"street": street, "nth": len(self.ran)}
 
-        return function_tool(ran, name_override=name, description_override=f"Do {name}.", **settings)
+        return _named(ran, name, settings)
+
+    def wider(self, name: str, **settings: Any) -> Any:
+        """Make one of them that takes a house too."""
+
+        def ran(ctx: RunContextWrapper[Any], street: str, house: int) -> str:
+            with self.ledger.open("a") as ledger:
+                ledger.write(f"{name} {street} {house}\n")
+            return street
+
+        return _named(ran, name, settings)
+
+    def slow(self, name: str, **settings: Any) -> Any:
+        """Make one that does not end by itself."""
+
+        async def ran(ctx: RunContextWrapper[Any], street: str) -> str:
+            await asyncio.sleep(60)
+            return "late"
+
+        return _named(ran, name, settings)
+
+    def failing(self, name: str, **settings: Any) -> Any:
+        """Make one that raises."""
+
+        def ran(ctx: RunContextWrapper[Any], street: str) -> str:
+            raise ValueError("no such street")
+
+        return _named(ran, name, settings)
 
     def team(self, *steps: Any, tools: list[Any] | None = None, **more: Any) -> Team:
         """Make the team as another process would."""
@@ -64,6 +92,10 @@ class Desk:
             new = replays.replay(by, call.id, **asked)
             run = ended(new.run)
         return run, ToolCall.objects.get(id=new.call)
+
+
+def _named(function: Any, name: str, settings: dict[str, Any]) -> Any:
+    return function_tool(function, **{"name_override": name, "description_override": f"Do {name}.", **settings})
 
 
 def ended(run: str, *, within: float = 20.0) -> Run:

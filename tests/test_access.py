@@ -32,6 +32,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/": {"GET": EVERYONE},
     "/conversations/{cid}/entries/": {"GET": EVERYONE},
     "/conversations/{cid}/panel/": {"GET": EVERYONE},
+    "/conversations/{cid}/prospect/": {"GET": OPERATING},
     "/conversations/{cid}/standing/": {"GET": EVERYONE},
     "/conversations/{cid}/fork/": {"GET": OPERATING, "POST": OPERATING},
     "/compare/": {"GET": EVERYONE},
@@ -44,9 +45,15 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/calls/views/": {"POST": EVERYONE},
     "/calls/views/{number}/": {"POST": EVERYONE},
     "/numbers/": {"GET": EVERYONE},
+    "/calls/compare/": {"GET": EVERYONE},
+    "/calls/{id}/": {"GET": EVERYONE},
+    "/calls/{id}/replays/": {"POST": OPERATING},
     "/approvals/": {"GET": EVERYONE},
     "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
     "/approvals/decisions/": {"POST": DECIDING},
+    "/calls/answers/": {"POST": OPERATING},
+    "/approvals/rules/": {"GET": EVERYONE},
+    "/approvals/rules/revocations/": {"POST": DECIDING},
     "/runs/again/": {"POST": OPERATING},
     "/runs/stop/": {"POST": OPERATING},
     "/search/": {"GET": EVERYONE},
@@ -76,12 +83,17 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
+    "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
     "/api/v1/conversations/{cid}/forks": {"POST": OPERATING},
     "/api/v1/runs/{id}/forks": {"POST": OPERATING},
     "/api/v1/control": {"POST": OPERATING},
     "/api/v1/approvals": {"GET": EVERYONE},
     "/api/v1/approvals/{id}": {"GET": EVERYONE},
+    "/api/v1/approvals/decisions": {"POST": DECIDING},
     "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
+    "/api/v1/tool-calls/{id}/answer": {"POST": OPERATING},
+    "/api/v1/approval-rules": {"GET": EVERYONE, "POST": DECIDING},
+    "/api/v1/approval-rules/{id}/revocation": {"POST": DECIDING},
     "/api/v1/runs/{id}/again": {"POST": OPERATING},
     "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
     "/api/v1/tool-calls": {"GET": EVERYONE},
@@ -89,6 +101,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/saved-views/{number}": {"PUT": EVERYONE},
     "/api/v1/saved-views/{number}/removal": {"POST": EVERYONE},
     "/api/v1/search": {"GET": EVERYONE},
+    "/api/v1/tool-calls/{id}": {"GET": EVERYONE},
+    "/api/v1/tool-calls/{id}/replays": {"POST": OPERATING},
     "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
@@ -218,7 +232,8 @@ def test_tokens_get_in_where_their_role_says(bearers, address, method):
     for who, caller in bearers.items():
         answer = caller.ask(method, filled(address), None if method == "GET" else body)
         # A token reads pages and changes nothing there; markers and accounts are of people.
-        is_of_people = address in ("/account/", "/api/v1/read-markers") or (is_page and method == "POST")
+        of_people = ("/account/", "/api/v1/read-markers", "/api/v1/conversations/{cid}/presence")
+        is_of_people = address in of_people or (is_page and method == "POST")
         may = (ANYBODY in row or who in row) and not is_of_people
         if who in ("revoked", "unknown") and not (ANYBODY in row and address in DOORS):
             assert answer.status == 401, (who, answer)

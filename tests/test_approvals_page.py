@@ -88,7 +88,7 @@ def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
     asked = teamwork.ask(people["operator"], **ASKED)
     runs.stop(people["operator"], asked.run)
 
-    assert inbox.SOURCE.waiting() == 0
+    assert inbox.SOURCE.standing()["waiting"] == 0
     assert "Nothing waits for you" in get(people["viewer"], "/approvals/")
 
 

@@ -112,7 +112,7 @@ def test_the_same_client_id_is_said_once(browsers):
     ("field", "value"),
     [
         *(("recipient", "everyone"), ("recipient", "chat:elsewhere"), ("content", " \n"), ("client_id", "")),
-        *(("sender", "agent:Dialogue"), ("content", "x" * 100_001)),
+        *(("sender", "user:ada"), ("content", "x" * 100_001)),
     ],
 )
 def test_what_is_wrong_is_said_by_field(browsers, field, value):

@@ -209,6 +209,23 @@ def test_a_revocation_elsewhere_is_heard(elsewhere):
     asyncio.run(following(work))
 
 
+def test_who_looks_elsewhere_is_heard_and_nothing_of_oneself(elsewhere):
+    async def work(running_hub, ear, lines):
+        heard = []
+        stop = doorbell.on_presence(lambda process, words: heard.append((process, words)))
+        telling.teller().say_presence({("here", "c"): (("otto", "looking"),)})
+        elsewhere.say_presence({("here", "c"): (("vera", "typing"),), ("said", "c", "vera"): "typing"})
+        async with asyncio.timeout(5):
+            while not heard:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        stop()
+        ((process, words),) = heard
+        assert process == elsewhere.me
+        assert json.loads(json.dumps(words)) == [["here", "c", [["vera", "typing"]]], ["said", "c", "vera", "typing"]]
+
+    asyncio.run(following(work))
+
+
 def test_its_own_words_are_not_heard_twice(layer, monkeypatch):
     heard = []
 

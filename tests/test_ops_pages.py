@@ -19,6 +19,7 @@ from tests.cast import CAST, client_of
 from tests.drawn_html import Seen
 from tests.hostile import payloads
 from tests.quarantined import node, post, stream
+from tests.visits import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -27,19 +28,9 @@ SAMPLE = 60
 
 
 @pytest.fixture
-def admin(team):
-    return client_of(team["admin"])
-
-
-@pytest.fixture
 def with_redis(settings, db):
     relayed.begin()  # as a process does that is given Redis
     settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
-
-
-def words(response):
-    """Answer the text of a page, tags gone."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
 
 
 def shape(response):
@@ -62,7 +53,7 @@ def test_only_the_admin_gets_in(team, role, path):
     response = client.post(path, {"reason": "x", "conversation": "desk"}) if path in POSTS else client.get(path)
 
     assert response.status_code == 403
-    assert "may not" in words(response)
+    assert "may not" in text_of(response)
     assert Quarantine.objects.get(pk=found.pk).outcome is None
     assert AuditEntry.objects.get().outcome == "refused"
     assert "/ops/" not in client.get("/").content.decode()
@@ -85,7 +76,7 @@ def test_a_program_may_read_it_with_an_admins_token(path):
 
 
 def test_an_embedded_deployment_says_so(admin):
-    said = words(admin.get("/ops/"))
+    said = text_of(admin.get("/ops/"))
 
     assert "No Redis: agents come in over HTTP" in said
     assert "No process has told of itself yet" in said
@@ -95,7 +86,7 @@ def test_an_embedded_deployment_says_so(admin):
 
 
 def test_redis_without_a_recorder_is_a_warning(admin, with_redis):
-    assert "No recorder is active: what agents say on Redis is not stored" in words(admin.get("/ops/"))
+    assert "No recorder is active: what agents say on Redis is not stored" in text_of(admin.get("/ops/"))
 
 
 def test_processes_are_told_with_their_figures(admin, with_redis):
@@ -106,7 +97,7 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
     node("worker-1:9:1", "worker", clock_skew_ms=-2300.0)
     node("web-0:9:1", "web", age_s=60)
 
-    said = words(admin.get("/ops/"))
+    said = text_of(admin.get("/ops/"))
 
     assert "Behind Redis 0.4 s" in said
     assert "Events a second 15.0" in said
@@ -131,20 +122,20 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
 def test_a_recorder_in_trouble_is_a_warning(admin, with_redis, facts, warning):
     node("rec-1:9:1", "recorder", **facts)
 
-    assert warning in words(admin.get("/ops/"))
+    assert warning in text_of(admin.get("/ops/"))
 
 
 def test_a_recorder_that_died_is_not_active(admin, with_redis):
     node("rec-1:9:1", "recorder", age_s=nodes.GONE_AFTER + 5, active=True, lag_s=0.0)
 
-    assert "No recorder is active" in words(admin.get("/ops/"))
+    assert "No recorder is active" in text_of(admin.get("/ops/"))
 
 
 def test_different_versions_are_a_warning(admin):
     node("web-1:9:1", "web", version="1.0")
     node("web-2:9:1", "web", version="1.1")
 
-    assert "Processes run different versions: 1.0, 1.1." in words(admin.get("/ops/"))
+    assert "Processes run different versions: 1.0, 1.1." in text_of(admin.get("/ops/"))
 
 
 @pytest.mark.parametrize("facts", ["", "[]", "no JSON", '{"sockets": "many", "warnings": "x", "lag_s": true}'])
@@ -152,14 +143,14 @@ def test_facts_of_a_wrong_kind_are_no_facts(admin, facts):
     node("web-1:9:1", "web")
     Node.objects.update(facts=facts)
 
-    assert "Open sockets unknown" in words(admin.get("/ops/"))
+    assert "Open sockets unknown" in text_of(admin.get("/ops/"))
 
 
 def test_streams_are_found_by_name(admin, with_redis):
     for number in range(30):
         stream(f"stream:incident-{number:02}", at_ms=1_750_000_000_000 + number, read=number)
 
-    everything, some = words(admin.get("/ops/")), words(admin.get("/ops/?stream=incident-07"))
+    everything, some = text_of(admin.get("/ops/")), text_of(admin.get("/ops/?stream=incident-07"))
 
     assert "30 found" in everything
     assert "stream:incident-29" in everything
@@ -167,7 +158,7 @@ def test_streams_are_found_by_name(admin, with_redis):
     assert "The 20 that were read last, of 30" in everything
     assert "stream:incident-07" in some
     assert "stream:incident-29" not in some
-    assert "No stream’s name holds these words" in words(admin.get("/ops/?stream=nowhere"))
+    assert "No stream’s name holds these words" in text_of(admin.get("/ops/?stream=nowhere"))
 
 
 def test_topics_without_a_conversation_show_their_newest(admin, with_redis):
@@ -175,7 +166,7 @@ def test_topics_without_a_conversation_show_their_newest(admin, with_redis):
         post("signal:tick", {"n": number}, sent_at=None if number == 4 else 1)
     post("control:Dialogue", {"order": "stop"}, sent_at=1)
 
-    said = words(admin.get("/ops/"))
+    said = text_of(admin.get("/ops/"))
 
     assert re.search(r"control:Dialogue 1 .*signal:tick 5 ", said)
     assert '{"n": 4} not yet on Redis' in said
@@ -202,7 +193,7 @@ def test_the_page_is_quick_when_it_is_full(admin, with_redis):
     began = time.monotonic()
     response = admin.get("/ops/?part=state")
 
-    assert "200" in words(response)
+    assert "200" in text_of(response)
     assert time.monotonic() - began < 1  # s; 0.05 on a quiet machine
     assert len(response.content) < 100_000
 
@@ -220,16 +211,16 @@ def test_the_list_pages_and_searches(admin):
         path = html.unescape(found[1]) if found else ""
 
     assert len(seen) == len(set(seen)) == 120
-    assert "60 waiting, found" in words(admin.get("/ops/quarantine/?q=chat:odd"))
-    assert "Nothing matches" in words(admin.get("/ops/quarantine/?q=nowhere"))
-    assert "Nothing was settled yet" in words(admin.get("/ops/quarantine/?settled=yes"))
+    assert "60 waiting, found" in text_of(admin.get("/ops/quarantine/?q=chat:odd"))
+    assert "Nothing matches" in text_of(admin.get("/ops/quarantine/?q=nowhere"))
+    assert "Nothing was settled yet" in text_of(admin.get("/ops/quarantine/?settled=yes"))
     assert admin.get("/ops/quarantine/?before=" + "9" * 30).status_code == 200
 
 
 def test_one_is_shown_whole(admin):
     found = quarantined.quarantine(SAID, reason="expected the conversation's id", conversation="desk")
 
-    said = words(admin.get(f"/ops/quarantine/{found.pk}/"))
+    said = text_of(admin.get(f"/ops/quarantine/{found.pk}/"))
 
     for fact in ("expected the conversation's id", "chat:desk", found.entry, found.digest, json.dumps(SAID), "desk"):
         assert fact in said
@@ -247,11 +238,11 @@ def test_a_redriven_one_leads_to_its_event(admin):
 
     response = admin.post(f"/ops/quarantine/{found.pk}/redrives/", {"conversation": "desk"}, follow=True)
 
-    assert "Re-driven by user:ada" in words(response)
+    assert "Re-driven by user:ada" in text_of(response)
     assert 'href="/conversations/desk/?event=1#e1"' in response.content.decode()
-    assert "Read it again" not in words(response)
-    assert "Somebody is here." in words(admin.get("/conversations/desk/"))
-    assert "unverified sender" in words(admin.get("/conversations/desk/"))
+    assert "Read it again" not in text_of(response)
+    assert "Somebody is here." in text_of(admin.get("/conversations/desk/"))
+    assert "unverified sender" in text_of(admin.get("/conversations/desk/"))
 
 
 def test_one_that_is_still_bad_says_why_and_keeps_what_was_typed(admin):
@@ -260,7 +251,7 @@ def test_one_that_is_still_bad_says_why_and_keeps_what_was_typed(admin):
     response = admin.post(f"/ops/quarantine/{found.pk}/redrives/", {"conversation": "x" * 300})
 
     assert response.status_code == 422
-    assert "It was not read again: expected at most 200 characters" in words(response)
+    assert "It was not read again: expected at most 200 characters" in text_of(response)
     assert "x" * 300 in response.content.decode()
     assert Event.objects.count() == 0
 
@@ -268,7 +259,7 @@ def test_one_that_is_still_bad_says_why_and_keeps_what_was_typed(admin):
 def test_a_truncated_one_cannot_be_read_again(admin):
     found = quarantined.quarantine(b"x" * 70_000)
 
-    said = words(admin.get(f"/ops/quarantine/{found.pk}/"))
+    said = text_of(admin.get(f"/ops/quarantine/{found.pk}/"))
 
     assert "the first 64.0 kB of 68.4 kB" in said
     assert "Its sender has to send it once more" in said
@@ -280,8 +271,8 @@ def test_a_loss_is_told_and_has_nothing_to_read_again(admin):
 
     response = admin.get(f"/ops/quarantine/{found.pk}/")
 
-    assert "entries were lost before they were read" in words(response)
-    assert "Read it again" not in words(response)
+    assert "entries were lost before they were read" in text_of(response)
+    assert "Read it again" not in text_of(response)
     assert admin.post(f"/ops/quarantine/{found.pk}/redrives/").status_code == 422
 
 
@@ -291,11 +282,11 @@ def test_a_discard_takes_a_reason(admin):
     refused = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": " "})
     done = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": "a broken test agent"}, follow=True)
 
-    assert (refused.status_code, "say why" in words(refused)) == (422, True)
-    assert "Discarded by user:ada" in words(done)
-    assert "a broken test agent" in words(done)
-    assert "Next in quarantine" not in words(done)
-    assert "discarded" in words(admin.get("/ops/quarantine/?settled=yes"))
+    assert (refused.status_code, "say why" in text_of(refused)) == (422, True)
+    assert "Discarded by user:ada" in text_of(done)
+    assert "a broken test agent" in text_of(done)
+    assert "Next in quarantine" not in text_of(done)
+    assert "discarded" in text_of(admin.get("/ops/quarantine/?settled=yes"))
 
 
 def test_the_second_reads_who_was_first(team, admin):
@@ -305,12 +296,12 @@ def test_the_second_reads_who_was_first(team, admin):
     response = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": "me too"})
 
     assert response.status_code == 409
-    assert "system was first: this message is settled already" in words(response)
+    assert "system was first: this message is settled already" in text_of(response)
 
 
 def test_those_alike_are_offered_and_go_together(admin):
     first, *_ = [quarantined.quarantine(SAID, entry=f"{n}-0") for n in range(3)]
-    assert "Discard 3 alike" in words(admin.get(f"/ops/quarantine/{first.pk}/"))
+    assert "Discard 3 alike" in text_of(admin.get(f"/ops/quarantine/{first.pk}/"))
 
     admin.post(f"/ops/quarantine/{first.pk}/discards/", {"reason": "noise", "alike": "yes"})
 
@@ -322,7 +313,7 @@ def test_after_one_comes_the_next(admin):
 
     done = admin.post(f"/ops/quarantine/{second.pk}/discards/", {"reason": "noise"}, follow=True)
 
-    assert "1 like it still waits." in words(done)
+    assert "1 like it still waits." in text_of(done)
     assert f'href="/ops/quarantine/{first.pk}/">Next in quarantine' in done.content.decode()
 
 
@@ -331,7 +322,7 @@ def test_bytes_that_are_no_text_are_a_dump(admin):
 
     response = admin.get(f"/ops/quarantine/{found.pk}/")
 
-    assert "00000000 00 ff 3c 62 3e 62 6f 6c 64 3c 2f 62 3e 00 00 00 ··<b>bold</b>···" in words(response)
+    assert "00000000 00 ff 3c 62 3e 62 6f 6c 64 3c 2f 62 3e 00 00 00 ··<b>bold</b>···" in text_of(response)
     assert "Show all 2,013 bytes" in response.content.decode()
     assert "<b>bold" not in response.content.decode()
 

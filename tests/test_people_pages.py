@@ -13,11 +13,6 @@ from tests.visits import who, words
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def admin(team):
-    return client_of(team["admin"])
-
-
 def test_the_admin_sees_everybody(admin):
     text = words(admin.get("/people/"))
 

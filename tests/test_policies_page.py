@@ -13,17 +13,9 @@ from conversations.policy import Declared, Row
 from conversations.policy_view import remarks
 from conversations.principals import SYSTEM
 from tests.cast import CAST, client_of
+from tests.visits import text_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def admin(team):
-    return client_of(team["admin"])
-
-
-def words(response):
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
 
 
 def serve(name, *tools):
@@ -49,8 +41,8 @@ def test_only_the_admin_gets_in(team, role):
 def test_without_rules_the_page_says_so_and_how_to_make_one(admin):
     page = admin.get("/policies/")
 
-    assert "No rules yet" in words(page)
-    assert "Add the rule" in words(page)
+    assert "No rules yet" in text_of(page)
+    assert "Add the rule" in text_of(page)
     assert 'href="/policies/" aria-current="page"' in page.content.decode()
 
 
@@ -58,7 +50,7 @@ def test_a_rule_is_added_and_told_in_words(admin):
     serve("Clerk", ("pay", False, "unsafe"))
 
     answer = add(admin, agent="Clerk", effect="destructive", note="no money", reason="audit")
-    page = words(admin.get(answer["Location"]))
+    page = text_of(admin.get(answer["Location"]))
 
     assert answer.status_code == 302
     assert "The rule is set." in page
@@ -98,7 +90,7 @@ def test_what_is_wrong_is_said_and_what_was_entered_stays(admin, fields, status,
     answer = add(admin, note="my words", **fields)
 
     assert answer.status_code == status
-    assert words_of_it in words(answer)
+    assert words_of_it in text_of(answer)
     assert 'value="my words"' in answer.content.decode()
     assert [row.rule for row in policy.stored().values()] == ["ask"]
 
@@ -111,7 +103,7 @@ def test_a_rule_is_removed_unless_somebody_changed_it(admin):
     assert (stale.status_code, Policy.objects.count()) == (409, 1)
 
     answer = admin.post("/policies/removals/", target | {"expected": state_of(Row("", "pay", "ask"))})
-    assert "The rule is removed." in words(admin.get(answer["Location"]))
+    assert "The rule is removed." in text_of(admin.get(answer["Location"]))
     assert admin.post("/policies/removals/", target).status_code == 404
 
 
@@ -124,8 +116,8 @@ def test_names_are_text_and_long_ones_are_found(admin):
 
     assert "<script>alert" not in page.content.decode()
     assert "<script>alert(1)</script>" in words_with_markup(page)
-    assert "1 rule" in words(page)
-    assert "No rule matches" in words(admin.get("/policies/?q=nothing"))
+    assert "1 rule" in text_of(page)
+    assert "No rule matches" in text_of(admin.get("/policies/?q=nothing"))
 
 
 def words_with_markup(response):

@@ -17,19 +17,8 @@ from agents_app.demo_model import DemoModel
 from agents_app.providers import ModelConfig, Provider, configured, model_for
 from agents_app.served_models import ChatModel, ModelFailed, ResponsesModel
 from dashboard import config
+from tests import recorded_streams as streams
 from tests.provider_server import Answer, Asked, ProviderServer
-from tests.recorded_streams import (
-    CUT,
-    RECORDED,
-    Told,
-    api_of,
-    body_of,
-    has_refused_calls,
-    needs_recordings,
-    places_of,
-    recorded,
-    tools_of,
-)  # fmt: skip
 
 KEY = "sk-test-0123456789abcdefghij"
 
@@ -43,7 +32,7 @@ class Ran(NamedTuple):
 
     result: RunResultStreaming
     streamed: str
-    told: Told | None
+    told: streams.Told | None
 
 
 async def drive(config: ModelConfig, tools: list[Any]) -> Ran:
@@ -74,26 +63,29 @@ async def drive_on(
         return Ran(result, text, told)
 
 
-def told_by(response: Response) -> Told:
+def told_by(response: Response) -> streams.Told:
     text = "".join(p.text for i in response.output if i.type == "message" for p in i.content if p.type == "output_text")
     calls = [(item.name, item.arguments) for item in response.output if item.type == "function_call"]
     usage = response.usage
-    return Told(text, calls, (usage.input_tokens, usage.output_tokens) if usage else None)
+    return streams.Told(text, calls, (usage.input_tokens, usage.output_tokens) if usage else None)
 
 
 def refused(path: Path) -> type[Exception] | tuple[()]:
-    return ModelBehaviorError if has_refused_calls(path) else ()
+    return ModelBehaviorError if streams.has_refused_calls(path) else ()
 
 
-@needs_recordings
+@streams.needs_recordings
 def test_recorded_streams_come_through_unchanged() -> None:
-    bodies = [path.read_bytes() for path in RECORDED]
-    files = list(zip(RECORDED, bodies, strict=True))
+    bodies = [path.read_bytes() for path in streams.RECORDED]
+    files = list(zip(streams.RECORDED, bodies, strict=True))
 
     async def all_of_them() -> list[Ran]:
         async with ProviderServer(lambda n, asked: Answer(bodies[n])) as server:
             provider = Provider(config_of(server))
-            ran = [await drive_on(provider, api_of(body), tools_of(body), refused(path)) for path, body in files]
+            ran = [
+                await drive_on(provider, streams.api_of(body), streams.tools_of(body), refused(path))
+                for path, body in files
+            ]
             await provider.aclose()
         return ran
 
@@ -101,13 +93,13 @@ def test_recorded_streams_come_through_unchanged() -> None:
 
     assert len(answers) >= 50
     for (path, body), answer in zip(files, answers, strict=True):
-        assert (answer.told, answer.streamed) == (recorded(body), recorded(body).text), path.name
+        assert (answer.told, answer.streamed) == (streams.recorded(body), streams.recorded(body).text), path.name
 
 
 def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
     """Cut a recording at `steps` places (None: after every byte) before its end mark; answer the failures' reasons."""
-    body = body_of(name)
-    places = places_of(body, steps)
+    body = streams.body_of(name)
+    places = streams.places_of(body, steps)
     reasons = []
 
     async def everywhere() -> None:
@@ -115,7 +107,7 @@ def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
             provider = Provider(config_of(server, retries=0))
             for _ in places:
                 with pytest.raises(ModelFailed) as failed:
-                    await drive_on(provider, api_of(body), tools_of(body))
+                    await drive_on(provider, streams.api_of(body), streams.tools_of(body))
                 reasons.append(str(failed.value))
             await provider.aclose()
 
@@ -124,8 +116,8 @@ def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
     return reasons
 
 
-@needs_recordings
-@pytest.mark.parametrize("name", CUT)
+@streams.needs_recordings
+@pytest.mark.parametrize("name", streams.CUT)
 @pytest.mark.parametrize("end", ["closed", "reset"])
 def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: Any) -> None:
     reasons = reasons_of_cuts(name, end, 50)
@@ -136,8 +128,8 @@ def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: A
 
 @pytest.mark.faults
 @pytest.mark.timeout(600)
-@needs_recordings
-@pytest.mark.parametrize("name", CUT[1:2])
+@streams.needs_recordings
+@pytest.mark.parametrize("name", streams.CUT[1:2])
 def test_a_stream_cut_after_any_byte_ends_as_a_failure_with_a_reason(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:

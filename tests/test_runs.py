@@ -235,7 +235,13 @@ def test_a_person_speaks_once_per_client_id(people):
 
 @pytest.mark.parametrize(
     ("field", "wrong"),
-    [("content", "  "), ("recipient", "agent:"), ("recipient", "chat:other"), ("client_id", ""), ("sender", "agent:X")],
+    [
+        ("content", "  "),
+        ("recipient", "agent:"),
+        ("recipient", "chat:other"),
+        ("client_id", ""),
+        ("sender", "user:ada"),
+    ],
 )
 def test_what_a_person_cannot_say_names_the_field(people, field, wrong):
     words = {"recipient": "agent:Dialogue", "content": "a pothole", "client_id": "one"} | {field: wrong}

@@ -1,6 +1,5 @@
 """The admin's page of tokens: made, shown once, found, revoked; nobody else gets in."""
 
-import html
 import re
 
 import pytest
@@ -10,19 +9,11 @@ from conversations.actions import tokens
 from conversations.models import AuditEntry, Token
 from conversations.principals import SYSTEM
 from tests.cast import CAST, client_of
+from tests.visits import text_of
 
 pytestmark = pytest.mark.django_db
 
 SECRET = re.compile(r"sb_[\w-]{40,}")
-
-
-@pytest.fixture
-def admin(team):
-    return client_of(team["admin"])
-
-
-def words(response):
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
 
 
 def make(client, name="robot", role="agent", agent="", **more):
@@ -85,7 +76,7 @@ def test_sending_the_form_again_shows_no_second_secret(admin):
     again = make(admin)
 
     assert (again.status_code, SECRET.search(again.content.decode())) == (409, None)
-    assert "token robot exists; revoke it first" in words(again)
+    assert "token robot exists; revoke it first" in text_of(again)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +95,7 @@ def test_what_does_not_fit_is_told_beside_its_field(admin, form, why):
 
     assert response.status_code == 422
     assert 'aria-invalid="true"' in response.content.decode()
-    assert why in words(response)
+    assert why in text_of(response)
     assert "<img" not in response.content.decode()
     assert not Token.objects.exists()
 
@@ -114,9 +105,9 @@ def test_a_revoked_one_stops_working_and_is_folded_away(admin):
 
     response = admin.post("/tokens/revocations/", {"name": "ci"}, follow=True)
 
-    assert "The token ci is revoked" in words(response)
-    assert "No tokens yet" in words(response)
-    assert re.search(r"Revoked 1 .*ci", words(response))
+    assert "The token ci is revoked" in text_of(response)
+    assert "No tokens yet" in text_of(response)
+    assert re.search(r"Revoked 1 .*ci", text_of(response))
     assert tokens.token_of(secret) is None
     assert AuditEntry.objects.get(verb="revoke_token").principal == "user:ada"
 
@@ -128,15 +119,15 @@ def test_the_second_to_revoke_reads_who_was_first(admin):
     response = admin.post("/tokens/revocations/", {"name": "ci"})
 
     assert response.status_code == 409
-    assert "system was first: token ci is revoked already" in words(response)
+    assert "system was first: token ci is revoked already" in text_of(response)
     assert admin.post("/tokens/revocations/", {"name": "nobody"}).status_code == 404
 
 
 def test_a_made_up_address_announces_no_revocation(admin):
     tokens.make_token(SYSTEM, "ci", "viewer")
 
-    assert "is revoked" not in words(admin.get("/tokens/?revoked=ci"))
-    assert "is revoked" not in words(admin.get("/tokens/?revoked=nobody"))
+    assert "is revoked" not in text_of(admin.get("/tokens/?revoked=ci"))
+    assert "is revoked" not in text_of(admin.get("/tokens/?revoked=nobody"))
 
 
 def test_tokens_are_found_by_name_or_agent(admin):
@@ -145,21 +136,21 @@ def test_tokens_are_found_by_name_or_agent(admin):
     tokens.make_token(SYSTEM, "old", "viewer")
     tokens.revoke_token(SYSTEM, "old")
 
-    found = words(admin.get("/tokens/?q=dialog"))
+    found = text_of(admin.get("/tokens/?q=dialog"))
     assert "robot" in found
     assert "ci viewer" not in found
-    assert "old viewer" in words(admin.get("/tokens/?q=old"))
-    assert "No token matches" in words(admin.get("/tokens/?q=nowhere"))
-    assert "2 in use" in words(admin.get("/tokens/"))
+    assert "old viewer" in text_of(admin.get("/tokens/?q=old"))
+    assert "No token matches" in text_of(admin.get("/tokens/?q=nowhere"))
+    assert "2 in use" in text_of(admin.get("/tokens/"))
 
 
 def test_last_used_is_told(admin):
     secret = tokens.make_token(SYSTEM, "ci", "viewer")
-    assert "never" in words(admin.get("/tokens/"))
+    assert "never" in text_of(admin.get("/tokens/"))
 
     client_of().get("/", headers={"Authorization": f"Bearer {secret}"})
 
-    assert "never" not in words(admin.get("/tokens/"))
+    assert "never" not in text_of(admin.get("/tokens/"))
 
 
 def test_names_of_every_script_and_hidden_ones_are_fit_to_be_seen(admin):

@@ -12,20 +12,9 @@ from agents import Agent
 from agents_app.providers import ModelConfig
 from agents_app.teams import Team
 from conversations.models import Event, Run, ToolCall
+from tests import recorded_streams as streams
 from tests.agents_running import over, say, told, working
 from tests.provider_server import Answer, served_apart
-from tests.recorded_streams import (
-    CUT,
-    RECORDED,
-    Told,
-    api_of,
-    body_of,
-    has_refused_calls,
-    needs_recordings,
-    places_of,
-    recorded,
-    tools_of,
-)  # fmt: skip
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,15 +38,15 @@ def streaming(agents, answer, **changed):
 
 
 def agent_of(name, body):
-    tools = tools_of(body)
-    return Agent(name=name, model=api_of(body), tools=tools, tool_use_behavior="stop_on_first_tool")
+    tools = streams.tools_of(body)
+    return Agent(name=name, model=streams.api_of(body), tools=tools, tool_use_behavior="stop_on_first_tool")
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the SDK, at an action newer than its types
-@needs_recordings
+@streams.needs_recordings
 def test_recorded_streams_are_in_the_record_as_they_were():
-    bodies = {f"r{n}": path.read_bytes() for n, path in enumerate(RECORDED)}
-    refused = {name for name, path in zip(bodies, RECORDED, strict=True) if has_refused_calls(path)}
+    bodies = {f"r{n}": path.read_bytes() for n, path in enumerate(streams.RECORDED)}
+    refused = {name for name, path in zip(bodies, streams.RECORDED, strict=True) if streams.has_refused_calls(path)}
     agents = [agent_of(name, body) for name, body in bodies.items()]
 
     with streaming(agents, lambda words, _: Answer(bodies[words])):
@@ -69,7 +58,7 @@ def test_recorded_streams_are_in_the_record_as_they_were():
     failed = {run.agent for run in runs if run.status == "failed"}
     assert failed <= refused
     for name in bodies.keys() - failed:
-        assert as_recorded(name) == recorded(bodies[name]), name
+        assert as_recorded(name) == streams.recorded(bodies[name]), name
 
 
 def as_recorded(key):
@@ -81,12 +70,12 @@ def as_recorded(key):
     streamed = "".join(token["text"] for token in told("token", key))
     assert said == ([streamed] if streamed else [])
     assert ToolCall.objects.filter(conversation__key=key, status="done").count() == len(steps)
-    return Told(streamed, [(step["name"], step["args_raw"]) for step in steps], spent if any(spent) else None)
+    return streams.Told(streamed, [(step["name"], step["args_raw"]) for step in steps], spent if any(spent) else None)
 
 
 def cut_runs(cuts, within):
     """Run recordings cut at (name, place, end); answer the conversations. Each run has failed."""
-    bodies = {name: body_of(name) for name, _, _ in cuts}
+    bodies = {name: streams.body_of(name) for name, _, _ in cuts}
     agents = [agent_of(name, body) for name, body in bodies.items()]
 
     def answer(words, _):
@@ -98,7 +87,7 @@ def cut_runs(cuts, within):
             say(f"<{name} {place} {end}>", key=f"{name}-{place}-{end}", to=f"agent:{name}")
         over(len(cuts), within=within)
     for name, place, end in cuts:
-        ended_as_failed(f"{name}-{place}-{end}", recorded(bodies[name]))
+        ended_as_failed(f"{name}-{place}-{end}", streams.recorded(bodies[name]))
     assert Run.objects.filter(status="failed", reason="error").count() == len(cuts)
 
 
@@ -112,9 +101,14 @@ def ended_as_failed(key, whole):
     assert not told("tool_step", key)
 
 
-@needs_recordings
+@streams.needs_recordings
 def test_a_recording_cut_anywhere_is_a_failed_run_with_a_reason():
-    cuts = [(name, place, end) for name in CUT for end in ("closed", "reset") for place in places_of(body_of(name), 12)]
+    cuts = [
+        (name, place, end)
+        for name in streams.CUT
+        for end in ("closed", "reset")
+        for place in streams.places_of(streams.body_of(name), 12)
+    ]
 
     cut_runs(cuts, within=60)
 
@@ -124,10 +118,10 @@ def test_a_recording_cut_anywhere_is_a_failed_run_with_a_reason():
 
 @pytest.mark.faults
 @pytest.mark.timeout(900)
-@needs_recordings
-@pytest.mark.parametrize("name", CUT[1:])
+@streams.needs_recordings
+@pytest.mark.parametrize("name", streams.CUT[1:])
 def test_a_recording_cut_after_any_byte_is_a_failed_run_with_a_reason(name):
-    cut_runs([(name, place, "closed") for place in places_of(body_of(name), None)][:4000], within=600)
+    cut_runs([(name, place, "closed") for place in streams.places_of(streams.body_of(name), None)][:4000], within=600)
 
 
 SOON = ("retry-after-ms: 5",)

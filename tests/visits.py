@@ -19,6 +19,11 @@ def words(response):
     return html.unescape(response.content.decode())
 
 
+def text_of(response):
+    """Answer what a page says in words alone, tags gone."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+
 def who(client):
     """Answer the name the account page greets, or None when it sends to the sign-in."""
     response = client.get("/account/")

@@ -10,7 +10,6 @@ from agents_app.hooks import arguments
 from agents_app.pen import mask, plain
 from agents_app.responding.asked import Asked, Item
 from agents_app.responding.chain import Link
-from agents_app.responding.tools import EXTERNAL
 from agents_app.sealing import tool_of
 from conversations import log
 from conversations.actions.runs import Body, Claim
@@ -18,6 +17,7 @@ from conversations.errors import Fenced
 from conversations.ids import new_id
 from conversations.models import Conversation, Run, ToolCall
 from conversations.nodes import database_time
+from conversations.responses import EXTERNAL
 
 
 def told(asked: Iterable[ToolApprovalItem], calls: Calls, turn: int) -> list[Body]:

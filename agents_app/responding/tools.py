@@ -17,8 +17,9 @@ from agents_app.pen import reason_of
 from agents_app.responding.asked import Item
 from agents_app.teams import Effect, Team
 from conversations.errors import Fenced
+from conversations.responses import EXTERNAL
 
-EXTERNAL, HOSTED = "external", "hosted"
+HOSTED = "hosted"
 NOTHING: Item = {"type": "object", "properties": {}}
 
 

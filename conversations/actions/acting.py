@@ -13,10 +13,11 @@ from conversations.rights import Who
 
 
 @contextmanager
-def acting(by: Who, verb: str, target: str, *, right: str = "") -> Iterator[Principal]:
+def acting(by: Who, verb: str, target: str, *, right: str = "", acting_as: str = "") -> Iterator[Principal]:
     """Hold the action's transaction and answer who acts. `right` is required inside; empty when the body decides.
 
-    A `NotAllowed` or `Conflict` from inside leaves one refused entry and goes on to the caller.
+    A `NotAllowed` or `Conflict` from inside leaves one refused entry and goes on to the caller. `acting_as` is whom
+    they would have spoken as, told with the refusal.
     """
     try:
         with writing():
@@ -25,7 +26,7 @@ def acting(by: Who, verb: str, target: str, *, right: str = "") -> Iterator[Prin
                 rights.require(by, right)
             yield rights.principal_of(by)
     except (NotAllowed, Conflict) as error:
-        audit.refuse(rights.principal_of(by), verb, target, reason=error.message)
+        audit.refuse(rights.principal_of(by), verb, target, reason=error.message, acting_as=acting_as)
         error.is_recorded = True
         raise
 

@@ -2,23 +2,23 @@
 
 import hashlib
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from django.conf import settings
-
-from conversations import audit, log, replayable
+from conversations import always, audit, log, policy, replayable, terms
 from conversations.actions.acting import acting, writing_as
 from conversations.actions.runs import Body
-from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.ids import new_id
-from conversations.models import Approval, Conversation, Event, Run
+from conversations.models import AlwaysRule, Approval, Conversation, Event, Run
 from conversations.principals import Principal
 from conversations.rights import Who
 from conversations.tools import arguments
 
 DECISIONS = ("approve", "reject", "respond", "edit")
 MOST_OUTPUT = 256 * 1024  # characters of an answer that a person gives
+MOST_AT_ONCE = 200  # decisions of one request
 
 
 class Answer(NamedTuple):
@@ -31,6 +31,14 @@ class Answer(NamedTuple):
     arguments: dict[str, Any] | str | None = None
 
 
+class Outcome(NamedTuple):
+    """What became of one question of several: `found` as it was decided, or the error."""
+
+    approval: str
+    found: Approval | None
+    error: SwitchboardError | None
+
+
 def decide(by: Who, approval: str, decision: str, **more: Any) -> Approval:
     """Decide a tool call; the run is queued again once nothing more is pending. `more` are the fields of `Answer`.
 
@@ -39,35 +47,89 @@ def decide(by: Who, approval: str, decision: str, **more: Any) -> Approval:
     """
     answer = Answer(decision, **more)
     with acting(by, "decide", f"approval:{approval}", right="decide") as principal:
-        found = Approval.objects.filter(id=approval).first()
-        if found is None:
-            raise NotFound(f"no approval {approval}")
-        conversation = Conversation.objects.locked(found.conversation_id)
-        found.refresh_from_db()
-        if found.status != "pending":
-            raise _over(found)
-        run = _waiting(found)
-        _require_other_eyes(principal, run)
-        replayable.require_second(principal, found, run)
-        told = _told(found, answer)
-        if not Approval.objects.filter(id=approval, status="pending").update(status="decided"):
-            found.refresh_from_db()
-            raise _over(found)
-        _tell(principal, conversation.key, run, told)
-        facts = {"conversation": conversation.key, "run": run.id, "call": found.tool_call, "decision": decision}
-        audit.enter(
-            principal, "decide", f"approval:{approval}", reason=answer.reason, correlation=facts,
-            after=audit.digest({name: told[name] for name in ("decision", "output", "args_raw") if name in told}),
-        )  # fmt: skip
+        found = settle(principal, approval, answer)
     found.refresh_from_db()
     return found
 
 
+def decide_each(by: Who, approvals: Collection[str], decision: str, **more: Any) -> list[Outcome]:
+    """Decide several, each in a transaction of its own: one that fails takes no other with it."""
+    if not 1 <= len(approvals) <= MOST_AT_ONCE:
+        raise Invalid(f"expected 1 to {MOST_AT_ONCE}; got {len(approvals):,}", field="approvals")
+    if decision not in ("approve", "reject"):
+        raise Invalid("expected approve or reject: everything else is about one call", field="decision")
+    return [_outcome(by, one, decision, **more) for one in dict.fromkeys(approvals)]
+
+
+def settle(principal: Principal, approval: str, answer: Answer, **beside: object) -> Approval:
+    """Decide inside an action; `beside` goes into the event. Raises as `decide` does."""
+    found = Approval.objects.filter(id=approval).first()
+    if found is None:
+        raise NotFound(f"no approval {approval[:80]}")
+    conversation = Conversation.objects.locked(found.conversation_id)
+    found.refresh_from_db()
+    if found.status != "pending":
+        raise _over(found)
+    run = _waiting(found)
+    _require_other_eyes(principal, found, run)
+    replayable.require_second(principal, found, run)
+    told = _told(found, answer) | beside
+    close(principal, found, conversation.key, run, told)
+    facts = {"conversation": conversation.key, "run": run.id, "call": found.tool_call, "decision": answer.decision}
+    audit.enter(
+        principal, "decide", f"approval:{approval}", reason=answer.reason, correlation=facts,
+        after=audit.digest({name: told[name] for name in ("decision", "output", "args_raw") if name in told}),
+    )  # fmt: skip
+    return found
+
+
+def close(principal: Principal, found: Approval, key: str, run: Run, told: Body) -> None:
+    """Give a question its one decision, with the conversation locked. Raises `Conflict` when it has one."""
+    if not Approval.objects.filter(id=found.id, status="pending").update(status="decided"):
+        found.refresh_from_db()
+        raise _over(found)
+    _tell(principal, key, run, told)
+
+
+def asked_of(found: Approval) -> Body:
+    """Read the event that asked."""
+    asked = Event.objects.filter(conversation=found.conversation_id, seq=found.asked_seq)
+    return read_asked(asked.values_list("body", flat=True).get())
+
+
+def read_asked(body: str) -> Body:
+    """Read the body of an event that asked."""
+    told: Body = json.loads(body)
+    return told
+
+
 def wrote_input(principal: Principal, run: Run) -> bool:
     """Tell whether somebody wrote or sent what a run answers, as themselves or as an agent, or had it run again."""
+    return str(principal) in authors(run)
+
+
+def authors(run: Run) -> set[str]:
+    """Answer who wrote or sent what a run answers, or had it run again. What a token does is written down by the
+    system, with `by`."""
     seqs = (run.input_seq, run.queued_seq)
     behind = Event.objects.filter(conversation=run.conversation_id, seq__in=seqs)
-    return str(principal) in set(behind.values_list("principal", flat=True))
+    return {
+        str(json.loads(body).get("by") or kept) if kept == "system" else kept
+        for kept, body in behind.values_list("principal", "body")
+    }
+
+
+def needs_other_eyes(told: Body) -> bool:
+    """Tell whether who wrote a run's input may not decide about this call of it, as the policy stands now."""
+    call = always.call_of(told)
+    return terms.of_call(policy.about(call.agent, call.tool)).four_eyes
+
+
+def _outcome(by: Who, approval: str, decision: str, **more: Any) -> Outcome:
+    try:
+        return Outcome(approval, decide(by, approval, decision, **more), None)
+    except SwitchboardError as error:
+        return Outcome(approval, None, error)
 
 
 def _waiting(found: Approval) -> Run:
@@ -77,8 +139,8 @@ def _waiting(found: Approval) -> Run:
     return run
 
 
-def _require_other_eyes(principal: Principal, run: Run) -> None:
-    if settings.CONFIG.four_eyes and wrote_input(principal, run):
+def _require_other_eyes(principal: Principal, found: Approval, run: Run) -> None:
+    if wrote_input(principal, run) and needs_other_eyes(asked_of(found)):
         raise NotAllowed(
             f"{principal} wrote or sent what this run answers: somebody else decides (four eyes)", code="four_eyes"
         )
@@ -113,9 +175,7 @@ def _output(given: str | None) -> str:
 def _edited(found: Approval, given: dict[str, Any] | str | None) -> Body:
     if given is None:
         raise Invalid("expected the arguments to run with", field="arguments")
-    asked = Event.objects.filter(conversation=found.conversation_id, seq=found.asked_seq)
-    schema = json.loads(asked.values_list("body", flat=True).get()).get("schema") or ""
-    read, text = arguments.read(given, schema)
+    read, text = arguments.read(given, str(asked_of(found).get("schema") or ""))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return {"args": read, "args_raw": text, "digest": digest}
 
@@ -138,4 +198,9 @@ def _over(found: Approval) -> Conflict:
         return Conflict(words, code="cancelled")
     if found.status == "expired":
         return Conflict(f"the question is over: its time was up at {at}", code="expired")
-    return Conflict(f"{found.decided_by} decided already: {found.decision}, at {at}", code="already_decided")
+    who = f"a rule of {_maker(found.rule)}" if found.rule else found.decided_by
+    return Conflict(f"{who} decided already: {found.decision}, at {at}", code="already_decided")
+
+
+def _maker(rule: str) -> str:
+    return AlwaysRule.objects.filter(id=rule).values_list("made_by", flat=True).first() or "somebody"

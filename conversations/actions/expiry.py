@@ -1,18 +1,21 @@
 """Questions whose time is up: told, or ended, once, by the worker's round (design 3.1). Nothing here is silent.
 
-`SWITCHBOARD_APPROVAL_S` is how long a question may wait, 0 for ever; `SWITCHBOARD_APPROVAL_EXPIRY` what happens then:
-`wait` tells that it still waits, `notify` tells a role (`SWITCHBOARD_APPROVAL_ROLE`), `reject` ends the question and
-the run goes on without the call.
+A question says itself until when it may wait and what happens then (`conversations.terms`): `wait` tells that it still
+waits, `notify` tells a role, `reject` ends the question and the run goes on without the call. One that says nothing
+goes by the settings: `SWITCHBOARD_APPROVAL_S`, 0 for ever, and `SWITCHBOARD_APPROVAL_EXPIRY`.
 """
 
 from django.conf import settings
+from django.db.models import Q
 
-from conversations import audit, log
+from conversations import audit, log, terms
+from conversations.actions.approvals import asked_of
 from conversations.actions.runs import Body
 from conversations.ids import new_id
 from conversations.log.writing import writing
-from conversations.models import Approval, Conversation, Event, Run
+from conversations.models import Approval, Conversation, Run
 from conversations.nodes import database_time
+from conversations.policy_form import time_of
 from conversations.principals import SYSTEM
 
 AT_A_TIME = 100
@@ -20,12 +23,18 @@ AT_A_TIME = 100
 
 def expire_due() -> list[str]:
     """End or tell the questions whose time is up; answer the ids of those that this call did."""
-    limit_s = settings.CONFIG.approval_s
-    if not limit_s:
-        return []
-    due = Approval.objects.open().filter(asked_at__lt=database_time() - int(limit_s * 1e6)).order_by("id")
-    do = _expire if settings.CONFIG.approval_expiry == "reject" else _escalate
-    return [found.id for found in due[:AT_A_TIME] if do(found)]
+    now, limit_s = database_time(), settings.CONFIG.approval_s
+    is_up = Q(deadline__lt=now)
+    if limit_s:
+        is_up |= Q(deadline=None, asked_at__lt=now - int(limit_s * 1e6))
+    due = Approval.objects.open().filter(is_up, escalated_seq=None).order_by("id")
+    return [found.id for found in due[:AT_A_TIME] if _end(found)]
+
+
+def _end(found: Approval) -> bool:
+    told = asked_of(found)
+    then, role = terms.asked(told)
+    return _expire(found) if then == "reject" else _escalate(found, role)
 
 
 def _expire(found: Approval) -> bool:
@@ -35,7 +44,7 @@ def _expire(found: Approval) -> bool:
             return False
         facts = _facts(found)
         told: Body = {"event": "approval.expired", "id": new_id(), **facts, "approval_id": found.id}
-        told |= {"tool_call": found.tool_call, "reason": f"nobody decided within {_limit()}"}
+        told |= {"tool_call": found.tool_call, "reason": f"nobody decided within {_limit(found)}"}
         log.append([log.of_ours(conversation.key, told, SYSTEM)])
         is_last = not Approval.objects.filter(run=found.run, status="pending").exists()
         if is_last and Run.objects.filter(id=found.run, status="waiting").update(status="queued"):
@@ -45,18 +54,15 @@ def _expire(found: Approval) -> bool:
     return True
 
 
-def _escalate(found: Approval) -> bool:
-    """Tell once that a question waits for long; it stays open."""
+def _escalate(found: Approval, role: str) -> bool:
+    """Tell a role once that a question waits for long; it stays open."""
     with writing():
         conversation = Conversation.objects.locked(found.conversation_id)
-        of_it = {"kind": "approval.escalated", "principal": str(SYSTEM), "body__contains": found.id}
-        is_told = Event.objects.filter(conversation=conversation, seq__gt=found.asked_seq, **of_it).exists()
-        if is_told or not Approval.objects.open().filter(id=found.id).exists():
+        if not Approval.objects.open().filter(id=found.id, escalated_seq=None).exists():
             return False
-        is_notice = settings.CONFIG.approval_expiry == "notify"
         told: Body = {"event": "approval.escalated", "id": new_id(), **_facts(found), "approval_id": found.id}
-        told |= {"tool_call": found.tool_call, "to": settings.CONFIG.approval_role if is_notice else "approver"}
-        log.append([log.of_ours(conversation.key, told | {"reason": f"nobody decided within {_limit()}"}, SYSTEM)])
+        told |= {"tool_call": found.tool_call, "to": role, "reason": f"nobody decided within {_limit(found)}"}
+        log.append([log.of_ours(conversation.key, told, SYSTEM)])
         _enter("escalate", found, conversation.key)
     return True
 
@@ -67,9 +73,9 @@ def _facts(found: Approval) -> Body:
 
 def _enter(verb: str, found: Approval, key: str) -> None:
     told = {"conversation": key, "run": found.run, "call": found.tool_call}
-    audit.enter(SYSTEM, verb, f"approval:{found.id}", reason=f"nobody decided within {_limit()}", correlation=told)
+    audit.enter(SYSTEM, verb, f"approval:{found.id}", reason=f"nobody decided within {_limit(found)}", correlation=told)
 
 
-def _limit() -> str:
-    seconds = settings.CONFIG.approval_s
-    return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"
+def _limit(found: Approval) -> str:
+    waited = (found.deadline - found.asked_at) / 1e6 if found.deadline else settings.CONFIG.approval_s
+    return time_of(round(waited, 1) if waited < 1 else round(waited) if waited < 60 else round(waited / 5) * 5)

@@ -48,7 +48,7 @@ def set_policy(
             raise Invalid(f"there are {MOST:,} rules already; remove one first")
         _write(principal, row)
         was = f"{_target(replaces)} " if replaces is not None and replaces != row.target else ""
-        told = {"was": was.strip(), "rule": row.rule, "effect": row.effect}
+        told = {"was": was.strip(), **{name: str(value) for name, value in row.said().items() if name != "note"}}
         _enter(
             principal, "set_policy", target, edited, row, reason, {name: text for name, text in told.items() if text}
         )
@@ -100,7 +100,7 @@ def digest_of(rows: Sequence[Row]) -> str:
 
 
 def _told(row: Row) -> list[str]:
-    return list(row[:5])
+    return [row.agent, row.tool, row.rule, row.effect, row.note, *map(str, row[6:])]
 
 
 def _expect(found: Row | None, expected: str | None, row: Row) -> None:
@@ -110,9 +110,9 @@ def _expect(found: Row | None, expected: str | None, row: Row) -> None:
 
 
 def _write(principal: Principal, row: Row) -> None:
-    told = {"rule": row.rule, "effect": row.effect, "note": row.note}
+    told = row._asdict()
     Policy.objects.update_or_create(
-        agent=row.agent, tool=row.tool,
+        agent=told.pop("agent"), tool=told.pop("tool"),
         defaults={**told, "updated_by": str(principal), "updated_at": timezone.now()},
     )  # fmt: skip
 

@@ -148,7 +148,7 @@ def _place(asked: Asked, earlier: Response | None, response: str) -> Place:
     continued before is not continued beside it: that is a fork."""
     key, fork = asked.conversation_id or response, None
     if earlier is not None and asked.conversation_id is None:
-        fork = earlier if _is_continued(earlier) else None
+        fork = earlier if is_continued(earlier) else None
         key = response if fork else earlier.conversation.key
     standing = log_asked.standing(key) if key != response else None  # nobody else can have made that one
     if standing is not None:
@@ -160,7 +160,7 @@ def _place(asked: Asked, earlier: Response | None, response: str) -> Place:
     return Place(key, 0, False, opened)
 
 
-def _is_continued(earlier: Response) -> bool:
+def is_continued(earlier: Response) -> bool:
     """Tell whether another response went on from this one; one whose run ended badly did not."""
     others = list(Response.objects.filter(previous=earlier.id).values_list("status", "run"))
     if any(status in CONTINUABLE for status, _ in others):

@@ -1,5 +1,6 @@
 """A tool call → one block: name, arguments, outcome, duration, closed until asked. Called by drawing."""
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -8,6 +9,7 @@ from markupsafe import Markup
 from conversations import principals
 from conversations.fragments import content, faces, hidden, jsontree, offered, questions, richtext, times
 from conversations.log.events import LEFT, Call, Stored
+from conversations.responses import EXTERNAL
 
 PREVIEW = 160  # characters of the arguments in the closed block
 
@@ -31,6 +33,8 @@ WORDS = {
     "timeout": "timed out",
     "blocked": "did not run",
 }
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+LOUD = ("waiting", "unknown")  # statuses that are told at every level of detail
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -63,8 +67,22 @@ class Block(NamedTuple):
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
     place: str = ""  # the address of its conversation, where it is drawn elsewhere
+    awaits: str = ""  # its id, while it waits for its client: a person may answer it by hand
+    answered_by: str = ""  # who gave the output of a client's call
     home: str = ""  # its conversation
     before: int = 0  # the event before it: where a fork begins that has not called it
+    id: str = ""  # of the call, where it has a page of its own
+    replay_of: str = ""  # the call that it repeats, ours
+
+
+def word_of(status: str) -> str:
+    """Say a status."""
+    return WORDS.get(status, status)
+
+
+def note_of(call: Call) -> Markup | None:
+    """Say why a call did not run, or what is not known of it; None where there is nothing to say."""
+    return _note(faces.read(call.finished) if call.finished else None, call.status)
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -80,22 +98,21 @@ def card(call: Call, place: str) -> Markup:
 
 def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]:
     called = faces.read(call.called)
-    finished = faces.read(call.finished) if call.finished else None
-    asked = faces.read(call.asked) if call.asked else None
+    finished, asked = (faces.read(event) if event else None for event in (call.finished, call.asked))
     question = questions.of_call(call, asked) if asked else None
-    is_loud = call.status in ("waiting", "unknown")
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
-    is_clients = is_ours and called.said.origin == "external"
+    is_clients = is_ours and called.said.origin == EXTERNAL
     is_awaited = is_clients and call.status == "called"
     state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
-    row = faces.row(called, "chat" if is_loud else "steps", state=state, group=group)
+    level = "chat" if call.status in LOUD else "steps"
+    row = faces.row(called, level, state=state, group=group)
     steps = [step for step in (called, finished, asked) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
-    block = Block(
+    return row, Block(
         name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
-        word="waiting for the client" if is_awaited else WORDS.get(call.status, call.status),
+        word="waiting for the client" if is_awaited else word_of(call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),
@@ -112,10 +129,19 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         agent=called.said.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=place,
+        awaits=hidden.spell(call.id) if is_awaited else "",
+        answered_by=hidden.spell(faces.line(result.body.get("answered_by")))[:160] if result and is_clients else "",
         home=call.called.conversation,
         before=call.called.seq - 1,
+        id=call.id if _ID.fullmatch(call.id) else "",
+        replay_of=_original(called),
     )
-    return row, block
+
+
+def _original(called: faces.Read) -> str:
+    """Answer the call that one of ours repeats; a claim from outside repeats none."""
+    told = called.said.replay_of or ""
+    return told if called.event.run is not None and _ID.fullmatch(told) else ""
 
 
 def _steps(call: Call) -> tuple[tuple[str, int], ...]:

@@ -47,12 +47,15 @@ def words(text: str) -> Content:
     return Content(richtext.render(text), _long(text))
 
 
-def more(body: Mapping[str, Any], known: frozenset[str]) -> Markup | None:
-    """Draw the fields that this kind does not show otherwise; None when there are none."""
+def more(body: Mapping[str, Any], known: frozenset[str], *, sent_by: str = "") -> Markup | None:
+    """Draw the fields that this kind does not show otherwise; None when there are none. `sent_by` is the principal
+    where it is drawn: metadata that says the same is no more; metadata that says another is."""
     extra = {name: value for name, value in body.items() if name not in known and value not in (None, {}, [], "")}
     metadata = body.get("metadata")  # of any type: it is the sender's
     if isinstance(metadata, dict):
         metadata = {name: value for name, value in metadata.items() if name not in _OURS}
+        if sent_by and metadata.get("sent_by") == sent_by:
+            del metadata["sent_by"]
     if metadata:
         extra["metadata"] = metadata
     return tree(extra) if extra else None

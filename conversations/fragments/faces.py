@@ -184,8 +184,9 @@ def _message(read: Read, group: str | None, repeat: Repeat) -> Markup:
     changed, body = _changed(read), dict(read.body)
     if changed is not None:
         body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "changed"}
-    extra = content.more(body, content.ENVELOPE)
-    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), changed)
+    extra = content.more(body, content.ENVELOPE, sent_by=read.event.principal)
+    is_sent = read.event.principal.startswith("user:")
+    return render("message", row(read, "chat"), content.words(said.words), extra, _reason(read), changed, is_sent)
 
 
 def _user_message(read: Read, group: str | None, repeat: Repeat) -> Markup:
@@ -345,7 +346,7 @@ def _changed(read: Read) -> Changed | None:
         return None
     if not 1 <= len(parent) <= envelopes.MAX_KEY or not 0 < seq < 1 << 53:
         return None
-    return Changed(parent, seq, richtext.plain(words[:8000]), hidden.spell(line(told.get("sender")))[:200])
+    return Changed(parent, seq, richtext.plain(words[:8000]), who(line(told.get("sender"))[:200]).name)
 
 
 def usage(told: object) -> str:

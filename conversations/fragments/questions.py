@@ -11,7 +11,9 @@ from conversations.fragments.times import When
 from conversations.fragments.who import Who, who
 from conversations.log.events import LEFT, Call
 
-FIELDS = frozenset({"approval_id", "why", "deadline", "on_expiry", "decision", "message", "reason", "arguments_digest"})
+FIELDS = frozenset(
+    {"approval_id", "why", "deadline", "on_expiry", "notify", "decision", "message", "reason", "arguments_digest"}
+)
 _STATES = {"approve": "approved", "reject": "rejected", "respond": "answered", "edit": "edited"}
 _ENDS = {"approval.cancelled": "withdrawn", "approval.expired": "expired"}
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -33,6 +35,8 @@ class Question(NamedTuple):
     reason: Markup | None
     edited: Markup | None = None  # the arguments that a person wrote
     answer: Markup | None = None  # what a person answered for the tool
+    rule: str = ""  # the always rule that approved it, or that was made with the decision
+    is_by_rule: bool = False  # `decider` made the rule; nobody was asked
 
 
 def of_call(call: Call, asked: faces.Read) -> Question:
@@ -41,6 +45,7 @@ def of_call(call: Call, asked: faces.Read) -> Question:
     state = call.status if call.status in ("waiting", LEFT) else "over"
     if decided:
         state = _ENDS.get(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")
+    rule = _rule(decided, "rule") if decided else ""
     approval = asked.body.get("approval_id")
     is_open = state == "waiting" and isinstance(approval, str) and _ID.fullmatch(approval) is not None
     return Question(
@@ -55,6 +60,8 @@ def of_call(call: Call, asked: faces.Read) -> Question:
         reason=_words(decided, "reason") if decided else None,
         edited=_json(decided, "args_raw") if decided and state == "edited" else None,
         answer=_json(decided, "output") if decided and state == "answered" else None,
+        rule=rule or (_rule(decided, "makes_rule") if decided else ""),
+        is_by_rule=bool(rule),
     )
 
 
@@ -63,9 +70,19 @@ def _has_decider(state: str, decided: faces.Read) -> bool:
     return state not in _ENDS.values() or decided.event.principal.startswith("user:")
 
 
+def _rule(decided: faces.Read, name: str) -> str:
+    """Answer the id of a rule that one of our events names."""
+    found = decided.body.get(name)
+    is_ours = principals.is_ours(decided.event.principal) and isinstance(found, str)
+    return str(found) if is_ours and _ID.fullmatch(str(found)) else ""
+
+
 def _decider(decided: faces.Read) -> Who:
-    """Answer who decided: what a token decided is written down by the system, with `by`."""
-    principal, by = decided.event.principal, decided.body.get("by")
+    """Answer who decided, or made the rule: what a token or a rule decided is written down by the system, with the
+    name."""
+    principal, by = decided.event.principal, decided.body.get("rule_by") or decided.body.get("by")
+    if principal == "system" and isinstance(by, str) and by.startswith("user:"):
+        return who(by, by)
     if principal == "system" and isinstance(by, str) and by.startswith("token:"):
         return who(by, by)
     is_person = principal.startswith("user:")

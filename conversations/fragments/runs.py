@@ -8,7 +8,20 @@ from conversations.fragments import content, faces, hidden, offered, richtext, t
 from conversations.fragments.faces import Face, Read, Repeat
 
 _FIELDS = content.ENVELOPE | frozenset(
-    {"run_kind", "input_seq", "parent_call", "attempt", "worker", "reason", "error", "calls", "duration_ms", "handler"}
+    {
+        "run_kind",
+        "replay_of",
+        "by",
+        "input_seq",
+        "parent_call",
+        "attempt",
+        "worker",
+        "reason",
+        "error",
+        "calls",
+        "duration_ms",
+        "handler",
+    }
     | {
         "model",
         "tools",
@@ -65,6 +78,7 @@ def _queued(read: Read, group: str | None, repeat: Repeat) -> Markup:
     is_again = faces.line(body.get("reason")).startswith("again: ")
     words = "is asked to try again on" if is_again else "is to answer"
     link = seq if type(seq) is int and seq > 0 else 0
+    words = "is to make a call again, asked for at" if read.body.get("run_kind") == "replay" else words
     return _line(read, "steps" if is_again else "all", Line("s-queued", words if link else "is to run", link=link))
 
 
@@ -125,7 +139,7 @@ def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
     words = "could not go on: what it paused with does not fit the team of today"
-    choices = "What was decided is not done. Run again starts over with the team of today; or take over and answer"
+    choices = "Run again starts over with the team of today; or take over and answer"
     return _bad_end(read, "failed", Line("s-failed", words, detail=_words(read, "reason"), facts=(choices,)))
 
 
@@ -190,8 +204,9 @@ def _bad_end(read: Read, state: str, line: Line) -> Markup:
     run, calls = read.event.run, read.body.get("calls")
     left = len(calls) if isinstance(calls, list) else 0
     told = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    line = line._replace(again=hidden.spell(run) if run and not faces.is_copy(read) else "", facts=(*line.facts, told))
-    return _line(read, "chat", line, state)
+    is_replay = read.body.get("run_kind") == "replay"  # it is asked for anew, on its call's page
+    again = hidden.spell(run) if run and not is_replay and not faces.is_copy(read) else ""
+    return _line(read, "chat", line._replace(again=again, facts=(*line.facts, told)), state)
 
 
 def _line(read: Read, level: str, line: Line, state: str = "") -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from conversations.ids import new_id
 from conversations.log.events import NewEvent, of_ours
@@ -11,6 +12,14 @@ from conversations.principals import SYSTEM
 from conversations.projections import Head
 
 MAX_HOPS = 20
+
+
+class Stand(Protocol):
+    """What the rule asks of a conversation: its locked head, or its row."""
+
+    key: str
+    handler: str
+    owner: str
 
 
 class Queue:
@@ -24,6 +33,11 @@ class Queue:
         """Look agents up when a message of the batch may start a run; None when none can."""
         if not any(_may_start(event) for event in batch):
             return None
+        return cls.of_now()
+
+    @classmethod
+    def of_now(cls) -> Queue:
+        """Look agents up."""
         rows = list(Agent.objects.values_list("name", "is_entry"))
         return cls(frozenset(name for name, is_entry in rows if is_entry), frozenset(name for name, _ in rows))
 
@@ -44,13 +58,16 @@ class Queue:
     def _answerer(self, event: NewEvent, head: Head) -> str | None:
         if not _is_candidate(event):
             return None
-        said = event.said
-        kind, _, name = (said.recipient or "").partition(":")
+        return self.answerer(event.said.speaker, event.said.recipient or "", event.principal, head)
+
+    def answerer(self, speaker: str, recipient: str, principal: str, head: Stand) -> str | None:
+        """Name the agent who answers what `speaker` says to `recipient`; None: nobody is asked."""
+        kind, _, name = recipient.partition(":")
         if kind == "agent":
-            return name if name in self._entries and said.speaker != f"agent:{name}" else None
+            return name if name in self._entries and speaker != f"agent:{name}" else None
         handler = head.handler.removeprefix("agent:")
-        is_to_handler = kind == "chat" and name == head.key and not said.speaker.startswith("agent:")
-        if is_to_handler and head.owner == event.principal:  # who holds it answers here, and asks nobody
+        is_to_handler = kind == "chat" and name == head.key and not speaker.startswith("agent:")
+        if is_to_handler and head.owner == principal:  # who holds it answers here, and asks nobody
             return None
         return handler if is_to_handler and handler in self._known else None
 

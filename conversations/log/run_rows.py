@@ -13,9 +13,11 @@ input_seq=excluded.input_seq,queued_seq=excluded.queued_seq,ended_seq=excluded.e
 _STEP = """UPDATE conversations_run SET status=%s,reason=%s,ended_seq=%s,attempt=COALESCE(%s,attempt)
 WHERE id=%s AND conversation_id=%s"""
 _APPROVAL = """INSERT INTO conversations_approval(id,conversation_id,tool_call,run,asked_seq,asked_at,status,decision,
-decided_by,decided_at,decided_seq,version) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"""
+decided_by,decided_at,decided_seq,version,deadline,rule,escalated_to,escalated_seq)
+VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"""
 _DECIDE = """UPDATE conversations_approval SET status=%s,decision=%s,decided_by=%s,decided_at=%s,decided_seq=%s,
-version=version+1 WHERE id=%s"""
+rule=%s,version=version+1 WHERE id=%s"""
+_ESCALATE = "UPDATE conversations_approval SET escalated_to=%s,escalated_seq=%s,version=version+1 WHERE id=%s"
 
 
 def write(cursor: CursorWrapper, changes: Fold) -> None:
@@ -27,7 +29,10 @@ def write(cursor: CursorWrapper, changes: Fold) -> None:
         cursor.execute(_STEP, [step.status, step.reason, step.ended_seq, step.attempt, run, conversation])
     for a in changes.approvals.values():
         row = [a.id, a.conversation_id, a.tool_call, a.run, a.asked_seq, a.asked_at, a.status, a.decision]
-        version = 1 if a.decided_seq is None else 2
-        cursor.execute(_APPROVAL, [*row, a.decided_by, a.decided_at, a.decided_seq, version])
+        version = 1 + (a.escalated_seq is not None) + (a.decided_seq is not None)
+        row += [a.decided_by, a.decided_at, a.decided_seq, version]
+        cursor.execute(_APPROVAL, [*row, a.deadline, a.rule, a.escalated_to, a.escalated_seq])
+    for approval, (to, seq) in changes.escalations.items():
+        cursor.execute(_ESCALATE, [to, seq, approval])
     for approval, d in changes.decisions.items():
-        cursor.execute(_DECIDE, [d.status, d.decision, d.decided_by, d.decided_at, d.decided_seq, approval])
+        cursor.execute(_DECIDE, [d.status, d.decision, d.decided_by, d.decided_at, d.decided_seq, d.rule, approval])

@@ -1,6 +1,7 @@
 """The tables (design, section 5), one module a noun."""
 
 from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
+from conversations.models.always import AlwaysRule
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead
 from conversations.models.conversation import Conversation, Participant, ReadMarker
@@ -19,6 +20,7 @@ from conversations.models.turn import Turn
 
 __all__ = [
     "Agent",
+    "AlwaysRule",
     "Approval",
     "AuditEntry",
     "AuditHead",

@@ -30,6 +30,9 @@ class Approval(models.Model):
     decided_by = models.CharField(max_length=160, null=True)
     decided_at = models.BigIntegerField(null=True, help_text="µs UTC")
     decided_seq = models.BigIntegerField(null=True)
+    rule = models.CharField(max_length=64, null=True, help_text="the always rule that approved it")
+    escalated_to = models.CharField(max_length=20, default="", help_text="the role that was told; empty: none")
+    escalated_seq = models.BigIntegerField(null=True)
     version = models.IntegerField(default=1)
 
     objects = ApprovalQuerySet.as_manager()
@@ -39,5 +42,6 @@ class Approval(models.Model):
             models.Index(fields=["id"], name="approval_pending", condition=Q(status="pending")),
             models.Index(fields=["conversation", "asked_seq"], name="approval_by_conversation"),
             models.Index(fields=["run"], name="approval_by_run"),
+            models.Index(fields=["rule", "id"], name="approval_by_rule", condition=Q(rule__isnull=False)),
             models.Index(fields=["asked_at"], name="approval_by_time"),  # the numbers page: how long people took
         ]

@@ -13,6 +13,13 @@ class Policy(models.Model):
         max_length=12, default="", help_text="read, idempotent, unsafe or destructive; empty: what the code says"
     )
     note = models.CharField(max_length=500, default="")
+    deadline_s = models.IntegerField(null=True, help_text="seconds a question may wait; null: as the settings say")
+    on_expiry = models.CharField(
+        max_length=6, default="", help_text="wait, reject or notify; empty: as the settings say"
+    )
+    notify = models.CharField(max_length=10, default="", help_text="the role that is told; empty: as the settings say")
+    four_eyes = models.BooleanField(default=False, help_text="nobody decides on a run whose input they wrote or sent")
+    no_always = models.BooleanField(default=False, help_text="no always rule approves: a person decides each call")
     updated_by = models.CharField(max_length=160)
     updated_at = models.DateTimeField()
 

@@ -12,7 +12,7 @@
 | approval.requested | | a row, waiting | an approval, pending |
 | approval.decided | | approved, or rejected and ended | the approval, decided |
 | approval.cancelled, expired | | blocked and ended, where it still waits | the approval, that status |
-| approval.escalated | | | nothing: it stays pending, and is drawn |
+| approval.escalated | | | whom it was told to; it stays pending |
 | policy.refused | | blocked and ended | |
 | replay.requested | | a row, called | |
 | conversation.handler | | | the handler |
@@ -24,6 +24,7 @@ call is `blocked`, not `rejected`: nobody said no to it; its run ended, or its t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 
 import msgspec
@@ -48,6 +49,9 @@ class Told(msgspec.Struct, kw_only=True):
     handler: str = ""
     calls: list[str] = []
     by: str = ""
+    deadline: str | None = None
+    rule: str | dict[str, object] | None = None  # an id of approval.decided; of policy.refused a row
+    to: str = ""
 
 
 NEVER_ENTERED = ("called", "waiting", "approved")
@@ -122,14 +126,15 @@ def _asked(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
         call = start_call(changes, head, facts)
     change(changes, call, "waiting")
     changes.approvals[told.approval_id] = ApprovalRow(
-        told.approval_id[:64], head.id, call.id, facts.run, head.head_seq, facts.at
+        told.approval_id[:64], head.id, call.id, facts.run, head.head_seq, facts.at, _moment(told.deadline)
     )
 
 
 @of_ours
 def _decided(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
     by = (told.by or facts.principal)[:160]
-    _settle(changes, told, Decision("decided", told.decision[:10], by, facts.at, head.head_seq))
+    rule = told.rule[:64] if isinstance(told.rule, str) else None
+    _settle(changes, told, Decision("decided", told.decision[:10], by, facts.at, head.head_seq, rule))
     call = next((c for c in changes.open_calls.get(head.id, ()) if c.id == told.tool_call), None)
     if call is None:
         return
@@ -157,7 +162,16 @@ def _settle(changes: Fold, told: Told, decision: Decision) -> None:
         changes.decisions[told.approval_id] = decision
         return
     row.status, row.decision, row.decided_by = decision.status, decision.decision, decision.decided_by
-    row.decided_at, row.decided_seq = decision.decided_at, decision.decided_seq
+    row.decided_at, row.decided_seq, row.rule = decision.decided_at, decision.decided_seq, decision.rule
+
+
+@of_ours
+def _escalated(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
+    row, to = changes.approvals.get(told.approval_id), told.to[:20]
+    if row is None:
+        changes.escalations[told.approval_id] = to, head.head_seq
+    else:
+        row.escalated_to, row.escalated_seq = to, head.head_seq
 
 
 @of_ours
@@ -178,6 +192,15 @@ def _handler(changes: Fold, head: Head, facts: Facts, told: Told) -> None:
     head.handler = told.handler[:200]
 
 
+def _moment(text: str | None) -> int | None:
+    """Read a deadline, µs UTC; one that is none counts as none."""
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 1_000_000 + at.microsecond
+
+
 def _open_calls(changes: Fold, head: Head, run: str | None) -> Iterator[CallRow]:
     return (call for call in list(changes.open_calls.get(head.id, ())) if call.run == run)
 
@@ -194,6 +217,7 @@ RULES: dict[str, Rule] = {
     "run.incompatible": _step("incompatible", is_end=True),
     "approval.requested": _asked,
     "approval.decided": _decided,
+    "approval.escalated": _escalated,
     "approval.cancelled": _closed("cancelled"),
     "approval.expired": _closed("expired"),
     "policy.refused": _refused,

@@ -32,15 +32,23 @@ class Head:
     owner: str = ""
     paused_seq: int = 0
     owned_seq: int = 0
+    last_by: str = ""
     copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
     says: Said | None = None  # what was said last, until `settle`
+    says_by: str = ""  # by which principal
 
     def settle(self) -> None:
         """Make the caption of what was said last: of a whole batch only that one shows."""
         if self.says is not None:
             self.last_sender = self.says.speaker
+            self.last_by = _behind(self.says_by, self.last_sender)
             self.last_line = " ".join(self.says.words[:400].split())[:200]
             self.says = None
+
+
+def _behind(principal: str, speaker: str) -> str:
+    """Name the person who spoke under another's name; empty for everybody else."""
+    return principal[5:] if principal != speaker and principal.startswith("user:") else ""
 
 
 @dataclass(slots=True)
@@ -108,11 +116,15 @@ class ApprovalRow:
     run: str
     asked_seq: int
     asked_at: int
+    deadline: int | None = None
     status: str = "pending"
     decision: str | None = None
     decided_by: str | None = None
     decided_at: int | None = None
     decided_seq: int | None = None
+    rule: str | None = None
+    escalated_to: str = ""
+    escalated_seq: int | None = None
 
 
 @dataclass(slots=True)
@@ -124,6 +136,7 @@ class Decision:
     decided_by: str
     decided_at: int
     decided_seq: int
+    rule: str | None = None
 
 
 @dataclass(slots=True)
@@ -170,6 +183,7 @@ class Fold:
     run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
     approvals: dict[str, ApprovalRow] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    escalations: dict[str, tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
     turns: list[TurnRow] = field(default_factory=list)
     responses: dict[str, ResponseRow] = field(default_factory=dict)
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status

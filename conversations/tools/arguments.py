@@ -15,7 +15,7 @@ from conversations.models import ToolSchema
 
 MOST = 256 * 1024  # characters
 
-_NOTHING: Registry[Any] = Registry()  # of a schema that refers to an address nothing is fetched
+NOTHING: Registry[Any] = Registry()  # of a schema that refers to an address nothing is fetched
 
 
 def read(given: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]:
@@ -39,7 +39,7 @@ def read(given: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]
 def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
     """Hold an object against a JSON schema. Raises `Invalid` naming the first place at fault."""
     try:
-        found = min(Draft202012Validator(schema, registry=_NOTHING).iter_errors(value), key=_place, default=None)
+        found = min(Draft202012Validator(schema, registry=NOTHING).iter_errors(value), key=_place, default=None)
     except (SchemaError, Unresolvable, RecursionError) as error:
         raise Invalid(f"the tool's schema cannot be used: {str(error)[:200]}", field="arguments") from None
     if found is not None:

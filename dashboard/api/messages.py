@@ -19,7 +19,7 @@ TITLE = 80  # characters of the first words that name a new conversation
 @require_POST
 @takes("send")
 def messages(request: HttpRequest, cid: str) -> HttpResponse:
-    """Say something as oneself: JSON answers 201 `{envelope_id, seq, url}`, the form of a page leads back to it.
+    """Say something: JSON answers 201 `{envelope_id, seq, url}`, the form of a page leads back to it.
 
     A conversation that is not there yet begins with these words. The same `client_id` again is the same message.
     """
@@ -43,18 +43,26 @@ def _say(request: HttpRequest, cid: str, said: ToSay) -> Stored:
         recipient=said.recipient,
         content=said.content,
         client_id=said.client_id,
+        reason=said.reason,
+        seen_seq=said.seen_seq,
+        anyway=said.anyway,
         title=_title(said.content) if is_new else "",
     )
 
 
 def _of_form(request: HttpRequest, cid: str) -> ToSay:
-    """Read the page's form: `to` is an agent's bare name, or empty for whoever handles the conversation."""
-    to = request.POST.get("to", "").strip()
+    """Read the page's form: `to` is an agent's bare name, or empty for whoever handles the conversation; `as` is a
+    sender, empty for oneself, or `other` for the agent named in `as_name`."""
+    to, speaker, name = (request.POST.get(field, "").strip() for field in ("to", "as", "as_name"))
+    seen = request.POST.get("seen_seq", "")
     return ToSay.model_construct(
-        sender="",
+        sender=f"agent:{name.removeprefix('agent:')}" if speaker == "other" else speaker,
         recipient=f"agent:{to.removeprefix('agent:')}" if to else f"chat:{cid}",
         content=request.POST.get("content", "").replace("\r\n", "\n"),
         client_id=request.POST.get("client_id", ""),
+        reason=request.POST.get("reason", ""),
+        seen_seq=int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 16 else None,
+        anyway=bool(request.POST.get("anyway")),
     )
 
 

@@ -1,16 +1,18 @@
-"""What people do to runs and to questions about tool calls: `/api/v1/runs/…`, `/api/v1/approvals/…` (design 3.6)."""
+"""What people do to runs, to tool calls and to questions about them: `/api/v1/runs/…`, `/api/v1/tool-calls/…`,
+`/api/v1/approvals/…` (design 3.6)."""
 
 from datetime import UTC, datetime
 
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_POST
 
-from conversations.actions import approvals
+from conversations.actions import answers, approvals
 from conversations.actions import runs as actions
 from conversations.errors import Conflict
 from conversations.models import Approval
 from dashboard.api import bodies
-from dashboard.api.shapes import ToDecide
+from dashboard.api.shapes import ToAnswer, ToDecide
+from dashboard.api.shapes_rules import ToDecideMany
 from dashboard.pages.allowed import takes
 
 
@@ -31,6 +33,26 @@ def decision(request: HttpRequest, id: str) -> JsonResponse:
 
 
 @require_POST
+@takes("respond")
+def answer(request: HttpRequest, id: str) -> JsonResponse:
+    """Answer by hand a call that waits for its client: 200 `{tool_call, response_id}`, 409 `already_answered` with `by`
+    and `at`, `continued` or `not_continuable`."""
+    asked = bodies.read(request, ToAnswer)
+    response = answers.answer_call(request.user, id, asked.output, reason=asked.reason)
+    return JsonResponse({"tool_call": id, "response_id": response})
+
+
+@require_POST
+@takes("decide")
+def decisions(request: HttpRequest) -> JsonResponse:
+    """Decide several: 200 with an answer for each, in order; one failing takes no other."""
+    asked = bodies.read(request, ToDecideMany)
+    more = {"message": asked.message, "reason": asked.reason}
+    done = approvals.decide_each(request.user, asked.approvals, asked.decision, **more)
+    return JsonResponse({"items": [_item(one) for one in done]})
+
+
+@require_POST
 @takes("control")
 def again(request: HttpRequest, id: str) -> JsonResponse:
     """Queue a new run on the input of one that ended badly: 201 `{run_id}`."""
@@ -43,6 +65,14 @@ def cancellation(request: HttpRequest, id: str) -> JsonResponse:
     """Ask a run to stop, which its worker hears within a second: 202 `{run_id}`."""
     actions.stop(request.user, id)
     return JsonResponse({"run_id": id}, status=202)
+
+
+def _item(one: approvals.Outcome) -> dict[str, object]:
+    if one.error is None:
+        return {"approval_id": one.approval, "status": 200}
+    first = Approval.objects.filter(id=one.approval).exclude(status="pending").first()
+    told = _told(first) if first is not None and isinstance(one.error, Conflict) else {}
+    return {"approval_id": one.approval, "status": one.error.status, "error": one.error.as_dict() | told}
 
 
 def _told(found: Approval) -> dict[str, str]:

@@ -172,12 +172,21 @@ class Key(Shape):
 
 
 class ToSay(BaseModel):
-    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation."""
+    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation. To speak as
+    another takes a grant and a `reason`; the envelope's `metadata` tells both, and who did it as `sent_by`."""
 
-    sender: Annotated[str, Field(max_length=200, description="empty, or your own `user:NAME`")] = ""
+    sender: Annotated[str, Field(max_length=200, description="empty, your own `user:NAME`, `agent:NAME`, `system`")] = (
+        ""
+    )
     recipient: Annotated[str, Field(pattern=r"^(agent|chat):", max_length=206)]
     content: Annotated[str, Field(min_length=1, max_length=100_000)]
     client_id: Annotated[str, Field(min_length=1, max_length=100, description="the same again is the same message")]
+    reason: Annotated[str, Field(max_length=2000, description="why; needed to speak as another")] = ""
+    seen_seq: Annotated[
+        int | None,
+        Field(ge=0, le=2**53, description="the last event seen before writing: 409 when another person spoke since"),
+    ] = None
+    anyway: Annotated[bool, Field(description="send it although another person spoke since")] = False
 
 
 class SaidAt(Shape):
@@ -186,6 +195,25 @@ class SaidAt(Shape):
     envelope_id: str
     seq: Seq
     url: str
+
+
+class AnsweredError(Shape):
+    """Who spoke, when, and in which event; only of `answered_meanwhile`."""
+
+    code: str
+    message: str
+    field: str = ""
+    did: str = ""
+    by: str = ""
+    at: str = ""
+    seq: str = ""
+
+
+class AnsweredMeanwhile(Shape):
+    """Another person spoke after `seen_seq` (`answered_meanwhile`: send it again with `anyway`), or the client id came
+    before with other words (`id_reused`)."""
+
+    error: AnsweredError
 
 
 class ToDecide(BaseModel):
@@ -197,6 +225,20 @@ class ToDecide(BaseModel):
     arguments: dict[str, Any] | Annotated[str, Field(max_length=262_144)] | None = None
     message: Annotated[str, Field(max_length=2000)] = ""
     reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class ToAnswer(BaseModel):
+    """What a client's tool is said to have answered, given by a person. The reason stays in the record."""
+
+    output: Annotated[str, Field(max_length=262_144)]
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Answered(Shape):
+    """The call is answered. `response_id` is the response that goes on from it, null while others wait too."""
+
+    tool_call: str
+    response_id: str | None
 
 
 class Approval(Shape):
@@ -223,10 +265,15 @@ class Approval(Shape):
     asked_seq: Seq
     asked_at: str
     deadline: str | None
+    on_expiry: Literal["wait", "reject", "notify"]
+    notify: str | None
+    escalated_to: str | None
+    four_eyes: bool
     status: Literal["pending", "decided", "expired", "cancelled"]
     decision: str | None
     by: str | None
     at: str | None
+    rule: str | None
     version: Seq
     url: str
 
@@ -264,91 +311,6 @@ class AlreadyDecided(Shape):
     error: DecidedBefore
 
 
-Action = Literal["pause", "resume", "take_over", "hand_back", "stop", "abort"]
-
-
-class ToSteer(BaseModel):
-    """What is asked of a conversation. Who hands back what another holds has to give the reason."""
-
-    action: Action
-    reason: Annotated[str, Field(max_length=2000)] = ""
-
-
-class ToSteerMany(ToSteer):
-    """The same, asked of several."""
-
-    conversations: Annotated[list[str], Field(min_length=1, max_length=200)]
-
-
-class Steered(Shape):
-    """How the conversation stands: `state` is person, paused or open; `owner` the principal who holds it, or empty."""
-
-    conversation_id: str
-    state: str
-    paused: bool
-    owner: str
-
-
-class SteeredBefore(Wrong):
-    """Somebody was first: `did` says what, `by` who, `at` when; empty where nobody knows."""
-
-    did: str = ""
-    by: str = ""
-    at: str = ""
-
-
-class AlreadySteered(Shape):
-    """An error that says who did what, when."""
-
-    error: SteeredBefore
-
-
-class SteeredOne(Shape):
-    """What became of one conversation: 200, or the status that it alone would have had, with the error."""
-
-    conversation_id: str
-    status: int
-    error: SteeredBefore | None = None
-
-
-class SteeredMany(Shape):
-    """An answer for each conversation, in order, each key once."""
-
-    items: list[SteeredOne]
-
-
-class RunNamed(Shape):
-    """A run."""
-
-    run_id: str
-
-
-class ToRerun(BaseModel):
-    """A fork to be made of where a run began. The reason stays in the record."""
-
-    reason: Annotated[str, Field(max_length=2000)] = ""
-    client_id: Annotated[str, Field(max_length=100, description="the same again is the same fork")] = ""
-
-
-class ToFork(ToRerun):
-    """A fork to be made after event `at`. With `words` that event, a message, is in them; with `run` an agent goes on:
-    `agent`, or whoever would answer."""
-
-    at: Annotated[int, Field(ge=1)]
-    words: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
-    run: bool = False
-    agent: Annotated[str, Field(max_length=200)] = ""
-
-
-class ForkMade(Shape):
-    """A fork. `seq` is its own first event; what is before are copies. `run_id` is null when nothing was to run."""
-
-    conversation_id: str
-    seq: Seq
-    run_id: str | None
-    url: str
-
-
 class PolicyRule(Shape):
     """A rule about calls of a tool by an agent; what is empty or left out is about all of them."""
 
@@ -357,6 +319,13 @@ class PolicyRule(Shape):
     rule: Literal["allow", "ask", "deny"]
     effect: Literal["", "read", "idempotent", "unsafe", "destructive"] = ""
     note: Annotated[str, Field(max_length=500)] = ""
+    deadline_s: Annotated[int | None, Field(ge=1, le=366 * 24 * 3600, description="how long a question may wait")] = (
+        None
+    )
+    on_expiry: Literal["", "wait", "notify", "reject"] = ""
+    notify: Literal["", "viewer", "operator", "approver", "auditor", "admin"] = ""
+    four_eyes: bool = False
+    no_always: bool = False
 
 
 class PolicyFile(Shape):

@@ -10,10 +10,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from conversations import epoch, inbox, rights
 from conversations.actions import approvals as actions
+from conversations.actions import granting
+from conversations.actions import rules as actions_of_rules
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.fragments import hidden
 from conversations.models import ToolSchema
 from conversations.tools import form
+from dashboard.pages import replay_parts, rules
 from dashboard.pages.allowed import takes
 from dashboard.pages.frame import page as draw
 
@@ -45,14 +48,24 @@ def approval(request: HttpRequest, id: str) -> HttpResponse:
         return _draw(request, id)
     rights.require(request.user, "decide")
     try:
-        actions.decide(request.user, id, **_answer(request, id))
+        done = _decide(request, id)
     except (Conflict, Invalid) as error:
         return _draw(request, id, error)
     except NotAllowed as error:
         if error.code != "four_eyes":
             raise
         return _draw(request, id, error)
-    return HttpResponseRedirect(reverse("approval", args=[id]))
+    return HttpResponseRedirect(f"{reverse('approval', args=[id])}{done}")
+
+
+def _decide(request: HttpRequest, id: str) -> str:
+    """Do what the pressed button says; answer what the page is drawn with afterwards."""
+    if request.POST.get("decide") != "always":
+        actions.decide(request.user, id, **_answer(request, id))
+        return ""
+    scope, reason = rules.scope_of(request, inbox.find(id)), request.POST.get("reason", "").strip()[:SHOWN]
+    actions_of_rules.approve_always(request.user, id, scope, reason=reason)
+    return f"?{urlencode({'always': len(granting.approve_waiting())})}"
 
 
 def _answer(request: HttpRequest, id: str) -> dict[str, Any]:
@@ -76,10 +89,14 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
     arguments = told.get("args") if isinstance(told.get("args"), dict) else None
     written = json.dumps(arguments, indent=2, ensure_ascii=False) if arguments is not None else told.get("args_raw")
     status = 200 if error is None else 422 if isinstance(error, Invalid) else error.status
+    also = request.GET.get("always", "")
     return draw(
         request, "approval.html", status=status, epoch=epoch.current(), q=found,
-        entries=form.entries(schema, arguments, entered), has_schema=bool(schema),
-        raw=entered.get("raw", written or ""), entered=entered, error=hidden.spell(error.message) if error else "",
+        entries=form.entries(schema, arguments, entered), has_schema=bool(schema), entered=entered,
+        raw=entered.get("raw", written or ""), spelled=hidden.spell(str(told.get("args_raw") or "")),
+        always=rules.choices(found), same=request.POST.getlist("same"), also=also if also.isdecimal() else "",
+        error=hidden.spell(error.message) if error else "",
+        today=replay_parts.question(found.row.tool_call),
     )  # fmt: skip
 
 

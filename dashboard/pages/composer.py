@@ -1,22 +1,37 @@
-"""What the form to speak needs: where it goes, whom it may address. For the pages of conversations."""
+"""What the form to speak needs: as whom, to whom, where it goes, what becomes of it. For the pages of conversations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django.http import HttpRequest
 from django.urls import reverse
 
-from conversations import rights
+from conversations import grants, prospects, rights
+from conversations.actions.messages import own_name
 from conversations.fragments import hidden
 from conversations.fragments.who import Who, who
+from conversations.grants import ALL, SPEAK_AS
 from conversations.ids import new_id
 from conversations.models import Agent, Conversation, Participant, User
+from conversations.prospects import Prospect
 
 MOST = 100  # names offered
+NOTHING = Prospect("", waits=False)
+OTHER = "other"  # of whom to speak as: an agent that is typed
+
+
+class Speaker(NamedTuple):
+    """One whom the reader may speak as: the sender, and its name."""
+
+    sender: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """A form to speak. `handler` is empty when nobody answers by themselves; `key` names the draft."""
+    """A form to speak. `handler` is empty when nobody answers by themselves; `key` names the draft. `speakers` are whom
+    else the reader may speak as, by a heading; `prospect` is what becomes of what is said as oneself to whoever
+    handles it."""
 
     key: str
     action: str
@@ -25,6 +40,11 @@ class Composer:
     handler: str
     names: list[str]
     is_new: bool = False
+    taking_part: list[str] = field(default_factory=list)
+    speakers: dict[str, list[Speaker]] = field(default_factory=dict)
+    prospect: Prospect = NOTHING
+    prospects: str = ""
+    """the address that tells another one"""
 
 
 def for_conversation(request: HttpRequest, found: Conversation) -> Composer | None:
@@ -33,14 +53,18 @@ def for_conversation(request: HttpRequest, found: Conversation) -> Composer | No
         return None
     handler = found.handler.removeprefix("agent:")
     taking_part = Participant.objects.filter(conversation=found, kind="agent").values_list("name", flat=True)
-    names = [*_entries(), *(name.removeprefix("agent:") for name in taking_part[:MOST])]
+    here = _clean([name.removeprefix("agent:") for name in taking_part[:MOST]])
     return Composer(
         key=found.key,
         action=reverse("api-messages", args=[found.key]),
         client_id=new_id(),
         me=_me(request),
         handler=hidden.spell(handler),
-        names=_clean(names),
+        names=_clean([*here, *_entries()]),
+        taking_part=here,
+        speakers=_speakers(request, here),
+        prospect=prospect(request, found, sender="", recipient=""),
+        prospects=reverse("conversation-prospect", args=[found.key]),
     )
 
 
@@ -52,9 +76,38 @@ def for_new(request: HttpRequest) -> Composer | None:
     return Composer("", action, new_id(), _me(request), handler="", names=names, is_new=True)
 
 
+def prospect(request: HttpRequest, found: Conversation, *, sender: str, recipient: str) -> Prospect:
+    """Answer what becomes of what the reader says as `sender`, empty for oneself, to an agent's bare name or to all."""
+    principal = rights.principal_of(request.user)
+    to = f"agent:{recipient.removeprefix('agent:')}" if recipient else f"chat:{found.key}"
+    told = prospects.of(found, by=str(principal), sender=sender or own_name(principal), recipient=to)
+    return told._replace(words=hidden.spell(told.words))
+
+
 def may_speak(request: HttpRequest) -> bool:
     """Tell whether this person may send messages at all."""
     return isinstance(request.user, User) and rights.may(request.user, "send")
+
+
+def _speakers(request: HttpRequest, here: list[str]) -> dict[str, list[Speaker]]:
+    """Answer whom the reader may speak as, by their grants: who takes part, who is served, others."""
+    held = grants.held(request.user, SPEAK_AS)
+    if not held:
+        return {}
+    has_all = ALL in held
+    served = Agent.objects.order_by("team", "name").values_list("name", flat=True)[:MOST]
+    granted = sorted(target.removeprefix("agent:") for target in held if target.startswith("agent:"))
+    listed = {"Taking part": here, "Served here": _clean([*served]), "By a grant": _clean(granted)}
+    made: dict[str, list[Speaker]] = {}
+    seen: set[str] = set()
+    for heading, names in listed.items():
+        may = [name for name in names if name not in seen and (has_all or f"agent:{name}" in held)]
+        seen.update(may)
+        if may:
+            made[heading] = [Speaker(f"agent:{name}", name) for name in may]
+    others = [Speaker("system", "the system")] if has_all or "system" in held else []
+    others += [Speaker(OTHER, "another agent…")] if has_all else []
+    return made | ({"Others": others} if others else {})
 
 
 def _me(request: HttpRequest) -> Who:

@@ -1,15 +1,17 @@
-"""One conversation: its page, further pages of entries, and the panel beside it. GET and HEAD only."""
+"""One conversation: its page, further pages of entries, and the parts of it. GET and HEAD only."""
 
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
+from markupsafe import Markup
 
-from conversations import epoch, hues, log
+from conversations import deliveries, epoch, hues, log
 from conversations.errors import NotFound
 from conversations.models import Conversation
 from dashboard.pages import composer, facts, standings
+from dashboard.pages.allowed import takes
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
 from dashboard.pages.numbers_in import number
@@ -21,7 +23,7 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     found = _find(cid)
     event = min(number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
-    drawn: dict[str, Any] = {"event": event, "page": page, "entries": entries_of(page), "epoch": epoch.current()}
+    drawn: dict[str, Any] = {"event": event, "page": page, "entries": _drawn(found, page), "epoch": epoch.current()}
     drawn["standing"] = standings.of(request, found)
     drawn["composer"] = composer.for_conversation(request, found)
     return draw(request, "conversation.html", **drawn, **facts.of_conversation(found))
@@ -33,10 +35,10 @@ def entries(request: HttpRequest, cid: str) -> JsonResponse:
 
     `{html, first, last, has_older, has_newer}`, and `{head, epoch}` to follow from when there is nothing newer.
     """
-    _find(cid)
+    found = _find(cid)
     before, after = number(request, "before"), number(request, "after")
     page = log.page_after(cid, after) if after is not None else log.page_before(cid, before)
-    html = render_to_string("partials/entries.html", {"entries": entries_of(page)})
+    html = render_to_string("partials/entries.html", {"entries": _drawn(found, page)})
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
     return JsonResponse({"html": html, **bounds, "head": page.head, "epoch": epoch.current()})
 
@@ -53,8 +55,31 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
 
 @require_safe
 def standing(request: HttpRequest, cid: str) -> HttpResponse:
-    """Answer the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page."""
-    return draw(request, "partials/standing.html", standing=standings.of(request, _find(cid)))
+    """Answer the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page.
+
+    `?of=SEQ&of=SEQ` asks what became of these messages.
+    """
+    found = _find(cid)
+    seqs = [int(one) for one in request.GET.getlist("of")[: deliveries.MOST] if one.isdecimal() and len(one) < 19]
+    told = list(deliveries.of(found, seqs).values())
+    drawn: dict[str, Any] = {"standing": standings.of(request, found), "deliveries": told}
+    drawn["again_s"] = min((one.again_s for one in told if one.again_s), default=0)
+    return draw(request, "partials/standing_now.html", **drawn)
+
+
+def _drawn(found: Conversation, page: log.Page) -> list[Markup]:
+    sent = [event.seq for event in page.events if event.kind == "message"]
+    return entries_of(page, deliveries.of(found, sent))
+
+
+@require_safe
+@takes("send")
+def prospect(request: HttpRequest, cid: str) -> JsonResponse:
+    """Answer `{words, waits}`: what becomes of words not sent yet, by `?as=` a sender and `?to=` an agent's name."""
+    told = composer.prospect(
+        request, _find(cid), sender=request.GET.get("as", "")[:200], recipient=request.GET.get("to", "").strip()[:200]
+    )
+    return JsonResponse(told._asdict())
 
 
 def _find(key: str) -> Conversation:

@@ -1,20 +1,24 @@
 """Draw the entries of a page of history, with the turns that are still being written. For the conversation page."""
 
+from collections.abc import Mapping
 from heapq import merge
 from operator import attrgetter
+from types import MappingProxyType
 
 from markupsafe import Markup
 
 from conversations import tool_names
+from conversations.deliveries import Delivery
 from conversations.fragments.drawing import Fragment, Pen
 from conversations.fragments.environment import macro
 from conversations.log import Page, Stored
 
 
-def entries_of(page: Page) -> list[Markup]:
+def entries_of(page: Page, told: Mapping[int, Delivery] = MappingProxyType({})) -> list[Markup]:
     """Draw a page in seq order; the tokens of an open turn are one block, where its first one stands.
 
-    What happened inside a call stands in the call's block, when that is on this page.
+    What happened inside a call stands in the call's block, when that is on this page. `told` is what became of
+    messages, by their seqs: it stands under them.
     """
     tool_names.learn(page.events)
     pen, sheet = Pen(page.key, page.preview_after, page.previous), _Sheet()
@@ -22,7 +26,8 @@ def entries_of(page: Page) -> list[Markup]:
     for event in merge(page.events, page.open_tokens, key=attrgetter("seq")):
         fragment = pen.draw(event, page.calls.get(event.seq))
         if fragment.html is not None:
-            sheet.place(_Entry(fragment.html), fragment)
+            html = fragment.html
+            sheet.place(_Entry(_with(told[event.seq], html) if event.seq in told else html), fragment)
         elif fragment.group is not None:
             if fragment.group not in turns:
                 turns[fragment.group] = _OpenTurn(sheet.place(_Entry(Markup()), fragment), event)
@@ -30,6 +35,12 @@ def entries_of(page: Page) -> list[Markup]:
     for group, turn in turns.items():
         turn.entry.html = pen.open_block(group, "".join(turn.texts), turn.first)
     return [entry.drawn() for entry in sheet.entries]
+
+
+def _with(told: Delivery, html: Markup) -> Markup:
+    """Put what became of a message in its place."""
+    slot, drawn = macro("macros/delivery.html", "slot"), macro("macros/delivery.html", "drawn")
+    return html.replace(Markup(slot()), Markup(drawn(told)), 1)
 
 
 class _Entry:

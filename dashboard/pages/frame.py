@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from conversations import rights
-from conversations.models import Approval, User
+from conversations import badge, rights
+from conversations.models import User
 
 
 def page(request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
@@ -15,11 +15,16 @@ def page(request: HttpRequest, template: str, *, status: int = 200, **context: A
 
 
 def looker(request: HttpRequest) -> dict[str, object]:
-    """Answer `person` (none for nobody and for a token), `may`, the verbs allowed, space separated, and `waiting`, how
-    many questions wait for a decision."""
+    """Answer `person` (none for nobody and for a token), `may`, the verbs allowed, `roles`, both space separated,
+    `waiting`, how many questions wait for a decision that this person can make, and `escalated`, how many of them were
+    escalated to a role of theirs."""
     who = getattr(request, "user", None)
     if who is None or not who.is_authenticated:
-        return {"person": None, "may": "", "waiting": 0}
+        return {"person": None, "may": "", "roles": "", "waiting": 0, "escalated": 0}
     allowed = " ".join(verb for verb in rights.VERBS if rights.may(who, verb))
-    waiting = Approval.objects.open().count() if "view" in allowed.split() else 0
-    return {"person": who if isinstance(who, User) else None, "may": allowed, "waiting": waiting}
+    held = rights.roles_of(who)
+    now = badge.standing() if "view" in allowed.split() else {}
+    waiting = now.get("waiting", 0) - now.get("barred", {}).get(str(rights.principal_of(who)), 0)
+    escalated = sum(number for role, number in now.get("escalated", {}).items() if role in held)
+    told = {"roles": " ".join(sorted(held)), "waiting": waiting, "escalated": escalated}
+    return {"person": who if isinstance(who, User) else None, "may": allowed, **told}

@@ -9,7 +9,8 @@ from conversations import policy, policy_view
 from conversations.actions import policies as actions
 from conversations.errors import NotAllowed, SwitchboardError
 from conversations.fragments import hidden
-from conversations.policy_form import FIELDS, row_of
+from conversations.models.people import ROLES
+from conversations.policy_form import FIELDS, row_of, seconds_of, time_of
 from dashboard.pages.allowed import takes
 from dashboard.pages.frame import page
 
@@ -26,7 +27,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     entered = {field: request.POST.get(field, "").strip() for field in ENTERED}
     replaces = (entered["was_agent"], entered["was_tool"]) if entered["was"] else None
     try:
-        row = row_of({field: entered[field] for field in FIELDS})
+        row = row_of({field: entered[field] or None for field in FIELDS} | _terms(entered))
         actions.set_policy(
             request.user, row, expected=entered["expected"], replaces=replaces, reason=entered["reason"][:2000]
         )
@@ -47,6 +48,13 @@ def removals(request: HttpRequest) -> HttpResponse:
     return _back("removed")
 
 
+def _terms(entered: dict[str, str]) -> dict[str, object]:
+    """Read what a form says of questions: a time, and boxes that are ticked."""
+    notify = entered["notify"] if entered["on_expiry"] == "notify" else ""  # a list has always one chosen
+    limit: dict[str, object] = {"deadline_s": seconds_of(entered["deadline_s"]), "notify": notify}
+    return limit | {field: bool(entered[field]) for field in ("four_eyes", "no_always")}
+
+
 def _back(done: str) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('policies')}?{urlencode({'done': done})}")
 
@@ -58,7 +66,8 @@ def _edited(request: HttpRequest) -> dict[str, str]:
     if row is None:
         return {"agent": agent, "tool": tool}
     facts = {"was": "yes", "was_agent": row.agent, "was_tool": row.tool, "expected": actions.state_of(row)}
-    told = {field: str(getattr(row, field)) for field in FIELDS}
+    told = {field: str(value) for field in FIELDS if (value := getattr(row, field))}
+    told |= {"deadline_s": time_of(row.deadline_s)} if row.deadline_s else {}
     return told | facts if request.GET.get("edit") else {}
 
 
@@ -79,6 +88,9 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         most=MOST,
         rules=policy.RULES,
         effects=policy.EFFECTS,
+        ends=policy_view.ENDS,
+        roles=ROLES,
+        settings_say=policy_view.settings_say(),
         does=policy_view.DOES,
         agents=sorted({agent for agent, _ in codes})[:MOST],
         tools=sorted({tool for _, tool in codes if tool})[:MOST],

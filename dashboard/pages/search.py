@@ -31,8 +31,13 @@ KINDS = {
     "log": "Logs",
 }
 _WORDS = {"tool_step": "tool call", "output": "answer", "conversation.opened": "title", "operator.note": "note"}
-_DROPPED = {"kind": "anything", "sender": "anybody", "conversation": "every conversation", "since": "any time before",
-            "until": "any time after"}  # fmt: skip
+_BROADER = {
+    "kind": "every kind of event",
+    "sender": "what anybody said",
+    "conversation": "every conversation",
+    "since": "what was before, too",
+    "until": "what came after, too",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ def find(request: HttpRequest) -> HttpResponse:
         error=hidden.spell(error.message) if error else "", error_field=error.field if error else "",
         older=_href(told, found.cursor) if found.cursor else "", newest=_href(told),
         looked_to=_moment(found.looked_to) if found.looked_to else None,
-        broader=[(words, _href(told | {name: ""})) for name, words in _DROPPED.items() if told[name]],
+        broader=[(words, _href(told | {name: ""})) for name, words in _BROADER.items() if told[name]],
         senders=Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES],
     )  # fmt: skip
 

@@ -1,12 +1,13 @@
-"""What the buttons of a conversation do without scripts: decide a question, run again, stop. They lead back to it."""
+"""What the buttons of a conversation do without scripts: decide, answer, run again, stop. They lead back to it."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from conversations.actions import answers as actions
 from conversations.actions import approvals, runs
 from conversations.errors import Invalid
-from conversations.models import Conversation, Run
+from conversations.models import Conversation, Run, ToolCall
 from dashboard.pages.allowed import takes
 
 
@@ -20,6 +21,17 @@ def decisions(request: HttpRequest) -> HttpResponse:
     message = request.POST.get(f"message:{approval}", "")[:2000]
     found = approvals.decide(request.user, approval, decision, message=message)
     return _back(found.conversation_id, found.asked_seq)
+
+
+@require_POST
+@takes("respond")
+def answers(request: HttpRequest) -> HttpResponse:
+    """Answer by hand the client's call that the pressed button names, with the fields beside it."""
+    name = request.POST.get("call", "")
+    output = request.POST.get(f"output:{name}", "").replace("\r\n", "\n")
+    actions.answer_call(request.user, name, output, reason=request.POST.get(f"reason:{name}", "")[:2000])
+    found = ToolCall.objects.get(id=name)
+    return _back(found.conversation_id, found.called_seq)
 
 
 @require_POST

@@ -1,11 +1,11 @@
 /**
  * `<approval-inbox>`: the questions, live by the `approvals` topic. One that was decided stays where it is, with its
- * verdict; a new one comes on top. Those that are picked are decided together, each by a request of its own.
+ * verdict; a new one comes on top, and so does one that is escalated. Those that are picked are decided together.
  */
 import "./json-copy.js";
 import "./page-verbs.js";
 import { drawTimes } from "./clock.js";
-import { RequestError, json } from "./fetch.js";
+import { decideEach } from "./decide-each.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
@@ -21,7 +21,7 @@ class ApprovalInbox extends HTMLElement {
     const { signal } = this.#stop;
     this.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.#drawBar(), { signal });
     this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decideEach(event.submitter.value)), { signal });
-    const keys = { x: "[data-pick]", a: "button[value^='approve:']", r: "input[name^='message:']", e: ".verbs > a" };
+    const keys = { x: "[data-pick]", a: "button[value^='approve:']", r: "input[name^='message:']", e: "[data-change]", w: "[data-always]" };
     for (const [key, part] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, () => this.#go(key, part)));
     this.#showPicks();
     this.#leave = socket.subscribe("approvals", { render: "html" }, {
@@ -41,14 +41,19 @@ class ApprovalInbox extends HTMLElement {
   get #list() { return this.querySelector("[data-questions]"); }
   get #picked() { return [...this.querySelectorAll("[data-pick]:checked")].map((pick) => pick.closest("[data-key]")); }
 
-  #take({ rows, waiting }) {
-    tellWaiting(waiting);
+  #take({ rows, ...standing }) {
+    tellWaiting(standing);
     let fresh = 0;
-    for (const { key, status, html } of [...rows].reverse()) {
+    for (const { key, status, html, escalated } of [...rows].reverse()) {
       const old = this.#list.querySelector(`[data-key="${CSS.escape(key)}"]`);
       const row = render(html).querySelector("[data-key]");
       drawTimes(row);
-      if (old) morph(old, row);
+      if (old) {
+        const isFresh = escalated && !("escalated" in old.dataset);
+        morph(old, row);
+        if (isFresh && !old.contains(document.activeElement)) this.#list.prepend(old);
+        fresh += Boolean(isFresh);
+      }
       else if (this.#takes(status)) {
         this.#list.prepend(row);
         fresh += status === "pending";
@@ -79,34 +84,14 @@ class ApprovalInbox extends HTMLElement {
   #go(key, part) {
     const row = document.activeElement?.closest("[data-key]") ?? this.#list.firstElementChild;
     const target = row?.querySelector(part);
-    if (key === "x" || key === "e") target?.click();
+    if ("xew".includes(key)) target?.click();
     else target?.focus();
   }
 
-  /** Several at once, each its own decision: who was late for one is told at that one. */
   async #decideEach(decision) {
-    const message = this.#bar.elements.message.value;
-    const outcomes = await Promise.all(this.#picked.map((row) => this.#decide(row, { decision, message })));
-    const done = outcomes.filter(Boolean).length;
-    const rest = outcomes.length - done;
-    this.querySelector("[data-news]").textContent = `${done} decided${rest ? `, ${rest} not` : ""}`;
-    this.#bar.elements.message.value = "";
+    const words = await decideEach(this.#bar, this.#picked, this.querySelector("[data-outcomes]"), decision);
+    if (words) this.querySelector("[data-news]").textContent = words;
     this.#drawBar();
-  }
-
-  async #decide(row, body) {
-    const said = row.querySelector("[data-said]");
-    try {
-      await json(`/api/v1/approvals/${encodeURIComponent(row.dataset.key)}/decision`, { body });
-    } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-      if (said) said.textContent = error.message;
-      return false;
-    } finally {
-      const pick = row.querySelector("[data-pick]");
-      if (pick) pick.checked = false;
-    }
-    return true;
   }
 }
 

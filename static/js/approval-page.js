@@ -18,8 +18,8 @@ class ApprovalPage extends HTMLElement {
     this.#leave();
   }
 
-  #take({ rows, waiting }) {
-    tellWaiting(waiting);
+  #take({ rows, ...standing }) {
+    tellWaiting(standing);
     const old = this.querySelector("[data-key]");
     const told = rows.find(({ key }) => key === old.dataset.key);
     if (!told) return;

@@ -1,8 +1,10 @@
 /**
  * `<conversation-control data-address>`: the bar over a transcript. It sends a verb and asks how the conversation stands
- * whenever events came; while an agent works also now and then, since what is stuck tells nothing.
+ * whenever events came, and with it what became of people's messages; while an agent works also now and then, since what
+ * is stuck tells nothing.
  */
 import { drawTimes } from "./clock.js";
+import { place, unsettled } from "./deliveries.js";
 import { RequestError, json, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
@@ -10,12 +12,14 @@ import { morph } from "./morph.js";
 import { askReason } from "./reason-dialog.js";
 
 const PAUSE_MS = 300; // between an event and asking
+const RETRY_MS = 2_000; // after a look that failed: no event may come for what it would have told
 const WATCH_MS = 15_000; // while an agent works
 const KEYS = ["p", "t", "s", "a"];
 
 class ConversationControl extends HTMLElement {
   #stop;
   #timer = 0;
+  #again = 0; // the timer of what no event tells
   #seq = 0;
   #isSending = false;
 
@@ -32,6 +36,7 @@ class ConversationControl extends HTMLElement {
 
   disconnectedCallback() {
     clearTimeout(this.#timer);
+    clearTimeout(this.#again);
     this.#stop.abort();
   }
 
@@ -44,12 +49,19 @@ class ConversationControl extends HTMLElement {
   async #look() {
     this.#timer = 0;
     try {
-      const fresh = render(await markup(this.dataset.address, { signal: this.#stop.signal })).querySelector("[data-standing]");
+      const fresh = render(await markup(`${this.dataset.address}?${unsettled()}`, { signal: this.#stop.signal }));
       drawTimes(fresh);
-      morph(this.#part, fresh);
+      morph(this.#part, fresh.querySelector("[data-standing]"));
+      this.#lookAgain(place(fresh.querySelector("[data-deliveries]")));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      this.#lookAgain(RETRY_MS);
     }
+  }
+
+  #lookAgain(afterMs) {
+    clearTimeout(this.#again);
+    if (afterMs && this.isConnected) this.#again = setTimeout(() => this.#plan(), afterMs);
   }
 
   #submit(event) {

@@ -66,8 +66,8 @@ class ConversationList extends HTMLElement {
     return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED;
   }
 
-  #take({ rows, isSnapshot, waiting }) {
-    tellWaiting(waiting);
+  #take({ rows, isSnapshot, ...standing }) {
+    tellWaiting(standing);
     const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
     if (isMissing && this.#hasFilter) this.#refetchSoon();
     this.#settle();

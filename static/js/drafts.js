@@ -1,27 +1,94 @@
 /** Words not yet sent, by conversation, in this browser. Where storage is off they last as long as the page. */
+import { newestDrawn } from "./newest-drawn.js";
 
 const PREFIX = "switchboard-draft:";
+const KEPT_MS = 30 * 24 * 3600_000; // of words that nobody came back to
 
-/** @typedef {{content: string, to: string, clientId: string, action: string}} Draft */
+/**
+ * One message on its way: the id under which it is stored once, and what its writer had seen. What is kept of it is
+ * `{content, …}` as the form has it, `clientId` and `seen`.
+ */
+export class Draft {
+  #key;
+  #seen; // the newest event that was drawn when these words were begun
+  #asked = 0; // the event about which the writer was asked
 
-/** @returns {Draft | null} */
-export function read(key) {
-  try {
-    return JSON.parse(localStorage.getItem(PREFIX + key));
-  } catch {
-    return null;
+  /** @param {string} key of the person and the conversation @param {string} clientId of the first message */
+  constructor(key, clientId) {
+    this.#key = PREFIX + key;
+    this.clientId = clientId;
   }
-}
 
-/** @param {string} key @param {Draft | null} draft null: it was sent */
-export function keep(key, draft) {
-  try {
-    if (draft) localStorage.setItem(PREFIX + key, JSON.stringify(draft));
-    else localStorage.removeItem(PREFIX + key);
-  } catch {
-    /* full or switched off: the field itself still has the words */
+  get seen() {
+    return this.#seen ?? newestDrawn();
+  }
+
+  /** Take over what was kept. @returns {{content: string} | null} */
+  restore() {
+    forgetOld();
+    const kept = parsed(this.#key);
+    if (!kept?.content) return null;
+    this.clientId = kept.clientId;
+    this.#seen = kept.seen ?? undefined;
+    return kept;
+  }
+
+  /** Other words are another message: they get an id of their own. Who was asked about an event has seen it. */
+  edited(isEmpty) {
+    this.clientId = newId();
+    this.#seen = isEmpty ? undefined : Math.max(this.seen, this.#asked);
+  }
+
+  /** @param {{content: string} | null} words null: they were sent */
+  keep(words) {
+    if (!words) return store(this.#key, null);
+    return store(this.#key, { ...words, clientId: this.clientId, seen: this.seen, at: Date.now() });
+  }
+
+  /** @param {number} seq another person spoke there meanwhile */
+  asked(seq) {
+    this.#asked = seq;
+  }
+
+  /** The next words are another message. */
+  begin() {
+    this.clientId = newId();
+    this.#seen = undefined;
+    this.#asked = 0;
+  }
+
+  /** Be told of what another window of this browser sent or threw away. @param {AbortSignal} signal ends it */
+  onSentElsewhere(act, signal) {
+    const tell = ({ key, oldValue, newValue }) => key === this.#key && oldValue && !newValue && act(JSON.parse(oldValue));
+    addEventListener("storage", tell, { signal });
   }
 }
 
 /** A new id, also where the page is not in a secure context. */
 export const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function parsed(key) {
+  try {
+    return JSON.parse(localStorage.getItem(key));
+  } catch {
+    return null;
+  }
+}
+
+function store(key, value) {
+  try {
+    if (value) localStorage.setItem(key, JSON.stringify(value));
+    else localStorage.removeItem(key);
+  } catch {
+    /* full or switched off: the field itself still has the words */
+  }
+}
+
+function forgetOld() {
+  try {
+    for (const key of Object.keys(localStorage).filter((one) => one.startsWith(PREFIX)))
+      if (Date.now() - (parsed(key)?.at ?? Date.now()) > KEPT_MS) localStorage.removeItem(key);
+  } catch {
+    /* switched off */
+  }
+}

@@ -2,11 +2,11 @@
 
 /** An answer that is no success. `status` 0: there was no answer. */
 export class RequestError extends Error {
-  /** @param {number} status @param {{code?: string, message?: string, field?: string}} [error] */
-  constructor(status, { code = "unreachable", message = "The server did not answer.", field } = {}) {
+  /** @param {number} status @param {{code?: string, message?: string, field?: string}} [error]; `told`: what else it says */
+  constructor(status, { code = "unreachable", message = "The server did not answer.", field, ...told } = {}) {
     super(message);
     this.name = "RequestError";
-    Object.assign(this, { status, code, field });
+    Object.assign(this, { status, code, field, told });
   }
 }
 

@@ -13,7 +13,7 @@ const RETRY = 2000; // ms
 
 /**
  * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-has-newer` when the page is not the newest one.
- * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, and what `ConnectionReport` tells.
+ * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, `transcript:presence` {people}, and what `ConnectionReport` tells.
  */
 class LiveTranscript extends HTMLElement {
   #rows;
@@ -69,6 +69,7 @@ class LiveTranscript extends HTMLElement {
       events: (frame) => this.#receive(frame.events),
       gap: (frame) => this.#receive([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
+      presence: ({ people }) => this.#tell("transcript:presence", { people }),
       reset: () => this.#reset(),
       down: () => this.#report.down(Number(this.dataset.head)),
       up: () => this.#report.up(this.#received),

@@ -1,63 +1,71 @@
 /**
  * `<message-composer data-key>`: speak as oneself. Ctrl Enter sends. The draft is kept until the server has stored the
- * words; trying again sends the same client id, so that nothing is said twice. `data-new`: the words begin a conversation.
+ * words; trying again sends the same client id, so that nothing is said twice. When another person spoke after what the
+ * writer had seen, it asks first. `data-new`: the words begin a conversation. Tells, bubbling: `composer:typing`,
+ * `composer:rested`.
  */
-import { keep, newId, read } from "./drafts.js";
+import { Draft, newId } from "./drafts.js";
 import { RequestError, json } from "./fetch.js";
+import { SendReport } from "./send-report.js";
 
 const DONE_MS = 4_000; // that "Sent" stays
+const ANSWERED = "answered_meanwhile";
 
 class MessageComposer extends HTMLElement {
   #form;
-  #clientId;
+  #draft;
+  #report;
+  #stop = new AbortController();
   #isSending = false;
-  #timer = 0;
 
   connectedCallback() {
     this.#form = this.querySelector("form");
-    this.#clientId = this.#form.elements.client_id.value;
+    this.#draft = new Draft(`${document.body.dataset.person}:${this.dataset.key}`, this.#fields.client_id.value);
+    this.#report = new SendReport(this, () => this.#send({ anyway: true }), this.#stop.signal);
     this.querySelector("[data-keys]").hidden = false;
     this.#restore();
     this.#form.addEventListener("submit", (event) => (event.preventDefault(), this.#send()));
     this.#form.addEventListener("input", () => this.#edited());
     this.#form.addEventListener("keydown", (event) => this.#key(event));
+    this.#draft.onSentElsewhere((words) => this.#sentElsewhere(words), this.#stop.signal);
   }
 
   disconnectedCallback() {
-    clearTimeout(this.#timer);
-  }
-
-  get #draftKey() {
-    return `${document.body.dataset.person}:${this.dataset.key}`;
+    this.#stop.abort();
   }
 
   get #fields() {
     return this.#form.elements;
   }
 
-  #restore() {
-    const draft = read(this.#draftKey);
-    if (!draft?.content || this.#fields.content.value) return;
-    this.#fields.content.value = draft.content;
-    this.#fields.to.value = draft.to;
-    this.#clientId = draft.clientId;
-    if (this.hasAttribute("data-new")) this.#form.action = draft.action;
-    this.#say("kept", "Draft kept.");
+  get #speaker() {
+    return this.querySelector("speaker-picker");
   }
 
-  /** Other words are another message: they get an id of their own. */
+  #restore() {
+    const kept = this.#fields.content.value ? null : this.#draft.restore();
+    if (!kept) return;
+    this.#fields.content.value = kept.content;
+    this.#fields.to.value = kept.to;
+    if (kept.speaker) this.#speaker.chosen = kept.speaker;
+    if (this.hasAttribute("data-new")) this.#form.action = kept.action;
+    this.#report.say("kept", "Draft kept.");
+  }
+
   #edited() {
     if (this.#isSending) return;
-    this.#clientId = newId();
+    const isEmpty = !this.#fields.content.value;
+    this.#draft.edited(isEmpty);
     if (this.hasAttribute("data-new")) this.#form.action = `/api/v1/conversations/${newId()}/messages`;
     this.#keep();
-    this.#say("", "");
+    this.#report.say("", "");
+    this.#tell(isEmpty ? "composer:rested" : "composer:typing");
   }
 
   #keep() {
     const content = this.#fields.content.value;
     const { value: to } = this.#fields.to;
-    keep(this.#draftKey, content ? { content, to, clientId: this.#clientId, action: this.#form.action } : null);
+    this.#draft.keep(content ? { content, to, speaker: this.#speaker?.chosen, action: this.#form.action } : null);
   }
 
   #key(event) {
@@ -66,36 +74,50 @@ class MessageComposer extends HTMLElement {
     if (event.target.name === "content" && (event.ctrlKey || event.metaKey)) this.#form.requestSubmit();
   }
 
-  async #send() {
+  async #send({ anyway = false } = {}) {
     if (this.#isSending || !this.#fields.content.value.trim()) return this.#fields.content.focus();
     this.#hold(true);
     this.#keep();
-    this.#say("sending", "Sending…");
+    this.#report.say("sending", "Sending…");
+    let failure = null;
     try {
-      this.#sent(await json(this.#form.action, { body: this.#words }));
+      this.#sent(await json(this.#form.action, { body: { ...this.#words, seen_seq: this.#draft.seen, anyway } }));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#say("failed", `Not sent. ${error.message} Your words are kept; press Send to try again.`);
+      failure = error;
     } finally {
       this.#hold(false);
     }
-    return undefined;
+    return failure && this.#failed(failure);
+  }
+
+  #failed({ code, message, told }) {
+    if (code !== ANSWERED) return this.#report.fail(message);
+    this.#draft.asked(Number(told.seq));
+    return this.#report.ask(told);
+  }
+
+  /** Another window of this person sent the same draft: it is not kept here to be sent again. */
+  #sentElsewhere({ content }) {
+    if (this.#isSending || this.#fields.content.value !== content) return;
+    this.#fields.content.value = "";
+    this.#draft.begin();
+    this.#report.say("sent", "Sent from another window.", DONE_MS);
   }
 
   get #words() {
     const name = this.#fields.to.value.trim().replace(/^agent:/u, "");
     const recipient = name ? `agent:${name}` : `chat:${this.dataset.key}`;
-    return { recipient, content: this.#fields.content.value, client_id: this.#clientId };
+    return { ...this.#speaker?.words, recipient, content: this.#fields.content.value, client_id: this.#draft.clientId };
   }
 
   #sent({ seq, url }) {
-    keep(this.#draftKey, null);
+    this.#draft.keep(null);
     this.#fields.content.value = "";
     if (this.hasAttribute("data-new")) return location.assign(url);
-    this.#clientId = newId();
-    this.#say("sent", `Sent, event ${seq}.`);
-    this.#timer = setTimeout(() => this.#say("", ""), DONE_MS);
-    return undefined;
+    this.#draft.begin();
+    this.#report.say("sent", `Sent, event ${seq}.`, DONE_MS);
+    return this.#tell("composer:rested");
   }
 
   /** While words are on their way they cannot change: what is stored is what stands here. */
@@ -106,11 +128,8 @@ class MessageComposer extends HTMLElement {
     if (!isSending) this.#fields.content.focus({ preventScroll: true });
   }
 
-  #say(state, words) {
-    clearTimeout(this.#timer);
-    const place = this.querySelector("[data-said]");
-    place.dataset.state = state;
-    place.textContent = words;
+  #tell(name) {
+    this.dispatchEvent(new CustomEvent(name, { bubbles: true }));
   }
 }
 customElements.define("message-composer", MessageComposer);

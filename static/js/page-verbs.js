@@ -5,8 +5,8 @@
 import "./by-right.js";
 import { RequestError, json } from "./fetch.js";
 
-const SAID = { again: "It runs again.", stopping: "Asked to stop." };
-const OVER = ["already_decided", "cancelled", "expired"]; // the message says who was first, or what came before
+const SAID = { again: "It runs again.", stopping: "Asked to stop.", answers: "Answered." };
+const OVER = ["already_decided", "already_answered", "continued", "cancelled", "expired"]; // the message says who was first, or what came before
 
 class PageVerbs extends HTMLElement {
   connectedCallback() {
@@ -39,6 +39,10 @@ const asked = (form, button, place) => {
   const { address } = form.dataset;
   const verb = { again: "again", stopping: "cancellation" }[form.id];
   if (verb) return [`${address}${encodeURIComponent(button.value)}/${verb}`, { method: "POST" }];
+  if (form.id === "answers") {
+    const body = { output: place.querySelector("textarea").value, reason: place.querySelector("input").value };
+    return [`${address}${encodeURIComponent(button.value)}/answer`, { body }];
+  }
   const [decision, approval] = button.value.split(":");
   const message = place.querySelector("input").value;
   return [`${address}${encodeURIComponent(approval)}/decision`, { body: { decision, message } }];

@@ -1,13 +1,25 @@
-/** The number of questions that can still be decided, in the navigation of every page that follows something. */
+/**
+ * The questions that this person can still decide, in the navigation of every page that follows something; and those
+ * that were escalated to a role of theirs, in a strip below it. A frame counts them for everybody: `barred` says how
+ * many each person may not decide, `escalated` how many each role was told of.
+ */
 import { socket } from "./socket.js";
 
-/** @param {number | undefined} number */
-export const tellWaiting = (number) => {
+/** @param {{waiting?: number, escalated?: Object<string, number>, barred?: Object<string, number>}} standing */
+export const tellWaiting = ({ waiting, escalated = {}, barred = {} }) => {
   const count = document.querySelector("[data-waiting]");
-  if (!count || number === undefined) return;
+  if (!count || waiting === undefined) return;
+  const { person, roles = "" } = document.body.dataset;
+  const number = waiting - (barred[`user:${person}`] ?? 0);
   count.hidden = !number;
   count.lastElementChild.textContent = number;
+  const strip = document.querySelector(".strip[data-escalated]");
+  if (!strip) return;
+  const told = roles.split(" ").reduce((sum, role) => sum + (escalated[role] ?? 0), 0);
+  strip.hidden = !told;
+  const shown = strip.querySelector("[data-number]");
+  if (shown.textContent !== `${told}`) shown.textContent = told;
 };
 
 /** Follow the number where no element of the page follows the questions or the conversations anyway. */
-export const followWaiting = () => socket.subscribe("approvals", {}, { rows: ({ waiting }) => tellWaiting(waiting) });
+export const followWaiting = () => socket.subscribe("approvals", {}, { rows: tellWaiting });

@@ -1,0 +1,44 @@
+"""Rules by which calls are approved without asking again. `conversations.always` says which calls one is about."""
+
+from django.db import models
+from django.db.models import F, Q
+
+
+class AlwaysRuleQuerySet(models.QuerySet["AlwaysRule"]):
+    """Rules by the questions that pages and the gate ask."""
+
+    def live(self, now: int) -> "AlwaysRuleQuerySet":
+        """Keep those that may approve a call at `now` (µs UTC, by the database's clock)."""
+        kept = self.filter(revoked_at=None).exclude(until__lte=now)
+        return kept.filter(Q(uses=None) | Q(used__lt=F("uses")))
+
+
+class AlwaysRule(models.Model):
+    """A rule that a person made: this tool, this agent or any, these arguments, so many times, until then.
+
+    Like a policy it is the operators' word and no fold of events; what it approved is in the events (`rule` of
+    `approval.decided`). `used` is counted in the transaction that records an approval.
+    """
+
+    id = models.CharField(max_length=64, primary_key=True)
+    lookup_key = models.CharField(max_length=410, help_text="the tool's kind and names: `bare:x`")
+    tool = models.CharField(max_length=401, help_text="its qualified name, as it is shown")
+    schema = models.CharField(max_length=64, default="", help_text="the tool's hash; empty: whatever it is then")
+    agent = models.CharField(max_length=200, default="", help_text="an agent's name; empty: every agent")
+    is_exact = models.BooleanField(help_text="the arguments are these; else these are among them")
+    arguments = models.TextField(help_text="canonical JSON of an object")
+    digest = models.CharField(max_length=64, help_text="its SHA-256")
+    uses = models.IntegerField(null=True, help_text="how often it may approve; null: without a limit")
+    used = models.IntegerField(default=0)
+    until = models.BigIntegerField(null=True, help_text="µs UTC; null: for ever")
+    made_by = models.CharField(max_length=160)
+    made_at = models.BigIntegerField(help_text="µs UTC")
+    approval = models.CharField(max_length=64, default="", help_text="the question that it was made from")
+    reason = models.CharField(max_length=2000, default="")
+    revoked_by = models.CharField(max_length=160, default="")
+    revoked_at = models.BigIntegerField(null=True, help_text="µs UTC")
+
+    objects = AlwaysRuleQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["lookup_key"], name="always_live", condition=Q(revoked_at=None))]

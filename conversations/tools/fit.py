@@ -1,0 +1,68 @@
+"""Arguments beside a schema, field by field: what fits, what does not, what the schema does not know. For pages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from referencing.exceptions import Unresolvable
+
+from conversations.tools.arguments import NOTHING
+from conversations.tools.fields import fields_of
+
+MOST = 60  # fields
+LARGEST = 64 * 1024  # characters of arguments that are checked
+PROBLEMS = 50
+
+Schema = dict[str, Any]  # JSON
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One argument, `sent` where it is. `verdict`: fits, left out, missing, unknown, or wrong, with the `why`."""
+
+    name: str
+    type: str
+    is_required: bool
+    is_sent: bool
+    sent: Any
+    verdict: str
+    why: str = ""
+
+
+def fit_of(sent: Mapping[str, Any], schema: Schema, *, size: int = 0) -> list[Fit]:
+    """Hold arguments against a schema; larger ones than `LARGEST` characters (`size`) are not checked inside."""
+    wrong = _wrong(sent, schema) if size <= LARGEST else {}
+    known = {row.name: row for row in fields_of(schema)[0] if row.depth == 0}
+    rows = []
+    for name in list(dict.fromkeys([*known, *sent]))[:MOST]:
+        field, value = known.get(name), sent.get(name, _MISSING)
+        is_required = field is not None and field.is_required
+        verdict, why = _verdict(field is not None, is_required, value is not _MISSING, wrong.get(name, ""))
+        shown = None if value is _MISSING else value
+        kind = field.type if field else ""
+        rows.append(Fit(name, kind, is_required, value is not _MISSING, shown, verdict, why))
+    return rows
+
+
+def _verdict(is_known: bool, is_required: bool, is_sent: bool, why: str) -> tuple[str, str]:
+    if not is_sent:
+        return ("missing" if is_required else "left out"), ""
+    if not is_known:
+        return "unknown", ""
+    return ("wrong", why) if why else ("fits", "")
+
+
+def _wrong(sent: Mapping[str, Any], schema: Schema) -> dict[str, str]:
+    """Answer what is wrong with which argument, the first of each."""
+    found: dict[str, str] = {}
+    try:
+        for error in islice(Draft202012Validator(schema, registry=NOTHING).iter_errors(dict(sent)), PROBLEMS):
+            if error.absolute_path:
+                found.setdefault(str(error.absolute_path[0]), error.message[:300])
+    except (SchemaError, Unresolvable, RecursionError, ValueError, TypeError, AttributeError):
+        return {}  # a schema that is none checks nothing
+    return found

@@ -1,0 +1,64 @@
+/**
+ * One call's page. `<call-outcome data-src data-conversation data-after>` draws its part anew when the call goes on: each
+ * event of its conversation that names it. `r` goes to the form that makes it again.
+ */
+import "./copy-field.js";
+import "./json-copy.js";
+import { drawTimes } from "./clock.js";
+import { RequestError, markup } from "./fetch.js";
+import { render } from "./html.js";
+import { onKey } from "./keys.js";
+import { morph } from "./morph.js";
+import { socket } from "./socket.js";
+
+const ENDS = /^run\.|^approval\./; // they may end a call without naming it
+
+class CallOutcome extends HTMLElement {
+  #leave;
+  #keys;
+  #isAsking = false;
+  #isAsked = false;
+
+  connectedCallback() {
+    const { conversation, after } = this.dataset;
+    const take = ({ events }) => events.some((event) => this.#concerns(event)) && this.#renew();
+    this.#leave = socket.subscribe(`stream:${conversation}`, { after: Number(after) }, { events: take });
+    this.#keys = onKey("r", () => document.querySelector("#replay")?.querySelector("summary, input, button")?.focus());
+  }
+
+  disconnectedCallback() {
+    this.#leave();
+    this.#keys();
+  }
+
+  #concerns({ kind, body }) {
+    const names = [body?.tool_call, body?.replay_of];
+    return names.includes(this.dataset.call) || (!("isOver" in this.dataset) && ENDS.test(kind));
+  }
+
+  async #renew() {
+    this.#isAsked = true;
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    try {
+      while (this.#isAsked) {
+        this.#isAsked = false;
+        this.#draw(await markup(this.dataset.src));
+      }
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error; // the next event asks again
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+
+  #draw(html) {
+    const part = this.querySelector("[data-part]");
+    const fresh = part.cloneNode(false);
+    fresh.append(render(html));
+    drawTimes(fresh);
+    morph(part, fresh);
+  }
+}
+
+customElements.define("call-outcome", CallOutcome);

@@ -1,0 +1,88 @@
+/**
+ * `<speaker-picker data-prospects>`: as whom one speaks and to whom. A reason is asked for as soon as it is not as
+ * oneself, and what becomes of the words is said before they are sent. Without scripts the fields are the same.
+ */
+import { RequestError, json } from "./fetch.js";
+import { onKey } from "./keys.js";
+
+const PAUSE_MS = 200; // between a change and asking what becomes of it
+
+class SpeakerPicker extends HTMLElement {
+  #stop;
+  #timer = 0;
+
+  connectedCallback() {
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    this.addEventListener("input", () => this.#changed(), { signal });
+    if (!this.dataset.prospects) return;
+    const standing = new MutationObserver(() => this.#plan()); // how the conversation stands is drawn anew when it changes
+    standing.observe(document.querySelector("conversation-control"), { subtree: true, childList: true, characterData: true, attributes: true });
+    signal.addEventListener("abort", () => standing.disconnect());
+    for (const [key, name] of [["m", "content"], ["M", "as"]]) {
+      signal.addEventListener("abort", onKey(key, (event) => (event.preventDefault(), this.#fields[name]?.focus())));
+    }
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.#timer);
+    this.#stop.abort();
+  }
+
+  get #fields() {
+    return this.closest("form").elements;
+  }
+
+  /** What is kept with a draft and put back with it: the fields as they stand. */
+  get chosen() {
+    const { as, as_name: name, reason } = this.#fields;
+    return as ? { as: as.value, name: name.value, reason: reason.value } : {};
+  }
+
+  set chosen({ as = "", name = "", reason = "" }) {
+    if (!this.#fields.as || ![...this.#fields.as.options].some(({ value }) => value === as)) return;
+    Object.assign(this.#fields.as, { value: as });
+    this.#fields.as_name.value = name;
+    this.#fields.reason.value = reason;
+    this.#changed();
+  }
+
+  /** What the API is told of it. */
+  get words() {
+    const { as = "", name = "", reason = "" } = this.chosen;
+    if (!as) return {};
+    return { sender: as === "other" ? `agent:${name.trim().replace(/^agent:/u, "")}` : as, reason: reason.trim() };
+  }
+
+  #changed() {
+    const { as, as_name: name, reason } = this.#fields;
+    if (as) {
+      reason.required = as.value !== "";
+      name.required = as.value === "other";
+    }
+    this.#plan();
+  }
+
+  #plan() {
+    if (!this.dataset.prospects) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#look(), PAUSE_MS);
+  }
+
+  async #look() {
+    const query = new URLSearchParams({ as: this.words.sender ?? "", to: this.#fields.to.value.trim() });
+    try {
+      this.#say(await json(`${this.dataset.prospects}?${query}`, { signal: this.#stop.signal }));
+    } catch (error) {
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+    }
+  }
+
+  #say({ words }) {
+    const place = this.closest("form").querySelector("[data-prospect]");
+    const line = place.querySelector("span");
+    if (line.textContent !== words) line.textContent = words;
+    place.hidden = !words;
+  }
+}
+customElements.define("speaker-picker", SpeakerPicker);

@@ -1,0 +1,245 @@
+"""Two people at two browsers, by keyboard alone: who sees what the other does, who loses politely, and what becomes of
+words when the server is killed between them and the record."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
+
+from tests.browser import sign_in, violations
+from tests.browser.test_composer import MESSAGES, work
+from tests.browser.test_people import in_every_look
+from tests.live import Server
+
+TABS = 60  # presses after which a button counts as out of reach
+BEGUN = "c = t.claim({key!r}); Run.objects.filter(id=c.run).update(lease_until=1 << 62)"
+ANSWERED = """
+from conversations.actions import runs
+c = t.claim({key!r})
+runs.finish(c, {{"event": "run.done"}}, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
+"""
+COUNT = "print(Event.objects.filter(conversation__key={key!r}, kind='message', principal='user:maria').count())"
+FAILED = """
+from conversations.actions.runs import Claim, finish
+r = Run.objects.get(conversation__key="fate", status="running")
+c = Claim(r.id, r.attempt, "fate", r.agent, r.kind, r.input_seq, None, None, None)
+finish(c, {"event": "run.failed", "reason": "no street"})
+"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Server]:
+    """A server with a team whose worker is played by commands; what nobody begins with is late after a second."""
+    server = Server(SWITCHBOARD_TEAMS="", SWITCHBOARD_LATE_S="1").start()
+    work(server, "t.team()")
+    yield server
+    server.terminate()
+
+
+@pytest.fixture(scope="module")
+def people(chromium: Browser, served: Server) -> Iterator[tuple[BrowserContext, BrowserContext]]:
+    """The owner's browser, and maria's."""
+    contexts = chromium.new_context(base_url=served.url), chromium.new_context(base_url=served.url)
+    sign_in(served, contexts[0])
+    sign_in(served, contexts[1], "maria", "admin")
+    yield contexts
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def owner(people: tuple[BrowserContext, BrowserContext]) -> Iterator[Page]:
+    """A fresh window of the owner."""
+    page = people[0].new_page()
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def maria(people: tuple[BrowserContext, BrowserContext]) -> Iterator[Page]:
+    """A fresh window of maria."""
+    page = people[1].new_page()
+    yield page
+    page.close()
+
+
+def both_at(key: str, *pages: Page) -> None:
+    """Open a conversation in every window and wait until it is live."""
+    for page in pages:
+        page.goto(f"/conversations/{key}/")
+        expect(page.locator("live-state")).to_have_attribute("data-state", "live")
+
+
+def press(page: Page, button: Locator) -> None:
+    """Go to a button by the Tab key and press it."""
+    expect(button).to_be_enabled()
+    for _ in range(TABS):
+        if button.evaluate("(button) => button === document.activeElement"):
+            page.keyboard.press("Enter")
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"not within {TABS} tabs: {button}")
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_label("Message", exact=True)
+
+
+def write(page: Page, words: str) -> None:
+    """Type into the field; how one gets there is no part of it."""
+    field(page).focus()
+    page.keyboard.type(words)
+
+
+def send(page: Page) -> None:
+    page.keyboard.press("Control+Enter")
+
+
+def fate(page: Page, words: str) -> Locator:
+    """What became of the message with these words."""
+    return page.locator(".event[data-kind=message]", has_text=words).locator("[data-delivery]")
+
+
+def test_they_see_each_other_come_type_and_go(served: Server, owner: Page, maria: Page) -> None:
+    work(served, "t.say(o, 'meet')")
+    both_at("meet", owner)
+    here = owner.locator("conversation-presence")
+    expect(here).to_be_hidden()
+
+    both_at("meet", maria)
+    expect(here).to_have_text(re.compile("maria.? is looking"))
+    expect(maria.locator("conversation-presence")).to_have_text(re.compile("owner.? is looking"))
+    write(maria, "I am on it")
+    expect(here).to_have_text(re.compile("maria.? is typing"))
+    expect(owner.locator("[data-presence-status]")).to_have_text(re.compile("maria.? is typing"))
+
+    maria.goto("/")
+    expect(here).to_be_hidden()
+
+
+def test_the_second_to_decide_is_told_who_was_first(served: Server, owner: Page, maria: Page) -> None:
+    work(served, "t.ask(o, 'race', client_id='1')")
+    owner.route_web_socket(re.compile("/ws/"), lambda ws: ws.close())  # it does not hear of the decision
+    owner.goto("/conversations/race/")
+    both_at("race", maria)
+
+    press(maria, maria.get_by_role("button", name="Reject"))
+    expect(maria.locator(".verdict")).to_have_text(re.compile("rejected ?by maria"))
+    press(owner, owner.get_by_role("button", name="Approve"))
+
+    expect(owner.get_by_text(re.compile("user:maria decided already: reject"))).to_be_visible()
+    decided = "print(*Approval.objects.filter(conversation__key='race').values_list('decision', 'decided_by'))"
+    assert work(served, decided).strip().splitlines()[-1] == "('reject', 'user:maria')"
+
+
+def test_one_takes_over_and_hands_back_before_the_others_eyes(served: Server, owner: Page, maria: Page) -> None:
+    work(served, "t.say(o, 'wheel')")
+    both_at("wheel", owner, maria)
+
+    maria.keyboard.press("t")
+    expect(maria.get_by_role("dialog")).to_be_visible()
+    maria.keyboard.type("I know her")
+    press(maria, maria.get_by_role("dialog").get_by_role("button", name="Take over"))
+
+    expect(owner.locator("[data-standing]")).to_contain_text(re.compile("maria ?holds it since .*: I know her"))
+    expect(fate(owner, "Water on Elm Street")).to_contain_text(re.compile("Never started by Dialogue, .*: maria holds"))
+    maria.keyboard.press("t")
+    expect(owner.locator("[data-standing]")).to_contain_text("Open")
+    work(served, ANSWERED.format(key="wheel"))
+    expect(fate(owner, "Water on Elm Street")).to_contain_text("Answered by Dialogue")
+
+
+def test_words_outlive_a_killed_server_and_are_said_once(served: Server, owner: Page, maria: Page) -> None:
+    work(served, "t.say(o, 'kept')\n" + ANSWERED.format(key="kept"))
+    both_at("kept", owner, maria)
+
+    def store_and_lose(route: Route) -> None:
+        route.fetch()  # it is stored, and the server is killed before its answer comes
+        served.kill()
+        route.abort()
+
+    maria.route(MESSAGES, store_and_lose, times=1)
+    write(maria, "Is anybody there?")
+    send(maria)
+    expect(maria.get_by_text("Not sent. The server did not answer.")).to_be_visible()
+    expect(field(maria)).to_have_value("Is anybody there?")
+    send(maria)
+    expect(maria.get_by_text("Not sent. The server did not answer.")).to_be_visible()
+
+    served.start()
+    expect(maria.get_by_text("The server is back.")).to_be_visible()
+    expect(fate(owner, "Is anybody there?")).to_have_attribute("data-state", "late")
+    maria.reload()
+    expect(maria.get_by_text("Draft kept.")).to_be_visible()
+    field(maria).focus()
+    send(maria)
+
+    expect(maria.get_by_text(re.compile("Sent, event"))).to_be_visible()
+    expect(maria.locator(".event[data-kind=message]", has_text="Is anybody there?")).to_have_count(1)
+    assert work(served, COUNT.format(key="kept")).strip().splitlines()[-1] == "1"
+
+
+def test_what_becomes_of_a_message_is_told_live_and_after_a_kill(served: Server, owner: Page, maria: Page) -> None:
+    work(served, "t.say(o, 'fate')\n" + ANSWERED.format(key="fate"))
+    both_at("fate", owner, maria)
+    write(maria, "And the cellar?")
+    send(maria)
+    for page in (owner, maria):
+        expect(fate(page, "And the cellar?")).to_contain_text(re.compile("Never started by Dialogue"))
+
+    work(served, BEGUN.format(key="fate"))
+    for page in (owner, maria):
+        expect(fate(page, "And the cellar?")).to_have_text(re.compile("Picked up by Dialogue"))
+
+    served.kill()
+    work(served, FAILED)
+    served.start()
+    for page in (owner, maria):
+        expect(fate(page, "And the cellar?")).to_contain_text("Dialogue failed: no street")
+    owner.reload()
+
+    press(owner, fate(owner, "And the cellar?").get_by_role("button", name="Run again"))
+    expect(fate(maria, "And the cellar?")).to_contain_text("Never started by Dialogue")
+    work(served, ANSWERED.format(key="fate"))
+    expect(fate(maria, "And the cellar?")).to_contain_text("Answered by Dialogue")
+    press(maria, fate(maria, "And the cellar?").get_by_role("link"))
+    expect(maria.locator(".event:target")).to_contain_text("It is filed.")
+
+
+def test_who_answers_what_was_just_answered_is_asked_first(served: Server, owner: Page, maria: Page) -> None:
+    work(served, "t.fail(o, 'twice')")
+    both_at("twice", owner, maria)
+    write(owner, "Come at nine")
+    write(maria, "Come at ten")
+    send(maria)
+    expect(owner.locator(".event", has_text="Come at ten")).to_be_visible()
+
+    send(owner)
+    expect(owner.get_by_text(re.compile("maria answered at .*, while you wrote"))).to_be_visible()
+    expect(field(owner)).to_have_value("Come at nine")
+    expect(owner.locator(".event[data-kind=message]", has_text="Come at nine")).to_have_count(0)
+    expect(owner.locator("conversation-presence")).to_be_visible()
+    expect(fate(owner, "Water on Elm Street").get_by_role("button", name="Run again")).to_be_visible()
+    assert in_every_look(owner, "asked") == {}
+    assert violations(owner) == []
+    expect(owner.get_by_role("button", name="Send anyway")).to_be_focused()
+    owner.keyboard.press("Enter")
+
+    expect(owner.locator(".event[data-kind=message]", has_text="Come at nine")).to_be_visible()
+    expect(field(owner)).to_have_value("")
+
+
+def test_several_are_stopped_at_once_and_the_other_sees_it(served: Server, owner: Page, maria: Page) -> None:
+    work(served, "t.say(o, 'b1'); t.say(o, 'b2'); " + BEGUN.format(key="b1"))
+    both_at("b2", maria)
+    owner.goto("/")
+    for key in ("b1", "b2"):
+        owner.locator(f"[data-key={key}] a").first.focus()
+        owner.keyboard.press("x")
+    expect(owner.get_by_text("2 selected")).to_be_visible()
+
+    press(owner, owner.locator("#bulk").get_by_role("button", name="Stop after this turn"))
+
+    expect(owner.get_by_text("2 of 2 done.")).to_be_visible()
+    expect(fate(maria, "Water on Elm Street")).to_contain_text("Dialogue was stopped")

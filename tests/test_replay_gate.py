@@ -1,0 +1,236 @@
+"""What stands before a replayed call in the worker, in the SDK's order; and a worker that dies does nothing twice."""
+
+import pytest
+from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolOutputGuardrail
+
+from conversations.actions import approvals, calls, replays, runs
+from conversations.actions.policies import set_policy
+from conversations.errors import Fenced
+from conversations.models import Approval, Run, ToolCall
+from conversations.policy import Row
+from tests.agents_running import told, working
+from tests.cast import cast
+from tests.live import until
+from tests.replay_desk import Desk, ended
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def people():
+    return cast()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+def rejecting(data):
+    return ToolGuardrailFunctionOutput.reject_content("not on a Sunday")
+
+
+def raising(data):
+    return ToolGuardrailFunctionOutput.raise_exception()
+
+
+def covering(data):
+    return ToolGuardrailFunctionOutput.reject_content("covered")
+
+
+async def off(ctx, agent):
+    return False
+
+
+STOPPED = {
+    "is_enabled": ({"is_enabled": off}, "look is switched off (is_enabled)"),
+    "guardrail": ({"tool_input_guardrails": [ToolInputGuardrail(rejecting)]}, "not on a Sunday"),
+    "tripwire": ({"tool_input_guardrails": [ToolInputGuardrail(raising)]}, "the guardrail raising stopped it"),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_what_stops_a_call_stops_its_replay_and_says_why(people, desk, name):
+    settings, why = STOPPED[name]
+    old = desk.recorded("look")["look"]
+
+    run, new = desk.again(people["operator"], old, made=desk.team(tools=[desk.tool("look", **settings)]))
+
+    assert (run.status, run.reason, new.status) == ("cancelled", f"not made: {why}", "blocked")
+    assert told("policy.refused")[0]["reason"] == why
+    assert len(desk.ran) == 1
+
+
+def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team()):
+        pass
+    with working(desk.team()) as worker:
+        worker._claiming = _Held()
+        until(lambda: worker._claiming.is_waited, what="the worker to stop claiming")
+        new = replays.replay(people["operator"], old.id)
+        set_policy(people["admin"], Row("", "look", "deny", note="closed"))
+        worker._claiming.go()
+        run = ended(new.run)
+
+    assert (run.status, ToolCall.objects.get(id=new.call).status, len(desk.ran)) == ("cancelled", "blocked", 1)
+    assert "closed" in told("policy.refused")[0]["reason"]
+
+
+class _Held:
+    """A lock that lets nobody in until told."""
+
+    def __init__(self):
+        import asyncio
+
+        self.is_waited, self._gate, self._asyncio = False, False, asyncio
+
+    async def __aenter__(self):
+        self.is_waited = True
+        while not self._gate:
+            await self._asyncio.sleep(0.01)
+
+    async def __aexit__(self, *_):
+        return None
+
+    def go(self):
+        self._gate = True
+
+
+def test_an_output_guardrail_puts_its_words_in_the_place_of_the_output(people, desk):
+    old = desk.recorded("look")["look"]
+    tool = desk.tool("look", tool_output_guardrails=[ToolOutputGuardrail(covering)])
+
+    run, new = desk.again(people["operator"], old, made=desk.team(tools=[tool]))
+
+    assert (run.status, new.status) == ("done", "done")
+    assert told("tool_step")[-1]["output"] == "covered"
+
+
+def test_an_output_guardrail_that_trips_makes_it_a_failed_call_that_ran(people, desk):
+    old = desk.recorded("look")["look"]
+    tool = desk.tool("look", tool_output_guardrails=[ToolOutputGuardrail(raising)])
+
+    run, new = desk.again(people["operator"], old, made=desk.team(tools=[tool]))
+
+    assert (run.status, new.status, len(desk.ran)) == ("failed", "failed", 2)
+    assert "it ran, and the output guardrail raising holds back what it gave" in told("tool_step")[-1]["error"]
+
+
+@pytest.mark.parametrize("is_raised", [True, False])
+def test_the_time_limit_of_the_tool_holds(people, desk, is_raised):
+    old = desk.recorded("look")["look"]
+    slow = desk.slow("look", timeout=0.05, timeout_behavior="raise_exception" if is_raised else "error_as_result")
+
+    run, new = desk.again(people["operator"], old, made=desk.team(tools=[slow]))
+
+    assert (run.status, new.status) == ("failed" if is_raised else "done", "timeout")
+    assert "0.05 seconds" in told("tool_step")[-1]["error"]
+
+
+def test_the_real_exception_is_in_the_record(people, desk):
+    old = desk.recorded("look")["look"]
+
+    run, new = desk.again(people["operator"], old, made=desk.team(tools=[desk.failing("look")]))
+
+    assert (run.status, new.status) == ("done", "failed")
+    assert told("tool_step")[-1]["error"] == "ValueError: no such street"
+
+
+def test_a_tool_that_asks_by_a_function_asks_before_a_replay_too(people, desk):
+    async def elms(ctx, arguments, call_id):
+        return arguments["street"] == "Elm"
+
+    old = desk.recorded("look")["look"]
+    made = [desk.team(tools=[desk.tool("look", needs_approval=elms)]) for _ in range(3)]
+
+    run, new = desk.again(people["operator"], old, made=made[0])
+    other, _ = desk.again(people["operator"], old, made=made[1], arguments={"street": "Oak"})
+    assert (run.status, new.status, other.status) == ("waiting", "waiting", "done")
+    approvals.decide(people["approver"], Approval.objects.get().id, "approve")
+    with working(made[2]):
+        assert ended(run.id).status == "done"
+    assert [line.split()[1] for line in desk.ran] == ["Elm", "Oak", "Elm"]
+
+
+def test_a_tool_that_changed_while_a_replay_waited_is_not_called(people, desk):
+    old = desk.recorded("burn")["burn"]
+    set_policy(people["admin"], Row("", "burn", "ask"))
+    run, new = desk.again(people["admin"], old, reason="why", tool="burn")
+    approvals.decide(people["approver"], Approval.objects.get().id, "approve")
+
+    with working(desk.team(tools=[desk.tool("burn", description_override="Do burn otherwise.")])):
+        run = ended(run.id)
+
+    assert (run.status, ToolCall.objects.get(id=new.id).status, len(desk.ran)) == ("incompatible", "blocked", 1)
+    assert "has changed since this was asked for" in run.reason
+
+
+def begun(people, desk):
+    """Queue a replay and take it as a worker that then dies; answer the claim and what was asked."""
+    old = desk.recorded("put")["put"]
+    with working(desk.team()) as worker:
+        worker._is_stopping = True
+        worker._claiming = _Held()
+        until(lambda: worker._claiming.is_waited, what="the worker to stop claiming")
+        asked = replays.replay(people["operator"], old.id)
+        (claim,) = runs.claim("host:dead", ["Clerk"], at_most=1)
+        worker._claiming.go()
+    return claim, asked
+
+
+def dies():
+    Run.objects.filter(kind="replay").update(lease_until=1)
+    assert len(runs.interrupt_dead()) == 1
+
+
+def test_of_a_worker_that_dies_in_the_call_nothing_is_done_again_and_the_doubt_is_told(people, desk):
+    claim, asked = begun(people, desk)
+    step = {"event": "tool_step", "name": "put", "tool_call": asked.call, "status": "start"}
+    step["tool_call_id"] = told("replay.requested")[0]["tool_call_id"]
+    calls.begin(claim, step)
+
+    dies()
+
+    run, new = Run.objects.get(id=asked.run), ToolCall.objects.get(id=asked.call)
+    assert (run.status, new.status, len(desk.ran)) == ("interrupted", "unknown", 1)
+    with pytest.raises(Fenced):
+        calls.begin(claim, step)
+    with working(desk.team()):
+        pass
+    assert len(desk.ran) == 1
+
+
+def test_of_a_worker_that_dies_before_the_call_it_is_said_that_it_did_not_run(people, desk):
+    _, asked = begun(people, desk)
+
+    dies()
+
+    assert Run.objects.get(id=asked.run).status == "interrupted"
+    assert (ToolCall.objects.get(id=asked.call).status, len(desk.ran)) == ("blocked", 1)
+
+
+def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people, desk):
+    claim, asked = begun(people, desk)
+    step = {"event": "tool_step", "name": "put", "tool_call": asked.call, "status": "start"}
+    step["tool_call_id"] = told("replay.requested")[0]["tool_call_id"]
+    calls.begin(claim, step)
+    runs.put_back(claim, "as if it had not begun")  # what no worker does
+
+    with working(desk.team()):
+        until(lambda: Run.objects.get(id=asked.run).attempt == 2, what="a second worker")
+    Run.objects.filter(id=asked.run, status="running").update(lease_until=1)
+
+    assert len(desk.ran) == 1
+
+
+def test_a_replay_is_stopped_by_a_person_before_and_while_it_runs(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team(tools=[desk.slow("look")])):
+        asked = replays.replay(people["operator"], old.id)
+        until(lambda: ToolCall.objects.filter(id=asked.call, status="executing").exists(), what="it to execute")
+        runs.stop(people["operator"], asked.run)
+        Run.objects.filter(id=asked.run).update(stop="abort")
+        run = ended(asked.run)
+
+    assert (run.status, ToolCall.objects.get(id=asked.call).status) == ("cancelled", "unknown")
