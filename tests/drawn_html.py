@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
-OURS = re.compile(r"fork/\?event=\d+|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII)
+OURS = re.compile(
+    r"/calls/[\w-]{1,64}/|fork/\?event=\d+|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII
+)
 VOID = {"br", "hr", "use", "path"}
 ALLOWED = {
     "*": {"class", "dir", "title", "id", "hidden"},
