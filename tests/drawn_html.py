@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 OURS = re.compile(
-    r"/calls/[\w-]{1,64}/|fork/\?event=\d+|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII
+    r"fork/\?event=\d+|/calls/[~\w.%-]{1,200}/|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII
 )
 VOID = {"br", "hr", "use", "path"}
 ALLOWED = {
@@ -22,7 +22,16 @@ ALLOWED = {
         "data-by",
     },
     "a": {"href", "rel", "target", "aria-label"},
-    "span": {"data-kind", "data-hue", "data-size", "data-state", "data-tone", "aria-hidden", "data-label"},
+    "span": {
+        "data-delivery",
+        "data-kind",
+        "data-hue",
+        "data-size",
+        "data-state",
+        "data-tone",
+        "aria-hidden",
+        "data-label",
+    },
     "b": {"data-hue"},
     "svg": {"role", "aria-label", "aria-hidden"},
     "use": {"href"},

@@ -82,6 +82,13 @@ def _events(text: str) -> Iterator[tuple[Stored, Call | None]]:
     yield _stored("log", level=text, component=text, message=text), None
     yield _stored("signal_send", agent=text, topic=text), None
     yield _stored("conversation.opened", title=text, handler=text), None
+    forked = {"parent": text, "title": text, "reason": text, "by": text, "forked_at": 3, "changed": 4}
+    yield _stored("conversation.forked", **forked), None
+    yield _stored("conversation.forked", **forked)._replace(principal="system"), None
+    changed = {"conversation_id": text, "seq": 3, "sender": text, "content": text}
+    said = _stored("message", sender="user:otto", content="x", metadata={"changed": changed})
+    yield said, None
+    yield said._replace(principal="user:otto"), None
     yield _stored("agent.handoff", from_agent=text, to_agent=text, reason=text), None
     yield _stored("record.gap", **{"from": text, "to": text, "reason": text}), None
     yield _stored("record.gap", reason=text, why=text, topic=text, since=text, until=text, lost=text), None

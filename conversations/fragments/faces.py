@@ -346,7 +346,7 @@ def _changed(read: Read) -> Changed | None:
         return None
     if not 1 <= len(parent) <= envelopes.MAX_KEY or not 0 < seq < 1 << 53:
         return None
-    return Changed(parent, seq, richtext.plain(words[:8000]), hidden.spell(line(told.get("sender")))[:200])
+    return Changed(parent, seq, richtext.plain(words[:8000]), who(line(told.get("sender"))[:200]).name)
 
 
 def usage(told: object) -> str:

@@ -13,10 +13,12 @@ _LONGEST = 200  # characters of a conversation's id
 
 
 class Origin(NamedTuple):
-    """What templates/events/conversation_forked.html draws. `parent` is as it is for an address, `name` to be read."""
+    """What templates/events/conversation_forked.html draws. `parent` is as it is for an address; `name`, its title or
+    id, and `hint`, its id, are to be read."""
 
     parent: str
     name: str
+    hint: str
     at: int
     changed: int  # the message there that follows here in other words; 0: none
     reason: Markup | None
@@ -31,6 +33,7 @@ def _forked(read: Read, group: str | None, repeat: Repeat) -> Markup:
     reason = faces.line(body.get("reason"))
     origin = Origin(
         parent,
+        hidden.spell(faces.line(body.get("title"))[:200] or parent),
         hidden.spell(parent),
         _seq(body.get("forked_at")),
         _seq(body.get("changed")),

@@ -22,8 +22,14 @@ WORDS = {
 
 Json = dict[str, Any]
 BEARER: Json = {"bearer": []}
+TEXT: Json = {"type": "string"}
 SESSION: Json = {"session": []}
 FORM: Json = {"session": [], "csrf": []}
+CONVERSATION: Json = {  # the id of one, in an address
+    "type": "string",
+    "pattern": "^~?[A-Za-z0-9_.-]+$",
+    "description": "verbatim when [A-Za-z0-9_.-]{1,200} and not . or .., else ~ and the base64url of its UTF-8",
+}
 
 
 def does(

@@ -31,11 +31,12 @@ class Cell:
     name: Markup
     words: Markup
     outcome: Markup | None
+    is_long: bool  # so that it scrolls in itself
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Two moves beside each other. `is_first`: the two sides part here."""
+    """Two moves beside each other, of which equal ones are drawn once. `is_first`: the two sides part here."""
 
     cells: tuple[Cell | None, Cell | None]
     is_same: bool
@@ -64,7 +65,7 @@ def _rows(pairs: list[Pair]) -> list[Row]:
     for pair in pairs:
         is_first = not pair.is_same and not is_parted
         is_parted = is_parted or is_first
-        rows.append(Row((_cell(pair.left), _cell(pair.right)), pair.is_same, is_first, " and ".join(pair.parts)))
+        rows.append(Row((_cell(pair.left), _cell(pair.right)), pair.is_same, is_first, ", ".join(pair.parts)))
     return rows
 
 
@@ -75,7 +76,13 @@ def _cell(move: Move | None) -> Cell | None:
     name = who(move.name).name if move.kind in ("said", "handoff") and move.name else move.name
     outcome = richtext.plain(_clipped(move.outcome)) if move.outcome else None
     words = richtext.plain(_clipped("" if move.words == "{}" else move.words))
-    return Cell(move.seq, move.kind, face, WORDS[move.kind], richtext.inline(name[:400]), words, outcome)
+    return Cell(
+        move.seq, move.kind, face, WORDS[move.kind], richtext.inline(name[:400]), words, outcome, _is_long(move)
+    )
+
+
+def _is_long(move: Move) -> bool:
+    return any(len(text) > 600 or text.count("\n") > 8 for text in (move.words, move.outcome))
 
 
 def _clipped(text: str) -> str:

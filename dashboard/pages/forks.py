@@ -38,7 +38,8 @@ def fork(request: HttpRequest, cid: str) -> HttpResponse:
         made = _forked(request, found, max(1, at), run)
     except (Conflict, Invalid) as error:
         return _draw(request, found, max(1, at), run, error)
-    return HttpResponseRedirect(f"{reverse('conversation', args=[made.conversation])}?event={made.seq}#e{made.seq}")
+    place = reverse("conversation", args=[made.conversation])  # what runs is watched at the tail
+    return HttpResponseRedirect(place if made.run else f"{place}?event={made.seq}#e{made.seq}")
 
 
 def _forked(request: HttpRequest, found: Conversation, at: int, run: Run | None) -> actions.Forked:

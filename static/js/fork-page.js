@@ -3,6 +3,9 @@ import "./json-copy.js";
 
 const form = document.querySelector("[data-fork]");
 
+const before = form.querySelector(".transcript");
+before.scrollTop = before.scrollHeight; // its last entry is where the fork begins
+
 form.addEventListener("submit", () => {
   form.querySelector("[data-said]").textContent = "Copying…";
   requestAnimationFrame(() => {
