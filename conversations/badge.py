@@ -61,5 +61,7 @@ def authors(approvals: list[str]) -> dict[str, set[str]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, approvals if is_sqlite else [approvals])
         for id_, principal, body in cursor.fetchall():
-            found.setdefault(id_, set()).add(str(json.loads(body).get("by") or principal))
+            who = str(json.loads(body).get("by") or principal)
+            if who.startswith(("user:", "token:")):  # whoever else wrote it does not decide anyway
+                found.setdefault(id_, set()).add(who)
     return found

@@ -48,7 +48,7 @@ _RUNS = {"interrupted": "failed", "incompatible": "failed", **{name: name for na
 
 _COLUMNS = (
     *("id", "key", "title", "state", "owner", "handler", "is_demo", "head_seq"),
-    *("last_at", "last_sender", "last_line", "messages", "tool_calls", "errors", "forked_at"),
+    *("last_at", "last_sender", "last_by", "last_line", "messages", "tool_calls", "errors", "forked_at"),
 )
 
 
@@ -66,6 +66,7 @@ class Row:
     head_seq: int
     last_at: int  # µs UTC
     last_sender: str
+    last_by: str
     last_line: str
     messages: int
     tool_calls: int
@@ -120,6 +121,11 @@ class Row:
     def said_by(self) -> Who | None:
         """Who said the last line."""
         return who(self.last_sender) if self.last_sender else None
+
+    @property
+    def sent_by(self) -> str:
+        """The person who said it under that name; empty for everybody else."""
+        return hidden.spell(self.last_by)
 
     @property
     def said(self) -> Markup:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from conversations.actions import (
+    answers,
     approvals,
     control,
     forks,
@@ -27,12 +28,13 @@ from conversations.actions import (
     sign_in_links,
     tokens,
 )
-from conversations.models import Agent, User
+from conversations.models import Agent, ToolCall, User
 from conversations.policy import Row as Rule
 from conversations.principals import SYSTEM
 from conversations.rights import Who
 from tests import quarantined, teamwork
 from tests.cast import PASSWORD, person
+from tests.stand_in import Answer
 
 People = Mapping[str, User]
 Deed = Callable[[Who], Any]
@@ -101,6 +103,18 @@ def responding(all_: People) -> Deed:
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Water"}]}
     asked = responses.Asked(model="Dialogue", input=[item])
     return lambda by: responses.receive(by, asked)
+
+
+def answering(all_: People) -> Deed:
+    """A response waits for its client to answer a call."""
+    tool = {"type": "function", "name": "rain", "parameters": {"type": "object", "properties": {}}}
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Water"}]}
+    asked = responses.receive(all_["operator"], responses.Asked(model="Dialogue", input=[item], tools=[tool]))
+    answer = Answer(teamwork.claim(asked.conversation))
+    answer.call("rain", "{}", "c1")
+    answer.finish()
+    call = ToolCall.objects.get(run=asked.run).id
+    return lambda by: answers.answer_call(by, call, "4 mm")
 
 
 def running_again(all_: People) -> Deed:
@@ -173,6 +187,9 @@ def of_another(do: Callable[[Who, str], Any]) -> Callable[[People], Deed]:
 
 BY_FIRST = r"user:\w+ {} it( \w+)? at \d\d:\d\d:\d\d UTC"
 ROWS: dict[str, Row] = {
+    "answers.answer_call": Row(
+        answering, "respond", "response.received", r"user:\w+ answered this call already, at 20"
+    ),
     "approvals.decide": Row(deciding, "decide", "approval.decided", r"user:\w+ decided already: approve, at 20"),
     "control.pause": Row(steering("pause"), "control", "conversation.paused", BY_FIRST.format("paused")),
     "control.resume": Row(
@@ -279,6 +296,7 @@ ELSEWHERE: dict[str, str] = {
     "forks.began_at": "- it reads",
     "forks.is_changeable": "- it reads",
     "people.first_owner": "test_sign_in_links.py::test_the_first_owner_gets_every_role_and_a_new_link_each_start",
+    "messages.own_name": "- it writes a name",
     "policies.digest_of": "- it computes a digest",
     "policies.state_of": "- it computes a digest",
     "quarantine.alike": "- it reads",
@@ -289,6 +307,7 @@ ELSEWHERE: dict[str, str] = {
     "quarantine.target_of": "- it writes a name",
     "replays.checked": "- it reads",
     "responses.agent_of": "- it reads",
+    "responses.is_continued": "- it reads",
     "responses.not_continuable": "- it makes an error",
     "responses.previous_of": "- it reads",
     "runs.claim": "test_runs.py::test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order",

@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
+from conversations.actions import granting, replays, rules
 from conversations.actions.policies import set_policy
 from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.policy import Row
 from tests.cast import cast, client_of
+from tests.live import until
 from tests.replay_desk import Desk, ended, working
 from tests.visits import words
 
@@ -141,6 +143,25 @@ def test_a_question_says_what_would_happen_today_and_starts_nothing(people, desk
     assert "It would be refused, and nobody asked" in denies
     assert "Nothing would be called" in gone
     assert (len(desk.ran), Approval.objects.count()) == (0, 1)
+
+
+def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a_replay(people, desk):
+    set_policy(people["admin"], Row("", "look", "ask"))
+    desk.recorded("look")
+    (approval,) = Approval.objects.all()
+    april = client_of(people["approver"])
+
+    with working(desk.team()):
+        rules.approve_always(people["approver"], approval.id, rules.Scope())
+        until(lambda: ToolCall.objects.get().status == "done", what="the call")
+        told = plain(april.get(f"/approvals/{approval.id}/"))
+        asked = replays.replay(people["operator"], ToolCall.objects.get().id)
+        assert ended(asked.run).status == "waiting"
+        assert granting.approve_waiting() == []
+
+    assert "It would go: an always rule approves it" in told
+    assert "The rule is user:april's" in told
+    assert len(desk.ran) == 1
 
 
 _heard: list[str] = []

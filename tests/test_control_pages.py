@@ -160,7 +160,7 @@ def test_how_it_was_steered_stands_in_the_transcript(browsers, otto):
 
     for words in ("paused it", "resumed it", "took it over", "handed it back to the agents", "was stopped"):
         assert words in page
-    assert page.count("the &lt;i&gt;dam&lt;/i&gt;") == 5
+    assert page.count("the &lt;i&gt;dam&lt;/i&gt;") == 6  # the last: under the message whose run it ended
 
 
 # the list

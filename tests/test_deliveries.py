@@ -6,7 +6,7 @@ import re
 import pytest
 
 from conversations import deliveries, envelopes, log, principals
-from conversations.actions import control, messages, runs
+from conversations.actions import control, forks, messages, runs
 from conversations.deliveries import Delivery
 from conversations.models import Agent, Conversation, Event, Post
 from tests import teamwork
@@ -209,6 +209,16 @@ def test_only_what_people_sent_has_a_delivery(otto):
     claimed = from_outside({"type": "message", "sender": "user:otto", "recipient": "agent:Dialogue", "content": "x"})
 
     assert deliveries.of(Conversation.objects.get(key="flood"), [claimed, 1, 99]) == {}
+
+
+def test_what_a_fork_copied_was_sent_elsewhere_until_it_is_answered_there(otto):
+    seq = teamwork.say(otto)
+    runs.finish(teamwork.claim(), {"event": "run.done"})
+
+    copied, answered = (forks.fork(otto, "flood", seq, run=run).conversation for run in (False, True))
+
+    assert deliveries.of(Conversation.objects.get(key=copied), [seq]) == {}
+    assert told(seq, answered).state == "waits"
 
 
 # on the page

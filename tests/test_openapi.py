@@ -9,6 +9,7 @@ from conversations import kinds
 from dashboard.api.openapi import document
 from tests.access import addresses
 from tests.doors import Answer, ask, message, said, token
+from tests.live import until
 
 # How an address of ours is called in the document.
 NAMES = {"{cid}": "{id}"}
@@ -63,6 +64,11 @@ def test_answers_have_the_shapes_that_the_document_tells(door_server, callers):
     fits(one, "get", desk.get(all_ + "/nowhere"), 403)
     fits(one + "/events", "get", admin.get(all_ + "/told/events?limit=1"), 200)
     fits(one + "/events", "get", admin.get(all_ + "/told/events?after=x"), 400)
+    search = "/api/v1/search"
+    until(lambda: admin.get(search + "?q=x&conversation=told").body["items"], what="the index")
+    fits(search, "get", viewer.get(search + "?q=x&conversation=told"), 200)
+    fits(search, "get", viewer.get(search + "?q=x&since=never"), 400)
+    fits(search, "get", desk.get(search + "?q=x"), 403)
     fits("/api/v1/import", "post", admin.ask("POST", "/api/v1/import", IMPORT), 200)
     fits("/api/v1/import", "post", admin.ask("POST", "/api/v1/import", b"x"), 400)
     fits("/api/v1/door", "post", admin.ask("POST", "/api/v1/door", b'{"name":"x"}'), 401)

@@ -12,6 +12,7 @@ from conversations.fragments import drawing
 from conversations.log.writing import writing
 from conversations.models import AuditEntry, Conversation, Event, Participant, Post, Run, Token
 from conversations.principals import SYSTEM, of_token, of_user
+from conversations.recordings.exporting import export
 from tests import teamwork
 from tests.cast import CAST, STRANGER, client_of, last_entry, said
 
@@ -226,6 +227,29 @@ def test_it_is_drawn_with_the_true_principal_and_the_reason(otto):
     assert "sent by otto" in html
     assert "Reason: &lt;b&gt;" in html
     assert "more fields" not in html  # the principal has its own place
+
+
+def test_the_list_names_who_spoke_under_anothers_name(otto):
+    browser = client_of(otto)
+    speak(otto)
+    row = Conversation.objects.get()
+    assert (row.last_sender, row.last_by) == ("agent:Dialogue", "otto")
+    assert "sent by <bdi>otto</bdi>" in browser.get("/").content.decode()
+
+    speak(otto, "", client_id="2", content="As oneself.")
+
+    assert Conversation.objects.get().last_by == ""
+    assert "sent by" not in browser.get("/").content.decode()
+
+
+def test_the_export_tells_who_said_it(otto, team):
+    stored = speak(otto)
+
+    lines = list(export("c"))
+
+    told = json.loads(lines[stored.seq])
+    assert told["principal"] == "user:otto"
+    assert json.loads(told["body"])["metadata"]["sent_by"] == "user:otto"
 
 
 def test_a_claim_of_another_sender_is_not_hidden():

@@ -86,7 +86,10 @@ def _approve(approval: str) -> bool:
 
 
 def _use(call: always.Call, run: Run) -> AlwaysRule | None:
-    """Count a use of the first rule that counts for a call, with the conversation locked."""
+    """Count a use of the first rule that counts for a call, with the conversation locked. None counts for a replay: a
+    rule is about what agents do, and a person had the call made again."""
+    if run.kind == "replay":
+        return None
     about = policy.about(call.agent, call.tool)
     declared: Effect = next((one for one in EFFECTS if one == call.effect), "unsafe")
     held, asked = policy.effective(Declared("ask", declared), about), terms.of_call(about)

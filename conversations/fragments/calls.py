@@ -34,6 +34,7 @@ WORDS = {
     "blocked": "did not run",
 }
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+LOUD = ("waiting", "unknown")  # statuses that are told at every level of detail
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
 _RUN_ENDS = {  # of the run, while the call was executing
     "run.interrupted": "its worker was lost",
@@ -97,22 +98,21 @@ def card(call: Call, place: str) -> Markup:
 
 def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]:
     called = faces.read(call.called)
-    finished = faces.read(call.finished) if call.finished else None
-    asked = faces.read(call.asked) if call.asked else None
+    finished, asked = (faces.read(event) if event else None for event in (call.finished, call.asked))
     question = questions.of_call(call, asked) if asked else None
-    is_loud = call.status in ("waiting", "unknown")
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
     is_clients = is_ours and called.said.origin == EXTERNAL
     is_awaited = is_clients and call.status == "called"
     state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
-    row = faces.row(called, "chat" if is_loud else "steps", state=state, group=group)
+    level = "chat" if call.status in LOUD else "steps"
+    row = faces.row(called, level, state=state, group=group)
     steps = [step for step in (called, finished, asked) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
-    block = Block(
+    return row, Block(
         name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
         title=hidden.spell(called.said.lookup_key or called.said.name or ""),
         status=call.status,
-        word="waiting for the client" if is_awaited else WORDS.get(call.status, call.status),
+        word="waiting for the client" if is_awaited else word_of(call.status),
         preview=_preview(called),
         duration=times.duration(call.duration_ms),
         arguments=_arguments(called),
@@ -136,7 +136,6 @@ def _parts(call: Call, group: str | None, place: str) -> tuple[faces.Row, Block]
         id=call.id if _ID.fullmatch(call.id) else "",
         replay_of=_original(called),
     )
-    return row, block
 
 
 def _original(called: faces.Read) -> str:

@@ -139,7 +139,7 @@ def _interrupted(read: Read, group: str | None, repeat: Repeat) -> Markup:
 
 def _incompatible(read: Read, group: str | None, repeat: Repeat) -> Markup:
     words = "could not go on: what it paused with does not fit the team of today"
-    choices = "What was decided is not done. Run again starts over with the team of today; or take over and answer"
+    choices = "Run again starts over with the team of today; or take over and answer"
     return _bad_end(read, "failed", Line("s-failed", words, detail=_words(read, "reason"), facts=(choices,)))
 
 

@@ -44,6 +44,7 @@ class Conversation(models.Model):
     indexed_seq = models.BigIntegerField(default=0)
     last_at = models.BigIntegerField(default=0, help_text="µs UTC, commit time of the last event")
     last_sender = models.CharField(max_length=200, default="")
+    last_by = models.CharField(max_length=160, default="", help_text="the person who said it under another's name")
     last_line = models.CharField(max_length=200, default="")
     messages = models.BigIntegerField(default=0)
     tool_calls = models.BigIntegerField(default=0)
@@ -106,4 +107,3 @@ class ReadMarker(models.Model):
     last_seq = models.BigIntegerField(default=0)
     messages_seen = models.BigIntegerField(default=0)
     seen_at = models.DateTimeField(auto_now=True)
-    typing_until = models.DateTimeField(null=True)

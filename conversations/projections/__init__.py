@@ -80,7 +80,7 @@ def _message(changes: Fold, head: Head, facts: Facts, repeatable: str) -> None:
     if not repeats_output(said, repeatable):
         head.messages += 1
     take_part(changes, head, said)
-    head.says = said
+    head.says, head.says_by = said, facts.principal
 
 
 def repeats_output(said: Said, repeatable: str) -> bool:
@@ -104,12 +104,12 @@ def _output(changes: Fold, head: Head, facts: Facts) -> None:
         turns.observed(changes, head, facts)
     take_part(changes, head, said)
     if facts.run is None or INSIDE not in facts.body:
-        head.says = said
+        head.says, head.says_by = said, facts.principal
 
 
 def _user_message(changes: Fold, head: Head, facts: Facts) -> None:
     take_part(changes, head, facts.said)
-    head.says = facts.said
+    head.says, head.says_by = facts.said, facts.principal
 
 
 def _copied(changes: Fold, head: Head, facts: Facts) -> None:

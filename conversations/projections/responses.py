@@ -81,6 +81,7 @@ def received(changes: Fold, head: Head, facts: Facts) -> None:
     line = envelopes.fit(words_of(body.get("input"))[:LINE]) if isinstance(body, dict) else ""
     if line:
         head.says = msgspec.structs.replace(facts.said, content=None, text=line)
+        head.says_by = facts.principal
 
 
 RULES: dict[str, Rule] = {"run.queued": queued, "response.received": received, "response.completed": completed}

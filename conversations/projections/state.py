@@ -32,15 +32,23 @@ class Head:
     owner: str = ""
     paused_seq: int = 0
     owned_seq: int = 0
+    last_by: str = ""
     copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
     says: Said | None = None  # what was said last, until `settle`
+    says_by: str = ""  # by which principal
 
     def settle(self) -> None:
         """Make the caption of what was said last: of a whole batch only that one shows."""
         if self.says is not None:
             self.last_sender = self.says.speaker
+            self.last_by = _behind(self.says_by, self.last_sender)
             self.last_line = " ".join(self.says.words[:400].split())[:200]
             self.says = None
+
+
+def _behind(principal: str, speaker: str) -> str:
+    """Name the person who spoke under another's name; empty for everybody else."""
+    return principal[5:] if principal != speaker and principal.startswith("user:") else ""
 
 
 @dataclass(slots=True)

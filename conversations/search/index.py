@@ -23,11 +23,15 @@ NAME = "search"
 MOST_CONVERSATIONS = 100  # looked at in one round
 MOST_BODIES = 1 << 20  # characters of bodies in one round, or one event
 COUNTED = 1000  # conversations whose lag is counted
+MOST_COUNTED = 10_000  # events
 
 _PENDING = """SELECT id,indexed_seq,head_seq FROM conversations_conversation
 WHERE indexed_seq<head_seq AND id>%s AND NOT is_staged ORDER BY id LIMIT %s"""
 _EVENTS = """SELECT id,seq,kind,principal,body FROM conversations_event
 WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token' ORDER BY seq LIMIT %s"""
+_LAG = """SELECT COUNT(*) FROM (SELECT 1 FROM (SELECT id,indexed_seq FROM conversations_conversation
+WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s) AS behind JOIN conversations_event e
+ON e.conversation_id=behind.id AND e.seq>behind.indexed_seq AND e.kind<>'token' LIMIT %s) AS events"""
 _ADVANCE = "UPDATE conversations_conversation SET indexed_seq=%s WHERE id=%s AND indexed_seq=%s AND NOT is_staged"
 
 
@@ -50,17 +54,24 @@ class Round(NamedTuple):
     rows: Sequence[Row]
     last: int
 
+    def bare(self) -> "Round":
+        """Leave the words out: these events are found by their conversation and kind alone."""
+        return self._replace(rows=[Row(row.id, (), frozenset(), row.marks) for row in self.rows])
+
 
 class Lag(NamedTuple):
-    """What is recorded and cannot be found yet. `is_more`: there are more conversations than were counted."""
+    """How many events, tokens left out, are recorded and cannot be found yet. `is_more`: so many at least."""
 
     events: int
-    conversations: int
     is_more: bool = False
 
 
-def read(after: int, most: int) -> Round:
-    """Read up to `most` events of conversations with ids after this one. Holds no lock."""
+def read(after: int, most: int, *, passes_tokens: bool = True) -> Round:
+    """Read up to `most` events of conversations with ids after this one. Holds no lock.
+
+    `passes_tokens`: move on in conversations with nothing but tokens, too. While an answer streams that would be a
+    write for nothing.
+    """
     steps: list[Step] = []
     rows: list[Row] = []
     size = last = 0
@@ -69,7 +80,7 @@ def read(after: int, most: int) -> Round:
         pending = cursor.fetchall()
         for conversation, indexed, head in pending:
             cursor.execute(_EVENTS, [conversation, indexed, head, most - len(rows)])
-            reached = indexed
+            reached, before = indexed, len(rows)
             for id_, seq, kind, principal, body in cursor.fetchall():
                 if size and size + len(body) > MOST_BODIES:
                     break
@@ -77,7 +88,7 @@ def read(after: int, most: int) -> Round:
                 reached, size = seq, size + len(body)
             else:
                 reached = head if len(rows) < most else reached
-            if reached > indexed:
+            if reached > indexed and (passes_tokens or len(rows) > before):
                 steps.append(Step(conversation, indexed, reached))
             if reached < head:
                 return Round(steps, rows, conversation)
@@ -112,15 +123,11 @@ def store(found: Round) -> None:
 
 
 def lag() -> Lag:
-    """Count what is recorded and not indexed, of at most 1,000 conversations."""
+    """Count what is recorded and not indexed: up to 10,000 events of at most 1,000 conversations."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT COUNT(*),COALESCE(SUM(head_seq-indexed_seq),0) FROM (SELECT head_seq,indexed_seq"
-            " FROM conversations_conversation WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s) AS behind",
-            [COUNTED + 1],
-        )
-        conversations, events = cursor.fetchone()
-    return Lag(int(events), min(conversations, COUNTED), conversations > COUNTED)
+        cursor.execute(_LAG, [COUNTED, MOST_COUNTED])
+        (events,) = cursor.fetchone()
+    return Lag(int(events), events >= MOST_COUNTED)
 
 
 def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:

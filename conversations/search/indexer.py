@@ -8,21 +8,24 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Sized
 
-from django.db import Error as DatabaseError
-from django.db import connection
+from django.db import DatabaseError, DataError, connection
 
 from conversations import doorbell
 from conversations.errors import Unavailable
 from conversations.lease import Lease
 from conversations.log.writer import CHECKPOINT
 from conversations.search import index
-from conversations.threads import lent
+from conversations.threads import lent, sqlstate
 
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 1.0  # seconds, whatever the doorbell says
 COALESCE = 0.2  # seconds between two rounds while events trickle in
+SWEEP_EVERY = 5.0  # seconds between two rounds that pass over tokens alone
+REST_WHEN_BUSY = 4  # times as long as a batch took
+QUIET = 20  # events stored here during a batch
 LAG_EVERY = 5.0  # seconds between two counts of what is behind
 LEAST, MOST = 8, 512  # events a transaction
 SHORT, LONG = 0.01, 0.03  # seconds of a transaction: below the first the next may be larger, above the second smaller
@@ -33,14 +36,15 @@ class Indexer(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="indexer", daemon=True)
-        self.lag = index.Lag(0, 0)  # as it was counted last
+        self.lag = index.Lag(0)  # as it was counted last
         self.indexed = 0  # events
         self._lease = Lease("indexer") if connection.vendor == "postgresql" else None
         self._news, self._is_open = threading.Event(), True
         self._size, self._after = 64, 0
         self._has_begun = False
         self._trouble = ""
-        self._counted_at = float("-inf")
+        self._counted_at = self._swept_at = float("-inf")
+        self._rung = 0  # events that were committed here since the last round
 
     @property
     def state(self) -> str:
@@ -49,17 +53,17 @@ class Indexer(threading.Thread):
 
     def run(self) -> None:
         """Index until `close`. Trouble is waited out."""
-        stop_listening = [doorbell.on_ring(self._wake), doorbell.on_heard(self._wake)]
+        stop_listening = [doorbell.on_ring(self._rings), doorbell.on_heard(self._wake)]
         while self._is_open:
-            began = time.monotonic()
+            began, self._rung = time.monotonic(), 0
             is_more = self._round()
-            # between batches of a long way to go, half of the time is the others'
-            pause = min(time.monotonic() - began, LOOK_EVERY) if is_more else COALESCE
-            if not is_more:
+            if is_more:  # a long way to go: most of the time is the writers', half of it when they are quiet
+                share = REST_WHEN_BUSY if self._rung > QUIET else 1
+                self._sleep(min((time.monotonic() - began) * share, LOOK_EVERY))
+            else:
                 self._news.wait(LOOK_EVERY)
+                self._sleep(COALESCE)
             self._news.clear()
-            if self._is_open:
-                time.sleep(pause)
         for stop in stop_listening:
             stop()
         if self._lease is not None:
@@ -74,7 +78,15 @@ class Indexer(threading.Thread):
         if self.is_alive():
             self.join()
 
+    def _sleep(self, seconds: float) -> None:
+        if self._is_open:
+            time.sleep(seconds)
+
     def _wake(self, _: object) -> None:
+        self._news.set()
+
+    def _rings(self, stored: Sized) -> None:
+        self._rung += len(stored)
         self._news.set()
 
     def _round(self) -> bool:
@@ -101,7 +113,7 @@ class Indexer(threading.Thread):
             # Within `writing()`, whose turn no other thread has meanwhile: still one checkpointer at a time.
             connection.cursor().execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
         now = time.monotonic()
-        if now - self._counted_at > LAG_EVERY or self.lag.events:
+        if now - self._counted_at > (LOOK_EVERY if self.lag.events else LAG_EVERY):
             self.lag, self._counted_at = index.lag(), now
         if self._lease is not None and not self._lease.hold():
             return False
@@ -112,15 +124,32 @@ class Indexer(threading.Thread):
 
     def step(self) -> bool:
         """Index one batch; answer whether there may be more at once."""
-        after = self._after
-        found = index.read(after, self._size)
+        after, now = self._after, time.monotonic()
+        is_sweep = now - self._swept_at > SWEEP_EVERY
+        found = index.read(after, self._size, passes_tokens=is_sweep)
         began = time.monotonic()
-        index.store(found)
+        try:
+            index.store(found)
+        except DatabaseError as error:
+            if not _is_a_rows_fault(error):
+                raise
+            if len(found.rows) > 1:  # find out which one
+                self._size = 1
+                return True
+            logger.error("event %s cannot be searched", found.rows[0].id, exc_info=error)
+            index.store(found.bare())
         took = time.monotonic() - began
         if took > LONG:
             self._size = max(LEAST, self._size // 2)
         elif took < SHORT and len(found.rows) >= self._size:
             self._size = min(MOST, self._size * 2)
         self._after = found.last
+        if is_sweep and not found.last:
+            self._swept_at = now
         self.indexed += len(found.rows)
         return found.last > 0 or after > 0
+
+
+def _is_a_rows_fault(error: DatabaseError) -> bool:
+    """Tell a value that no index takes from a database that cannot write now."""
+    return isinstance(error, DataError) or sqlstate(error).startswith(("22", "54"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from conversations.search.query import Query, Term
 
 MOST_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MOST_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
+MOST_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
 VERSION = f"1 {unicodedata.unidata_version}"  # of what a word is, and which texts have some: another one begins anew
 FOUND = "conversations_searchword"
 
@@ -81,22 +83,28 @@ def row_of(id_: int, conversation: int, kind: str, principal: str, body: str) ->
     value = texts.read(body)
     said: list[str] = []
     characters: set[str] = set()
-    size = 0
-    seen: set[str] = set()
     for part in texts.parts_of(kind, value):
-        for word in words.read(words.composed(part.text)):
-            if word.text not in seen:
-                seen.add(word.text)
-                size += len(word.text.encode())
-            if len(said) >= MOST_WORDS or size > MOST_BYTES:
-                break
-            said.append(word.text)
-            if word.is_part:
-                characters.update(word.text)
+        some, alone = words.said(words.composed(part.text))
+        said += some
+        characters |= alone
+    if len(said) > MOST_CHECKED:
+        said = _within(said)
     marks = {of_conversation(conversation)}
     marks |= {of_kind(name) for name in texts.kinds_of(kind, value)}
     marks |= {of_name(name) for name in texts.names_of(principal, value)}
     return Row(id_, said, frozenset(characters), frozenset(marks))
+
+
+def _within(said: Sequence[str]) -> list[str]:
+    """Keep the first words, as many as a tsvector can hold."""
+    size, seen = 0, set()
+    for at, word in enumerate(said[:MOST_WORDS]):
+        if word not in seen:
+            seen.add(word)
+            size += len(word.encode())
+            if size > MOST_BYTES:
+                return list(said[:at])
+    return list(said[:MOST_WORDS])
 
 
 def of_conversation(id_: int) -> str:
@@ -114,6 +122,7 @@ def of_name(name: str) -> str:
     return f"s{_digest(name)}"
 
 
+@lru_cache(4096)
 def _digest(text: str) -> str:
     return blake2b(text.strip().casefold().encode("utf-8", "replace"), digest_size=8).hexdigest()
 

@@ -31,6 +31,7 @@ _ACCENTS = re.compile(
     f"{_VARIANTS}{_IGNORED}]"
 )
 _ASCII = re.compile("[0-9A-Za-z]+")
+_LOWER = re.compile("[0-9a-z]+")
 
 
 class Word(NamedTuple):
@@ -58,6 +59,14 @@ def read(text: str) -> Iterator[Word]:
             yield from _pairs(match.group(), match.start())
         elif folded := fold(match.group()):
             yield Word(folded[:LONGEST], *match.span())
+
+
+def said(text: str) -> tuple[list[str], set[str]]:
+    """Answer the words of a composed text, and the characters of runs without spaces; `read` without places."""
+    if text.isascii():
+        return [one if len(one) <= LONGEST else one[:LONGEST] for one in _LOWER.findall(text.lower())], set()
+    found = list(read(text))
+    return [word.text for word in found], {one for word in found if word.is_part for one in word.text}
 
 
 def fold(text: str) -> str:

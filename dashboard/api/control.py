@@ -15,7 +15,7 @@ from conversations.actions.control import Outcome
 from conversations.errors import SwitchboardError
 from conversations.models import Conversation
 from dashboard.api import bodies
-from dashboard.api.shapes import ToSteer, ToSteerMany
+from dashboard.api.shapes_steering import ToSteer, ToSteerMany
 from dashboard.pages import errors
 from dashboard.pages.allowed import takes
 

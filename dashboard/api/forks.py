@@ -6,7 +6,7 @@ from django.views.decorators.http import require_POST
 
 from conversations.actions import forks as actions
 from dashboard.api import bodies
-from dashboard.api.shapes_forks import ToFork, ToRerun
+from dashboard.api.shapes_steering import ToFork, ToRerun
 from dashboard.pages.allowed import takes
 
 

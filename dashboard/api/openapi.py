@@ -10,11 +10,9 @@ from django.views.decorators.http import require_safe
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from conversations import always_view, fleet, inbox
-from conversations.toolcalls import filters
-from dashboard.api import call_shapes, openapi_forks, search, shapes, shapes_replays, shapes_rules
-from dashboard.api.operations import BEARER, FORM, JSON, NDJSON, REF, SESSION, Json, does, one_of, ref, up_to
-from dashboard.api.operations import CONVERSATION as _ID
+from conversations import fleet
+from dashboard.api import call_shapes, paths_calls, search, shapes, shapes_replays, shapes_rules, shapes_steering
+from dashboard.api.operations import BEARER, FORM, JSON, NDJSON, REF, SESSION, TEXT, Json, does, one_of, ref, up_to
 from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
 
@@ -38,15 +36,9 @@ def document() -> Json:
             **_topics(),
             **_conversations(),
             **_deeds(),
-            **openapi_forks.paths(),
+            **_forks_and_runs(),
             **_steering(),
-            **_approvals(),
-            **_tool_calls(),
-            **_search(),
-            **_rules(),
-            **_one_call(),
-            **_saved_views(),
-            **_policies(),
+            **paths_calls.paths(),
             **_read_markers(),
             **_itself(),
         },
@@ -59,9 +51,6 @@ def document() -> Json:
             },
         },
     }
-
-
-TEXT: Json = {"type": "string"}
 
 
 def _coming_in() -> Json:
@@ -172,94 +161,33 @@ def _deeds() -> Json:
                 security=[FORM],
             )
         },
+    }
+
+
+def _forks_and_runs() -> Json:
+    return {
+        "/api/v1/conversations/{id}/forks": {
+            "post": does(
+                "Fork after an event, as it was or with that message in other words, and run on where asked.",
+                {201: shapes_steering.ForkMade},
+                path={"id": _ID},
+                body={JSON: ref(shapes_steering.ToFork)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
+        "/api/v1/runs/{id}/forks": {
+            "post": does(
+                "Fork where a run began, and have its agent answer the same again.",
+                {201: shapes_steering.ForkMade},
+                path={"id": TEXT},
+                body={JSON: ref(shapes_steering.ToRerun)},
+                errors=(400, 403, 404, 409, 413),
+                security=[BEARER, FORM],
+            )
+        },
         "/api/v1/runs/{id}/again": _of_run("Run again what ended badly, on the same input.", 201),
         "/api/v1/runs/{id}/cancellation": _of_run("Ask a run to stop.", 202),
-    }
-
-
-def _approvals() -> Json:
-    return {
-        "/api/v1/approvals": {
-            "get": does(
-                "List questions about tool calls, newest first; `pending` are those that can be decided.",
-                {200: shapes.Approvals},
-                query={"status": {"enum": list(inbox.STATUSES)}, "before": TEXT, "limit": up_to(200, 50)},
-                security=[BEARER, SESSION],
-            )
-        },
-        "/api/v1/approvals/{id}": {
-            "get": does(
-                "Read one question.",
-                {200: shapes.Approval},
-                path={"id": TEXT},
-                errors=(403, 404),
-                security=[BEARER, SESSION],
-            )
-        },
-        "/api/v1/approvals/decisions": {
-            "post": does(
-                "Decide several tool calls that wait, each by itself.",
-                {200: shapes_rules.DecidedMany},
-                body={JSON: ref(shapes_rules.ToDecideMany)},
-                errors=(400, 403, 413),
-                security=[BEARER, FORM],
-            )
-        },
-        "/api/v1/approvals/{id}/decision": {
-            "post": does(
-                "Decide a tool call that waits, once.",
-                {200: shapes.Decided, 409: shapes.AlreadyDecided},
-                path={"id": TEXT},
-                body={JSON: ref(shapes.ToDecide)},
-                errors=(400, 403, 404, 413),
-                security=[BEARER, FORM],
-            )
-        },
-    }
-
-
-def _search() -> Json:
-    words = {**TEXT, "description": "words, quoted phrases, beginnings with a star"}
-    return {
-        "/api/v1/search": {
-            "get": does(
-                "Find events in all conversations, newest first.",
-                {200: search.Hits},
-                query=dict.fromkeys(("conversation", "kind", "sender", "since", "until", "before"), TEXT)
-                | {"q": words, "limit": up_to(200, 50)},
-                security=[BEARER, SESSION],
-            )
-        },
-    }
-
-
-def _rules() -> Json:
-    return {
-        "/api/v1/approval-rules": {
-            "get": does(
-                "List always rules, newest first; `live` are those that can approve something still.",
-                {200: shapes_rules.AlwaysRules},
-                query={"state": {"enum": list(always_view.STATES)}, "before": TEXT, "limit": up_to(200, 50)},
-                security=[BEARER, SESSION],
-            ),
-            "post": does(
-                "Make an always rule, by hand or with the approval of a question; what waits and fits is approved.",
-                {201: shapes_rules.MadeRule},
-                body={JSON: ref(shapes_rules.ToMakeRule)},
-                errors=(400, 403, 404, 409, 413),
-                security=[BEARER, FORM],
-            ),
-        },
-        "/api/v1/approval-rules/{id}/revocation": {
-            "post": does(
-                "Revoke an always rule; what it approved stays so.",
-                {200: shapes_rules.AlwaysRule},
-                path={"id": TEXT},
-                body={JSON: ref(shapes_rules.WithReason)},
-                errors=(400, 403, 404, 409, 413),
-                security=[BEARER, FORM],
-            )
-        },
     }
 
 
@@ -268,9 +196,9 @@ def _steering() -> Json:
         "/api/v1/conversations/{id}/control": {
             "post": does(
                 "Pause, resume, take over, hand back, stop after this turn, or abort now.",
-                {200: shapes.Steered, 409: shapes.AlreadySteered},
+                {200: shapes_steering.Steered, 409: shapes_steering.AlreadySteered},
                 path={"id": _ID},
-                body={JSON: ref(shapes.ToSteer)},
+                body={JSON: ref(shapes_steering.ToSteer)},
                 errors=(400, 403, 404, 413),
                 security=[BEARER, FORM],
             )
@@ -278,8 +206,8 @@ def _steering() -> Json:
         "/api/v1/control": {
             "post": does(
                 "Do one action to several conversations, each with its own outcome.",
-                {200: shapes.SteeredMany},
-                body={JSON: ref(shapes.ToSteerMany)},
+                {200: shapes_steering.SteeredMany},
+                body={JSON: ref(shapes_steering.ToSteerMany)},
                 errors=(400, 403, 413),
                 security=[BEARER, FORM],
             )
@@ -289,106 +217,8 @@ def _steering() -> Json:
 
 def _of_run(words: str, status: int) -> Json:
     security, path = [BEARER, FORM], {"id": TEXT}
-    return {"post": does(words, {status: shapes.RunNamed}, path=path, errors=(403, 404, 409), security=security)}
-
-
-def _tool_calls() -> Json:
-    numbers = {name: {"type": "number", "minimum": 0} for name in filters.NUMBERS}
-    many = {name: {"type": "array", "items": TEXT, "maxItems": filters.MOST} for name in filters.MANY}
-    many["status"] = {"type": "array", "items": {"enum": list(filters.STATUSES)}}
-    words = dict.fromkeys(("q", "conversation", "run", "call_id", "before"), TEXT)
-    choices = {"replayed": ("yes", "no"), "where": ("around",), "last": tuple(filters.LAST)}
-    moment: Json = {"type": "string", "format": "date-time"}
     return {
-        "/api/v1/tool-calls": {
-            "get": does(
-                "List tool calls, newest first, by the filters of the page: all must hold, of several values one.",
-                {200: call_shapes.ToolCalls},
-                query={
-                    **many, **numbers, **words, **{name: {"enum": list(some)} for name, some in choices.items()},
-                    "from": moment, "to": moment, "limit": up_to(200, 50),
-                },
-                security=[BEARER, SESSION],
-            )
-        },
-    }  # fmt: skip
-
-
-def _saved_views() -> Json:
-    number: Json = {"type": "integer", "minimum": 1}
-    return {
-        "/api/v1/saved-views": {
-            "get": does(
-                "List the saved views of the tool-calls page.",
-                {200: call_shapes.SavedViews},
-                security=[BEARER, SESSION],
-            ),
-            "post": does(
-                "Save a filter under a name, for everybody.",
-                {201: call_shapes.SavedView},
-                body={JSON: ref(call_shapes.ToSaveView)},
-                errors=(400, 403, 409, 413),
-                security=[BEARER, FORM],
-            ),
-        },
-        "/api/v1/saved-views/{number}": {
-            "put": does(
-                "Give a view another name; its maker and admins may.",
-                {200: call_shapes.SavedView},
-                path={"number": number},
-                body={JSON: ref(call_shapes.ToName)},
-                errors=(400, 403, 404, 409, 413),
-                security=[BEARER, FORM],
-            )
-        },
-        "/api/v1/saved-views/{number}/removal": {
-            "post": does(
-                "Remove a view; its maker and admins may.",
-                {200: call_shapes.Removed},
-                path={"number": number},
-                errors=(403, 404),
-                security=[BEARER, FORM],
-            )
-        },
-    }
-
-
-def _one_call() -> Json:
-    return {
-        "/api/v1/tool-calls/{id}": {
-            "get": does(
-                "Read one tool call.",
-                {200: shapes_replays.OneCall},
-                path={"id": TEXT},
-                errors=(403, 404),
-                security=[BEARER, SESSION],
-            )
-        },
-        "/api/v1/tool-calls/{id}/replays": {
-            "post": does(
-                "Show what making a call again would be, or begin it with `dry` false.",
-                {200: shapes_replays.DryReplay, 201: shapes_replays.ReplayBegun},
-                path={"id": TEXT},
-                body={JSON: ref(shapes_replays.ToReplay)},
-                errors=(400, 403, 404, 409, 413),
-                security=[BEARER, FORM],
-            )
-        },
-    }
-
-
-def _policies() -> Json:
-    return {
-        "/api/v1/policies": {
-            "get": does("Read the operators' policy.", {200: shapes.PolicyFile}, security=[BEARER, SESSION]),
-            "put": does(
-                "Make this the whole policy, or change nothing.",
-                {200: shapes.PolicyFile},
-                body={JSON: ref(shapes.PolicyFile)},
-                errors=(400, 403, 413),
-                security=[BEARER, FORM],
-            ),
-        },
+        "post": does(words, {status: shapes_steering.RunNamed}, path=path, errors=(403, 404, 409), security=security)
     }
 
 
@@ -421,6 +251,12 @@ def _itself() -> Json:
 
 
 _STATE: Json = {"type": "string", "enum": list(fleet.FILTERS)}
+_ID = {
+    "type": "string",
+    "pattern": "^~?[A-Za-z0-9_.-]+$",
+    "description": "verbatim when [A-Za-z0-9_.-]{1,200} and not . or .., else ~ and the base64url of its UTF-8",
+}
+
 
 _TAKEN = (
     shapes.ToPublish,
@@ -432,9 +268,10 @@ _TAKEN = (
     shapes_rules.ToDecideMany,
     shapes_rules.ToMakeRule,
     shapes_rules.WithReason,
-    shapes.ToSteer,
-    shapes.ToSteerMany,
-    *openapi_forks.TAKEN,
+    shapes_steering.ToSteer,
+    shapes_steering.ToSteerMany,
+    shapes_steering.ToFork,
+    shapes_steering.ToRerun,
     shapes_replays.ToReplay,
     call_shapes.ToSaveView,
     call_shapes.ToName,
@@ -446,10 +283,10 @@ def _schemas() -> Json:
     given = (
         *(shapes.Error, shapes.Published, shapes.PublishedMany, shapes.BusMessages, shapes.Conversation),
         *(shapes.Conversations, shapes.Events, shapes.Marker, shapes.Markers, shapes.ImportedAll, shapes.Key),
-        *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes.RunNamed),
+        *(shapes.SaidAt, shapes.AnsweredMeanwhile, shapes.Decided, shapes.AlreadyDecided, shapes_steering.RunNamed),
         shapes.Answered,
-        *(shapes.Steered, shapes.AlreadySteered, shapes.SteeredMany),
-        *(shapes.Approval, shapes.Approvals, search.Hits, *openapi_forks.GIVEN, Done, shapes_rules.DecidedMany),
+        *(shapes_steering.Steered, shapes_steering.AlreadySteered, shapes_steering.SteeredMany),
+        *(shapes.Approval, shapes.Approvals, search.Hits, shapes_steering.ForkMade, Done, shapes_rules.DecidedMany),
         *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
         *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
         *(call_shapes.ToolCall, call_shapes.ToolCalls, call_shapes.Removed),

@@ -22,6 +22,7 @@ WORDS = {
 
 Json = dict[str, Any]
 BEARER: Json = {"bearer": []}
+TEXT: Json = {"type": "string"}
 SESSION: Json = {"session": []}
 FORM: Json = {"session": [], "csrf": []}
 CONVERSATION: Json = {  # the id of one, in an address

@@ -311,65 +311,6 @@ class AlreadyDecided(Shape):
     error: DecidedBefore
 
 
-Action = Literal["pause", "resume", "take_over", "hand_back", "stop", "abort"]
-
-
-class ToSteer(BaseModel):
-    """What is asked of a conversation. Who hands back what another holds has to give the reason."""
-
-    action: Action
-    reason: Annotated[str, Field(max_length=2000)] = ""
-
-
-class ToSteerMany(ToSteer):
-    """The same, asked of several."""
-
-    conversations: Annotated[list[str], Field(min_length=1, max_length=200)]
-
-
-class Steered(Shape):
-    """How the conversation stands: `state` is person, paused or open; `owner` the principal who holds it, or empty."""
-
-    conversation_id: str
-    state: str
-    paused: bool
-    owner: str
-
-
-class SteeredBefore(Wrong):
-    """Somebody was first: `did` says what, `by` who, `at` when; empty where nobody knows."""
-
-    did: str = ""
-    by: str = ""
-    at: str = ""
-
-
-class AlreadySteered(Shape):
-    """An error that says who did what, when."""
-
-    error: SteeredBefore
-
-
-class SteeredOne(Shape):
-    """What became of one conversation: 200, or the status that it alone would have had, with the error."""
-
-    conversation_id: str
-    status: int
-    error: SteeredBefore | None = None
-
-
-class SteeredMany(Shape):
-    """An answer for each conversation, in order, each key once."""
-
-    items: list[SteeredOne]
-
-
-class RunNamed(Shape):
-    """A run."""
-
-    run_id: str
-
-
 class PolicyRule(Shape):
     """A rule about calls of a tool by an agent; what is empty or left out is about all of them."""
 

@@ -110,15 +110,14 @@ def _page(
 
 def _listed(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dict[str, Any]:
     before, is_far = request.GET.get("before", ""), request.GET.get("look") == "far"
-    page = listing.Page([], None)
+    page, place = listing.Page([], None), None
+    try:
+        place = listing.place_of(before)
+    except Invalid as error:
+        wrong["before"] = error.message
     if not wrong:
-        try:
-            place = listing.place_of(before)
-        except Invalid as error:
-            wrong["before"] = error.message
-        else:
-            walk = listing.FAR if is_far else listing.WALK
-            page = listing.newest(found, before=place, limit=PAGE, walk=walk)
+        walk = listing.FAR if is_far else listing.WALK
+        page = listing.newest(found, before=place, limit=PAGE, walk=walk)
     drawn = rows(page.calls)
     return {
         "filters": found,

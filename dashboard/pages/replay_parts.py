@@ -7,10 +7,11 @@ from typing import Any
 from django.http import HttpRequest
 from markupsafe import Markup
 
-from conversations import grants, recorded_call, replayable, rights
+from conversations import always, grants, policy, recorded_call, replayable, rights, terms
 from conversations.actions import replays
 from conversations.errors import Invalid, NotFound, SwitchboardError
-from conversations.fragments import differences, hidden, jsontree, richtext
+from conversations.fragments import differences, faces, hidden, jsontree, richtext
+from conversations.models import AlwaysRule
 from conversations.recorded_call import Recorded
 from conversations.replayable import Today
 from conversations.tools import form, versions
@@ -127,7 +128,20 @@ def question(call: str) -> Part | None:
     today = today_of(one)
     notes = [*today.notes, *(words for words in _asked_today(today) if words)]
     glyph, words = _today(today)
+    if today.rule == "ask" and not today.why_not and (rule := _rule(one, today)) is not None:
+        glyph, words = "done", "It would go: an always rule approves it"
+        notes.append(f"The rule is {rule.made_by}'s. It approves what agents do; a replay is asked about all the same.")
     return {"call": one.row.id, "glyph": glyph, "words": words, "notes": [richtext.inline(note) for note in notes]}
+
+
+def _rule(one: Recorded, today: Today) -> AlwaysRule | None:
+    """Answer the always rule that would approve the call, without counting a use."""
+    about = policy.about(one.row.agent, one.tool)
+    if one.call.asked is None or terms.of_call(about).no_always:
+        return None
+    call = always.call_of(faces.read(one.call.asked).body)._replace(schema=today.schema)
+    rules, is_destructive = always.rules().get(call.lookup_key, ()), today.effect == "destructive"
+    return next((rule for rule in rules if always.fits(rule, call, is_destructive=is_destructive)), None)
 
 
 def _today(today: Today) -> tuple[str, str]:

@@ -9,12 +9,13 @@ const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" 
 const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 
 /**
- * Say how long ago it was: "now", "40 s", "6 min", "2 h", then the date.
+ * Say how long ago it was: "now", "40 s", "6 min", "2 h", then the date; of what is to come "in 6 min".
  * @param {Date} then
  * @param {Date} [now]
  */
 export function age(then, now = new Date()) {
   const seconds = (now - then) / 1000;
+  if (seconds <= -10) return seconds > -24 * 3600 ? `in ${age(now, then)}` : timeOfDay(then, now);
   if (seconds < 10) return "now";
   if (seconds < 60) return `${Math.floor(seconds / 10) * 10} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;

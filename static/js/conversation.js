@@ -11,8 +11,8 @@ import "./fork-key.js";
 import "./json-copy.js";
 import "./page-verbs.js";
 import "./conversation-control.js";
+import "./speaker-picker.js"; // before the form that puts a draft back into it
 import "./message-composer.js";
-import "./speaker-picker.js";
 import "./conversation-presence.js";
 import { followWaiting } from "./waiting-count.js";
 

@@ -9,7 +9,8 @@ export class News {
     if (!row) return;
     this.#count += 1;
     const name = row.querySelector(".name")?.textContent;
-    if (name) this.#names.add(name);
+    const { by } = row.dataset; // a person who spoke under that name
+    if (name) this.#names.add(by ? `${name}, sent by ${by}` : name);
   }
 
   /** Merge what another one took. */

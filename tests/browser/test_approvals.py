@@ -20,6 +20,14 @@ ToolSchema.objects.create(hash={SCHEMA!r}, name="city.file", body=body)
 """
 
 
+LATE = """
+from conversations.actions import expiry
+from conversations.models import Approval
+Approval.objects.filter(id="late").update(deadline=1)
+expiry.expire_due()
+"""
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[Server]:
     """A server with a team whose worker is played by commands."""
@@ -42,6 +50,10 @@ def people(chromium: Browser, served: Server) -> Iterator[list[BrowserContext]]:
 
 def asks(server: Server, *keys: str) -> None:
     work(server, "\n".join(f"t.ask(o, {key!r}, client_id='1', approval_id={key!r}, **{ASKED!r})" for key in keys))
+
+
+def approve(server: Server, key: str) -> None:
+    work(server, f"from conversations.actions import approvals; approvals.decide(o, {key!r}, 'approve')")
 
 
 def question(page: Page, key: str):
@@ -85,8 +97,8 @@ def test_two_people_and_their_questions(served: Server, people: list[BrowserCont
     april.locator("h1").click()
     april.keyboard.press("j")
     question(april, "four").get_by_role("link", name="Change or answer").click()
-    april.get_by_label("street").fill("Elm")
-    april.get_by_label("house").fill("7")
+    april.get_by_role("textbox", name="street").fill("Elm")
+    april.get_by_role("textbox", name="house").fill("7")
     april.get_by_role("button", name="Run with these fields").click()
     expect(april.get_by_text("approved with other arguments")).to_be_visible()
     april.locator("details.tool > summary").click()
@@ -115,6 +127,65 @@ def test_an_answer_by_keyboard_alone(served: Server, people: list[BrowserContext
     page.keyboard.press("Enter")
 
     expect(page.get_by_text("answered by a person")).to_be_visible()
+    page.close()
+
+
+def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
+    served: Server, people: list[BrowserContext]
+) -> None:
+    asks(served, "first", "second")
+    work(served, f"t.ask(o, 'late', approval_id='late', on_expiry='notify', notify='admin', **{ASKED!r})")
+    stale, owner = people[1].new_page(), people[0].new_page()
+    stale.route_web_socket("**/ws/", lambda wire: wire.close())
+    stale.goto("/approvals/")
+    owner.goto("/approvals/")
+    owner.wait_for_selector("live-state[data-state=live]")
+    for key in ("first", "second"):
+        question(stale, key).locator("[data-pick]").check()
+    approve(served, "first")
+
+    stale.get_by_role("button", name="Reject each").click()
+
+    outcomes = stale.get_by_role("list", name="What became of each").get_by_role("listitem")
+    expect(outcomes).to_have_count(2)
+    expect(outcomes.nth(0)).to_have_text("1 rejected")
+    expect(outcomes.nth(1)).to_contain_text("decided already: approve")
+    expect(question(stale, "first").locator(".verbs [data-said]")).to_contain_text("decided already: approve")
+    expect(question(owner, "second").locator(".verdict")).to_contain_text("rejected")
+
+    asks(served, "newer")
+    expect(question(owner, "newer")).to_be_visible()
+    expect(owner.locator("aside[data-escalated]")).to_be_hidden()
+    work(served, LATE)
+    expect(owner.locator("aside[data-escalated]")).to_contain_text("questions escalated to you: 1")
+    expect(owner.locator("[data-questions] > :first-child")).to_have_attribute("data-key", "late")
+    expect(question(owner, "late")).to_contain_text("escalated to admin")
+    for page in (stale, owner):
+        page.close()
+
+
+def test_approving_always_from_the_keyboard(served: Server, people: list[BrowserContext]) -> None:
+    asks(served, "mine", "like")
+    page = people[1].new_page()
+    page.goto("/approvals/")
+    expect(question(page, "mine")).to_be_visible()
+
+    question(page, "mine").locator("[data-pick]").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("w")
+    page.wait_for_url("**/approvals/mine/#always")
+    page.get_by_label("How often").fill("9")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text("and always, by a rule")).to_be_visible()
+    page.get_by_role("link", name="and always, by a rule").click()
+    expect(page.get_by_role("article")).to_contain_text("of 9")
+    page.goto("/approvals/like/")
+    expect(page.locator(".verdict")).to_contain_text("by a rule of april")
+    page.goto("/approvals/rules/")
+    assert in_every_look(page, "/approvals/rules/") == {}
     page.close()
 
 

@@ -28,11 +28,12 @@ from tests.shares import share_of
 SEED = int(os.environ.get("HOSTILE_SEED", random.randrange(1 << 30)))
 BATCH = 30  # payloads of one conversation: about 450 rows, fewer than a page unloads
 PAGE = 60  # conversations of one page of the list
+HITS = 25  # of one page of a search
 TITLE = 190  # characters that a title and an id hold of a text
 LANES = 4  # connections that publish at once: one transaction takes them all
 SOME, FEW, SHORT = 12, 4, 4000  # of a sample: payloads, addresses, characters
 NARROW, WIDE = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
-ROW, CARD = ".rows > .event", ".fleet > .conversation"
+ROW, CARD, HIT = ".rows > .event", ".fleet > .conversation", ".hits > .hit"
 SPILL = """() => {
   const card = Object.assign(document.createElement("article"), { id: "spill", className: "event" });
   const wide = Object.assign(document.createElement("p"), { textContent: "wide" });
@@ -194,6 +195,10 @@ def prove_in_list(page: Page, server: Server, token: str, texts: list[str]) -> N
     until(lambda: live.count() >= len(named), within=60, what="the live rows")
     prove_looks(page, CARD, at_least=len(named))
 
+    until(lambda: not server.request("GET", "/api/v1/search", token=token)[1]["lag"], within=60, what="the index")
+    page.goto("/search/?sender=publisher&kind=message")
+    prove_looks(page, HIT, at_least=min(len(named), HITS))
+
 
 def prove_in_titles(page: Page, server: Server, token: str, texts: list[str]) -> None:
     """Open conversations called so at one of their events, and hear from them."""
@@ -220,6 +225,8 @@ def prove_in_address(page: Page, text: str) -> None:
         page.goto(address)
     page.goto(f"/?q={words}&participant={words}")
     prove_looks(page, CARD, at_least=0)
+    page.goto(f"/search/?q={words}&kind={words}&sender={words}&conversation={words}&since={words}")
+    prove_looks(page, HIT, at_least=0)
 
 
 def prove_looks(page: Page, cards: str, *, at_least: int) -> None:

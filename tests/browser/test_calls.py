@@ -1,0 +1,180 @@
+"""The tool-calls page and the numbers in a real browser: live rows, filters by keyboard, zones, exports, axe."""
+
+import csv
+import io
+import json
+import re
+import urllib.request
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser import violations
+from tests.live import Server
+
+NAMES = ("geo.locate", "refund", "بحث", "a_very_long_tool_name_" + "x" * 80)
+
+
+def call(server: Server, token: str, number: int, **told: Any) -> None:
+    """Publish a call and its end; every third fails."""
+    name = told.pop("name", NAMES[number % len(NAMES)])
+    step = {"event": "tool_step", "conversation_id": "calls", "agent": "Permit Desk", "name": name}
+    step |= {"tool_call_id": f"call-{number}"}
+    end = {"status": "error", "error": "=503"} if number % 3 == 0 else {"status": "success", "result_summary": "paid"}
+    usage = {"event": "output", "conversation_id": "calls", "agent": "Permit Desk", "text": "Paid.", "model": "m"}
+    for payload in (
+        {**step, "status": "start", "args": {"who": "Ada", "number": number}},
+        {**step, **end, "duration_ms": 40.0 * number, **told},
+        {**usage, "usage": {"input_tokens": 100, "output_tokens": number + 1}},
+    ):
+        assert server.publish(token, "stream:calls", payload)[0] == 201
+
+
+@pytest.fixture(scope="module")
+def calls(server: Server, token: str) -> Server:
+    """A server with some calls."""
+    for number in range(1, 9):
+        call(server, token, number)
+    return server
+
+
+def rows(page: Page) -> Any:
+    """The rows of the list."""
+    return page.locator(".call-table [data-key]")
+
+
+def test_a_new_call_comes_by_itself_and_waits_while_somebody_reads(page: Page, calls: Server, token: str) -> None:
+    page.goto("/calls/?tool=live")
+    expect(page.get_by_text("No call matches")).to_be_visible()
+
+    call(calls, token, 100, name="live")
+    expect(rows(page)).to_have_count(1)
+    rows(page).first.get_by_role("link").first.focus()
+    call(calls, token, 101, name="live")
+
+    pill = page.get_by_role("button", name="1 new")
+    expect(pill).to_be_visible()
+    expect(rows(page)).to_have_count(1)
+    pill.click()
+    expect(rows(page)).to_have_count(2)
+    expect(rows(page).first).to_contain_text('"number": 101')
+
+
+def test_filters_work_by_the_keyboard_alone_and_live_in_the_address(page: Page, calls: Server) -> None:
+    page.goto("/calls/")
+
+    page.get_by_role("checkbox", name=re.compile("failed")).focus()
+    page.keyboard.press("Space")
+    expect(page).to_have_url(re.compile(r"/calls/\?status=failed$"))
+    expect(page.get_by_role("checkbox", name=re.compile("failed"))).to_be_focused()
+    page.get_by_role("checkbox", name=re.compile("refund")).focus()
+    page.keyboard.press("Space")
+    expect(page).to_have_url(re.compile("status=failed") and re.compile("tool=refund"))
+    for row in rows(page).all():
+        expect(row).to_contain_text("failed")
+    page.get_by_label("At least").first.focus()
+    page.keyboard.type("soon")
+    expect(page.get_by_role("heading", name="A filter cannot be read")).to_be_visible()
+    expect(page.get_by_label("At least").first).to_have_value("soon")
+    expect(page.get_by_label("At least").first).to_be_focused()
+
+    page.get_by_role("link", name="Clear all").first.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/calls/$"))
+    page.keyboard.press("j")
+    expect(rows(page).first.get_by_role("link").first).to_be_focused()
+
+
+def test_times_are_typed_in_the_viewers_zone_and_kept_in_utc(chromium: Browser, calls: Server, owner: Any) -> None:
+    state = owner.storage_state()
+    context = chromium.new_context(base_url=calls.url, storage_state=state, timezone_id="Asia/Kathmandu")
+    page = context.new_page()
+    page.goto("/calls/")
+
+    page.get_by_label("From").fill("2026-01-02T05:45")
+
+    expect(page).to_have_url(re.compile(re.escape("from=2026-01-02T00%3A00Z")))
+    page.reload()
+    expect(page.get_by_label("From")).to_have_value("2026-01-02T05:45")
+    expect(page.get_by_text("in your time, Asia/Kathmandu")).to_be_visible()
+    context.close()
+
+
+def test_a_view_is_saved_and_used(page: Page, calls: Server) -> None:
+    page.goto("/calls/")
+    page.get_by_role("checkbox", name=re.compile("failed")).check()
+    expect(page).to_have_url(re.compile("status=failed"))
+
+    page.get_by_role("button", name="Saved views").click()
+    page.get_by_label("Name of a new view").fill("What failed")
+    page.get_by_role("button", name="Save", exact=True).click()
+
+    expect(page).to_have_url(re.compile(r"/calls/\?status=failed$"))
+    page.goto("/calls/")
+    page.get_by_role("button", name="Saved views").click()
+    page.get_by_role("link", name="What failed").click()
+    expect(page).to_have_url(re.compile(r"\?status=failed$"))
+
+
+def test_the_export_is_streamed_and_is_what_the_list_shows(calls: Server, token: str) -> None:
+    def fetched(form: str) -> str:
+        address = f"{calls.url}/calls/export/{form}?status=failed&agent=Permit+Desk&tool=refund&tool=geo.locate"
+        request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.headers["Transfer-Encoding"] == "chunked"
+            return str(answer.read().decode())
+
+    lines = [json.loads(line) for line in fetched("jsonl").splitlines()]
+    table = list(csv.DictReader(io.StringIO(fetched("csv"), newline="")))
+    listed = calls.request("GET", "/api/v1/tool-calls?status=failed&tool=refund&tool=geo.locate", token=token)[1]
+
+    assert lines == listed["items"]
+    assert [row["id"] for row in table] == [line["id"] for line in lines]
+    assert {row["error"] for row in table} == {"'=503"}
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390), ("light", 390), ("dark", 1440)])
+def test_axe_finds_nothing_and_nothing_spills(
+    chromium: Browser, calls: Server, owner: BrowserContext, scheme: Any, width: int
+) -> None:
+    context = chromium.new_context(base_url=calls.url, storage_state=owner.storage_state(), color_scheme=scheme)
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 844})
+    found = []
+    for address in ("/calls/", "/calls/?agent=nobody", "/calls/?min_ms=x&status=done", "/numbers/?last=1h"):
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        if address == "/calls/" and width < 1000:
+            page.get_by_role("button", name="Filters").click()
+            expect(page.get_by_label("Run id")).to_be_visible()
+        for summary in page.locator(".behind > summary").all():
+            summary.click()
+        found += violations(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+    context.close()
+
+    assert found == []
+
+
+def test_the_numbers_say_what_the_charts_show(page: Page, calls: Server) -> None:
+    page.goto("/numbers/?last=1h")
+
+    failed = page.locator(".figures > div", has_text="Failed")
+    expect(failed).to_contain_text(re.compile(r"\d+ \(\d+\.\d %\)"))
+    chart = page.get_by_role("img", name=re.compile("^Calls: .* failed"))
+    expect(chart).to_be_visible()
+    page.locator("figure", has_text="Tokens by agent").get_by_text("The numbers").click()
+    expect(page.get_by_role("region", name="Tokens by agent, the numbers")).to_contain_text("Permit Desk")
+    page.get_by_role("link", name="The calls of this range").click()
+    expect(rows(page).first).to_be_visible()
+
+
+def test_without_scripts_it_reads_and_filters(plain_page: Page, calls: Server) -> None:
+    plain_page.goto("/calls/")
+    plain_page.get_by_label("Words", exact=True).fill("")
+    plain_page.get_by_role("checkbox", name=re.compile("failed")).check()
+    plain_page.get_by_role("button", name="Filter").first.click()
+
+    expect(plain_page).to_have_url(re.compile("status=failed"))
+    expect(rows(plain_page).first).to_contain_text("=503")

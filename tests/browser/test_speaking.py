@@ -1,0 +1,96 @@
+"""Speak as another by keyboard, be told before what becomes of it, answer a client's call: in a real browser."""
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser import violations
+from tests.browser.test_composer import desk, served, window, work  # noqa: F401  # fixtures
+from tests.browser.test_people import in_every_look
+from tests.live import Server
+
+LONG = "وكيل المدينة للمياه والطرق " * 6
+
+
+def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: Page) -> None:  # noqa: F811
+    work(served, f"t.say(o, 'speak'); t.say(o, 'speak', client_id='2', sender='agent:' + {LONG!r}, reason='x')")
+    window.goto("/conversations/speak/")
+    reason = window.get_by_label("Reason for speaking as another")
+    expect(reason).to_be_hidden()
+
+    window.keyboard.press("M")
+    expect(window.get_by_label("As", exact=True)).to_be_focused()
+    window.keyboard.type("Tri")
+    expect(window.get_by_label("As", exact=True)).to_have_value("agent:Triage")
+    expect(window.get_by_text("What an agent says to everybody asks nobody")).to_be_visible()
+    window.keyboard.press("Tab")
+    window.keyboard.type("Dialogue")
+    expect(window.get_by_text("another message is before it. Then Dialogue answers.")).to_be_visible()
+    window.keyboard.press("Tab")
+    expect(reason).to_be_focused()
+    window.keyboard.press("Tab")
+    window.keyboard.type("The street is closed.")
+    window.keyboard.press("Control+Enter")  # no reason yet: the browser asks for one
+    expect(reason).to_be_focused()
+    window.keyboard.type("the model is down")
+    window.reload()  # what stands there is kept, as whom too
+    expect(reason).to_have_value("the model is down")
+    window.keyboard.press("m")
+    window.keyboard.press("Control+Enter")
+
+    row = window.locator(".event[data-kind=message]", has_text="The street is closed.")
+    expect(row.locator(".principal")).to_have_text("sent by owner")
+    expect(row.get_by_text("Reason: the model is down")).to_be_visible()
+    expect(window.locator("[data-said]", has_text=re.compile(r"Sent, event \d+"))).to_be_visible()
+    expect(window.get_by_label("As", exact=True)).to_have_value("agent:Triage")  # until another one is picked
+    assert in_every_look(window, "speak") == {}
+    assert violations(window) == []
+
+
+HELD = "from conversations.actions import runs\nt.say(o, 'held'); "
+
+
+def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: Page) -> None:  # noqa: F811
+    work(
+        served,
+        "from conversations.actions import runs\nt.say(o, 'held'); runs.finish(t.claim('held'), {'event': 'run.done'})",
+    )
+    window.goto("/conversations/held/")
+    told = window.locator("[data-prospect]")
+    expect(told).to_be_hidden()
+
+    window.get_by_role("button", name="Pause").click()
+    expect(told).to_have_text("Your message will wait: it is paused. Dialogue answers once it is resumed.")
+    window.get_by_role("button", name="Resume").click()
+    expect(told).to_be_hidden()
+
+
+CLIENTS = """
+from tests import responses as r
+from conversations import log
+first = r.ask("Is it wet?", agent="Dialogue", tools=[r.function("rain")], key="clients"); c = t.claim("clients")
+call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "rain", "arguments": "{}"}
+call["status"] = "completed"
+step = {"event": "tool_step", "name": "rain", "tool_call": "rain-1", "tool_call_id": "c1", "origin": "external"}
+done = {"event": "response.completed", "response_id": first, "model": "m", "status": "completed", "output": [call]}
+log.append([c.event(one) for one in (step | {"args": {}}, done, {"event": "run.done"})])
+"""
+
+
+def test_a_clients_call_is_answered_in_its_block(served: Server, window: Page) -> None:  # noqa: F811
+    work(served, CLIENTS)
+    window.goto("/conversations/clients/")
+    call = window.locator(".tool", has_text="rain")
+    call.locator("summary").first.click()
+    found: Any = in_every_look(window, "answer")
+    call.get_by_label("Output for rain").fill("4 mm")
+    call.get_by_label("Why you answer rain by hand").fill("its client is gone")
+
+    call.get_by_role("button", name="Answer by hand").click()
+
+    expect(call.get_by_text("answered by user:owner")).to_be_visible()
+    expect(call.get_by_role("button", name="Answer by hand")).to_have_count(0)
+    expect(window.get_by_text("answers the call")).to_be_visible()
+    assert found == {}
+    assert violations(window) == []
