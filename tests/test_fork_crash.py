@@ -1,4 +1,4 @@
-"""A server that is killed while it copies: nothing half done is seen, and the same request makes the fork afterwards."""
+"""A server that is killed while it copies: nothing half done is seen, and the same request makes the fork then."""
 
 import http.client
 import json
