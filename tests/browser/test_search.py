@@ -78,8 +78,7 @@ def test_it_works_without_scripts(plain_page: Page, indexed: None) -> None:
     expect(plain_page.locator(".hit mark")).to_have_text(["码头"])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
 def test_axe_finds_nothing_on_the_search_page(
     chromium: Browser, server: Server, owner: BrowserContext, indexed: None, width: int, scheme: Any
 ) -> None:
@@ -87,7 +86,7 @@ def test_axe_finds_nothing_on_the_search_page(
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": 844})
     found = {}
-    for query in ("", "?q=parcel", "?q=nothing-like-it&sender=Nobody&kind=output", "?q=parcel&since=x", "?q=parcel+!!"):
+    for query in ("", "?q=parcel", "?q=nothing-like-it+!!&sender=Nobody&kind=output", "?q=parcel&since=x"):
         page.goto(f"/search/{query}")
         found[query] = violations(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), query
