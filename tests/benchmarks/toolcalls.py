@@ -101,10 +101,12 @@ def together() -> Iterator[Filters]:
         yield Filters(**{name: dice.choice(names[name]) for name in chosen})
 
 
-def timed(filters: Filters) -> tuple[float, listing.Page]:
-    """Read one page; answer the ms."""
-    start = time.perf_counter()
+def timed(filters: Filters, cpu: list[float] | None = None) -> tuple[float, listing.Page]:
+    """Read one page; answer the ms. `cpu` takes those of this thread: what a machine with nothing else to do needs."""
+    start, used = time.perf_counter(), time.thread_time()
     page = listing.newest(filters)
+    if cpu is not None:
+        cpu.append((time.thread_time() - used) * 1000)
     return (time.perf_counter() - start) * 1000, page
 
 
@@ -136,9 +138,10 @@ def main() -> None:
     seed()
     seeded = time.perf_counter() - start
     waits: dict[str, list[float]] = {name: [] for name in singles()}
+    cpu: dict[str, list[float]] = {name: [] for name in singles()}
     for _ in range(ROUNDS):
         for name, filters in singles().items():
-            ms, page = timed(filters)
+            ms, page = timed(filters, cpu[name])
             waits[name].append(ms)
             assert page.looked_at == 0 or name in ("original",), name
     p99 = {name: common.percentile(some, 0.99) for name, some in waits.items()}
@@ -158,7 +161,8 @@ def main() -> None:
     worst = max(p99, key=lambda name: p99[name])
     common.report(
         "toolcalls", ratio=max(theirs) / max(ours), target="p99 <= 5 ms by any one filter", met=p99[worst] <= 5,
-        calls=CALLS, p99_ms={name: round(ms, 2) for name, ms in p99.items()}, worst=worst,
+        calls=CALLS, cpu_p50_ms={name: round(common.median(some), 2) for name, some in cpu.items()},
+        p99_ms={name: round(ms, 2) for name, ms in p99.items()}, worst=worst,
         together_ms={"p50": round(common.median(ours), 2), "p99": round(common.percentile(ours, 0.99), 2),
                      "max": round(max(ours), 2)},
         plain_ms={"p50": round(common.median(theirs), 2), "p99": round(common.percentile(theirs, 0.99), 2),
