@@ -14,8 +14,7 @@ from tests.replay_desk import Desk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TAME = (
-    "word", "plain words",
-    "other words\nof two lines, which are longer than what a form shows in one line of its own, by far",
+    "word", "plain words", "other words\nof two lines, longer than what a form shows in one line of its own, by far",
     '{"a": [1, null, true, {"b": "c"}], "d": {}}', "\u202e\x1b[31mred\x1b[0m\u200b", "x" * 9000,
 )  # fmt: skip
 
