@@ -12,6 +12,7 @@ from conversations.errors import NotFound
 from conversations.fragments import faces
 from conversations.log.events import Call, Stored
 from conversations.models import Approval, SessionItem, ToolCall
+from conversations.models.tool_call import NEWEST_FIRST
 
 SIBLINGS = 40  # calls of a run told beside one
 INSIDE = 200  # events inside a call
@@ -152,7 +153,7 @@ def original(one: Recorded) -> Recorded | None:
 def lately(one: Recorded) -> list[ToolCall]:
     """Answer other calls of the same public name by the same agent, newest first: what it is worth comparing with."""
     others = ToolCall.objects.filter(name=one.row.name, agent=one.row.agent, conversation__is_staged=False)
-    found = others.exclude(id=one.row.id).order_by("-id").select_related("conversation")
+    found = others.exclude(id=one.row.id).order_by(*NEWEST_FIRST).select_related("conversation")
     return list(found[:LATELY])
 
 

@@ -1,8 +1,8 @@
 """A row for each action of `conversations/actions/`, by `module.function`: `test_actions` does it as everybody.
 
 To join, add a line. `ROWS`: what people do, functions that begin with `by`. `begin(people)` prepares and answers the
-deed, which then is done by somebody who may, by everybody who may not, and by a second person. `ELSEWHERE`: functions
-that take nobody's right, each with the test that proves it, or why there is nothing to prove.
+deed, which then is done by somebody who may, by everybody who may not, and by a second person. Functions that take
+nobody's right are in `action_proofs`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from conversations.actions import (
     answers,
     approvals,
+    call_exports,
     control,
     forks,
     grants,
@@ -23,7 +24,9 @@ from conversations.actions import (
     quarantine,
     replays,
     responses,
+    rules,
     runs,
+    saved_views,
     sessions,
     sign_in_links,
     tokens,
@@ -32,6 +35,7 @@ from conversations.models import Agent, ToolCall, User
 from conversations.policy import Row as Rule
 from conversations.principals import SYSTEM
 from conversations.rights import Who
+from conversations.toolcalls import filters
 from tests import quarantined, teamwork
 from tests.cast import PASSWORD, person
 from tests.stand_in import Answer
@@ -41,6 +45,7 @@ Deed = Callable[[Who], Any]
 
 SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Somebody is here."}
 RULE = Rule("", "pay", "deny")
+ALWAYS = rules.Scope(tool="file_incident", arguments={}, is_exact=False)
 AGAIN = "each time is another one"
 NO_CONVERSATION = "it is about no conversation: the audit log has it"
 
@@ -59,11 +64,42 @@ class Row(NamedTuple):
     """as the audit log has it, when it is not the function's name"""
     audit: str = "done"
     """or, after a dash, why a success is not in the audit log"""
+    then: str = ""
+    """a further verb that it enters, after the first"""
 
 
 def deciding(all_: People) -> Deed:
     asked = teamwork.ask(all_["operator"]).id
     return lambda by: approvals.decide(by, asked, "approve")
+
+
+def deciding_each(all_: People) -> Deed:
+    asked = teamwork.ask(all_["operator"]).id
+
+    def each(by: Who) -> None:
+        (outcome,) = approvals.decide_each(by, [asked], "approve")
+        if outcome.error is not None:
+            raise outcome.error
+
+    return each
+
+
+def approving_always(all_: People) -> Deed:
+    asked = teamwork.ask(all_["operator"]).id
+    return lambda by: rules.approve_always(by, asked, rules.Scope())
+
+
+def with_an_always_rule(all_: People) -> Deed:
+    made = rules.make_rule(SYSTEM, ALWAYS).id
+    return lambda by: rules.revoke_rule(by, made)
+
+
+def with_a_view(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
+    def begin(all_: People) -> Deed:
+        made = saved_views.save_view(all_["operator"], "Slow ones", "status=failed").pk
+        return lambda by: do(by, made)
+
+    return begin
 
 
 def steering(verb: str, *before: str, is_running: bool = False) -> Callable[[People], Deed]:
@@ -191,6 +227,13 @@ ROWS: dict[str, Row] = {
         answering, "respond", "response.received", r"user:\w+ answered this call already, at 20"
     ),
     "approvals.decide": Row(deciding, "decide", "approval.decided", r"user:\w+ decided already: approve, at 20"),
+    "approvals.decide_each": Row(
+        deciding_each, "decide", "approval.decided", r"user:\w+ decided already: approve, at 20", verb="decide"
+    ),
+    "call_exports.begin_export": Row(
+        lambda all_: lambda by: call_exports.begin_export(by, filters.strictly({}), "csv"), "export",
+        f"- {NO_CONVERSATION}", f"- {AGAIN}", verb="export_calls",
+    ),
     "control.pause": Row(steering("pause"), "control", "conversation.paused", BY_FIRST.format("paused")),
     "control.resume": Row(
         steering("resume", "pause"), "control", "conversation.resumed", BY_FIRST.format("resumed")
@@ -264,8 +307,29 @@ ROWS: dict[str, Row] = {
         responding, "respond", "response.received", f"- {AGAIN}", verb="respond",
         audit="- publishing is recorded by the event itself (law E)",
     ),
+    "rules.approve_always": Row(
+        approving_always, "decide", "approval.decided", r"user:\w+ decided already: approve, at 20", verb="decide",
+        then="make_rule",
+    ),
+    "rules.make_rule": Row(
+        lambda all_: lambda by: rules.make_rule(by, ALWAYS), "decide", f"- {NO_CONVERSATION}", f"- {AGAIN}"
+    ),
+    "rules.revoke_rule": Row(
+        with_an_always_rule, "decide", f"- {NO_CONVERSATION}", r"user:\w+ revoked it already"
+    ),
     "runs.run_again": Row(running_again, "control", "run.queued", f"- {AGAIN}: they wait for each other"),
     "runs.stop": Row(stopping, "control", "run.cancelled", "is cancelled already", verb="cancel_run"),
+    "saved_views.save_view": Row(
+        lambda all_: lambda by: saved_views.save_view(by, "Slow ones", "status=failed"), "save_views",
+        f"- {NO_CONVERSATION}", "there is a view named 'Slow ones' already",
+    ),
+    "saved_views.rename_view": Row(
+        with_a_view(lambda by, number: saved_views.rename_view(by, number, "Others")), "save_views",
+        f"- {NO_CONVERSATION}", "- the last name holds",
+    ),
+    "saved_views.remove_view": Row(
+        with_a_view(saved_views.remove_view), "save_views", f"- {NO_CONVERSATION}", "there is no such view any more"
+    ),
     "sessions.set_password": Row(
         of_another(lambda by, name: sessions.set_password(by, name, PASSWORD)), "people", f"- {NO_CONVERSATION}",
         "- the last one holds",
@@ -282,53 +346,3 @@ ROWS: dict[str, Row] = {
     ),
     "tokens.revoke_token": Row(with_a_token, "tokens", f"- {NO_CONVERSATION}", r"user:\w+ was first: token ci"),
 }  # fmt: skip
-
-# What takes no person's right: the test that proves it, or, after a dash, why there is none
-ELSEWHERE: dict[str, str] = {
-    "acting.acting": "test_audit.py::test_a_refused_action_leaves_one_refusal_and_no_change",
-    "acting.revoked": "test_people.py::test_a_change_of_roles_rings_after_the_commit",
-    "acting.writing_as": "test_decisions.py::test_a_token_decides_by_its_right_and_is_named",
-    "approvals.wrote_input": "test_decisions.py::test_with_four_eyes_nobody_decides_on_what_they_wrote",
-    "calls.begin": "test_runs.py::test_a_call_is_entered_once_in_whatever_attempt",
-    "calls.call_of": "- it computes an id",
-    "expiry.expire_due": "test_expiry.py::test_it_is_ended_once_however_many_look_and_who_decides_then_is_told",
-    "forks.answering_at": "- it reads",
-    "forks.began_at": "- it reads",
-    "forks.is_changeable": "- it reads",
-    "people.first_owner": "test_sign_in_links.py::test_the_first_owner_gets_every_role_and_a_new_link_each_start",
-    "messages.own_name": "- it writes a name",
-    "policies.digest_of": "- it computes a digest",
-    "policies.state_of": "- it computes a digest",
-    "quarantine.alike": "- it reads",
-    "quarantine.find": "- it reads",
-    "quarantine.lacks_conversation": "- it reads",
-    "quarantine.read_again": "- it reads",
-    "quarantine.settlement": "- it reads",
-    "quarantine.target_of": "- it writes a name",
-    "replays.checked": "- it reads",
-    "responses.agent_of": "- it reads",
-    "responses.is_continued": "- it reads",
-    "responses.not_continuable": "- it makes an error",
-    "responses.previous_of": "- it reads",
-    "runs.claim": "test_runs.py::test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order",
-    "runs.end": "test_control.py::test_a_verb_changes_the_state_tells_an_event_and_is_audited",
-    "runs.finish": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
-    "runs.interrupt_dead": "test_worker_fences.py::test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing",
-    "runs.park": "test_parked_runs.py::test_an_agent_that_is_gone_from_its_team_parks_the_run",
-    "runs.put_back": "test_control.py::test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends",
-    "runs.renew": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
-    "runs.wait": "test_runs.py::test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt",
-    "runs.wake": "test_mcp_approvals.py::test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on",
-    "secret.digest": "- it computes a digest",
-    "secret.make": "- it makes a secret",
-    "sessions.end_sessions": "test_sign_in_links.py::test_sign_out_everywhere_changes_the_salt_and_voids_links",
-    "sessions.fit_password": "test_people.py::test_a_weak_password_is_refused",
-    "sessions.note_failed_sign_in": "test_sign_in_links.py::test_a_failed_sign_in_keeps_no_unknown_name",
-    "sessions.seats": "- it reads",
-    "sessions.sign_in": "test_sign_in_pages.py::test_a_deactivated_person_is_not_let_in",
-    "sessions.sign_out": "test_account_page.py::test_signing_out_ends_the_session",
-    "sign_in_links.new_link": "test_sign_in_links.py::test_the_first_owner_gets_every_role_and_a_new_link_each_start",
-    "sign_in_links.use_link": "test_sign_in_links.py::test_of_many_who_use_a_link_at_once_one_gets_in",
-    "tokens.note_use": "test_bearer_tokens.py::test_the_use_of_a_token_is_noted_at_most_each_minute",
-    "tokens.token_of": "test_bearer_tokens.py::test_a_token_is_found_by_its_secret_only",
-}

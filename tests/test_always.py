@@ -102,7 +102,23 @@ def too_old(people):
     AlwaysRule.objects.update(until=1)
 
 
-OBSTACLES = [held, taken, denied, forbidden, destructive, without_the_right, signed_off, revoked, used_up, too_old]
+def made_again(people):
+    Run.objects.update(kind="replay")
+
+
+OBSTACLES = [
+    made_again,
+    held,
+    taken,
+    denied,
+    forbidden,
+    destructive,
+    without_the_right,
+    signed_off,
+    revoked,
+    used_up,
+    too_old,
+]
 
 
 @pytest.mark.parametrize("obstacle", OBSTACLES)

@@ -149,6 +149,7 @@ def judge(rows, effects):
     return came
 
 
+@pytest.mark.parametrize("ground", ["sqlite", pytest.param("postgresql", marks=pytest.mark.faults)], indirect=True)
 def test_no_tool_runs_after_a_reject_an_end_an_expiry_or_a_lost_right(crowd, ground, worker):
     judge(upset(crowd, ground[1], 2), worker())
 

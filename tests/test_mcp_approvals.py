@@ -60,7 +60,7 @@ def office(desk, *steps, **more):
 def asked(desk):
     with connected(office(desk, [call("stamp", {"words": "A7"})]), "stamp"):
         say()
-        (run,) = over()
+        (run,) = over(within=60)
     assert (run.status, run.reason, desk.did) == ("waiting", "approval", [])
     return Approval.objects.get()
 
@@ -100,7 +100,7 @@ def lost(desk, team, *, was_up):
     with connected(team, "stamp") if was_up else working(team) as worker:
         if was_up:
             desk.kill()
-        until(lambda: worker._mcp.away("office"), what="the loss to be seen")
+        until(lambda: worker._mcp.away("office"), within=60, what="the loss to be seen")
         yield
 
 
@@ -162,7 +162,7 @@ def test_a_tool_that_its_server_does_not_offer_any_more_parks_the_run(desk, peop
     approvals.decide(people["approver"], asked(desk).id, "approve")
 
     with working(made(SO, servers=[desk.spec(allow=["fail"])])):
-        (run,) = over()
+        (run,) = over(within=60)
 
     assert (run.status, desk.did) == ("incompatible", [])
     assert "Clerk has no tool stamp any more" in words()
@@ -172,7 +172,7 @@ def test_a_server_that_the_team_has_no_more_parks_the_run(desk, people):
     approvals.decide(people["approver"], asked(desk).id, "approve")
 
     with working(made(SO, servers=[])):
-        (run,) = over()
+        (run,) = over(within=60)
 
     assert (run.status, desk.did) == ("incompatible", [])
     assert "Clerk has no tool stamp any more" in words()
@@ -201,7 +201,7 @@ def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(d
     calls = [call("stamp", {"words": "own"}, "c1"), call("ask_expert", {"input": "stamp it"}, "c2")]
     with both_connected(behind_a_handoff(desk, [over_to], [calls], [[call("stamp", {"words": "inner"}, "c1")]])):
         say()
-        over()
+        over(within=60)
     assert {(one["agent"], one["mcp_server"]) for one in told("approval.requested")} == {
         ("Filer", "desk"), ("Expert", "desk"),
     }  # fmt: skip
@@ -210,7 +210,7 @@ def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(d
     for approval in Approval.objects.all():
         approvals.decide(people["approver"], approval.id, "approve")
     with both_connected(behind_a_handoff(desk, [], [SO], [[assistant_message("stamped inside")]])):
-        (run,) = over()
+        (run,) = over(within=60)
 
     assert (run.status, run.attempt, sorted(desk.did)) == ("done", 2, ["stamp:inner", "stamp:own"])
     assert set(ToolCall.objects.values_list("name", "status")) == {("stamp", "done"), ("ask_expert", "done")}

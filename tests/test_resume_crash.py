@@ -51,7 +51,7 @@ KILLS = {
     },
 }
 CASES = [(decision, point) for decision, points in KILLS.items() for point in points]
-SHORT = {("approve", "in-tool"), ("edit", "before-tool"), ("respond", "after-record")}  # the others: `make faults`
+SHORT = {("approve", "in-tool"), ("edit", "before-tool")}  # the others: `make faults`
 
 
 def serving(home, **environment):

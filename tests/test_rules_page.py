@@ -47,7 +47,7 @@ def test_the_card_offers_every_scope(people):
 
     page = get(people["approver"], f"/approvals/{asked.id}/").content.decode()
 
-    choices = ('name="match" value="exact" checked', 'name="match" value="some"', 'name="same" value="street" checked')
+    choices = ('name="match" value="exact" checked', 'name="match" value="some"', 'name="same" value="0" checked')
     for part in (*choices, 'name="whose" value="any"', 'name="uses"', 'name="lasts"', 'value="always"'):
         assert part in page
     assert 'value="always"' not in get(people["viewer"], f"/approvals/{asked.id}/").content.decode()
@@ -58,9 +58,7 @@ def test_pressed_it_approves_makes_a_rule_and_takes_along_what_fits(people):
     second = teamwork.ask(people["operator"], key="two", **ASKED)
     teamwork.ask(people["operator"], key="three", **ASKED | {"args": ASKED["args"] | {"street": "Elm"}})
 
-    answer = press(
-        people["approver"], first, match="some", same="street", whose="any", uses="7", lasts="2 h", reason="ok"
-    )
+    answer = press(people["approver"], first, match="some", same="0", whose="any", uses="7", lasts="2 h", reason="ok")
 
     made = AlwaysRule.objects.get()
     assert answer["Location"] == f"/approvals/{first.id}/?always=1"
@@ -241,3 +239,17 @@ def test_a_rule_by_hand_has_to_say_what_it_is_about(people, body, field):
 
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
     assert send(people["approver"], RULES, tool="file_incident", arguments={}, match="partial").status_code == 201
+
+
+def test_hostile_words_stay_words(people):
+    odd = "<img src=x onerror=alert(1)>\u202e"
+    more = {"qualified_name": odd, "lookup_key": odd, "agent": odd, "args": {odd: odd}, "args_raw": odd}
+    asked = teamwork.ask(people["operator"], **ASKED | more)
+    page = get(people["approver"], f"/approvals/{asked.id}/").content.decode()
+
+    rules.approve_always(people["approver"], asked.id, Scope(), reason=odd)
+
+    for drawn in (page, get(people["viewer"]).content.decode()):
+        assert "&lt;img src=x onerror" in drawn
+        assert "<img" not in drawn
+        assert "\u202e" not in drawn

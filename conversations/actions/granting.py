@@ -2,7 +2,8 @@
 
 A use is counted in the transaction that records the approval, so that n uses are n, however many workers count. Nothing
 is approved while the conversation is paused or held, where the policy denies or has a person decide, where the rule's
-maker may not decide any more, or may not decide about this run (four eyes).
+maker may not decide any more, or may not decide about this run (four eyes). Rules are about what agents do: a call that
+a person has made again waits for a person.
 """
 
 from collections.abc import Iterator
@@ -93,7 +94,7 @@ def _use(call: always.Call, run: Run) -> AlwaysRule | None:
     about = policy.about(call.agent, call.tool)
     declared: Effect = next((one for one in EFFECTS if one == call.effect), "unsafe")
     held, asked = policy.effective(Declared("ask", declared), about), terms.of_call(about)
-    if held.rule == "deny" or asked.no_always:
+    if held.rule == "deny" or asked.no_always or run.kind == "replay":
         return None
     behind = approvals.authors(run) if asked.four_eyes else set()
     live = AlwaysRule.objects.live(database_time())

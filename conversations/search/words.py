@@ -1,10 +1,11 @@
 """What a word is, for indexing, for asking and for marking alike: both databases are given these words, none cuts text.
 
 Words are runs of letters, digits and their marks, folded: no case, no accents, no vowel points, no width. Scripts that
-put no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Myanmar), and Korean, whose words take on endings, are
+put no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose words take on endings, are
 cut into overlapping pairs of characters, so that any part of a run of two or more is found; a single character is a
-word of its own kind. Measured on the same million: trigrams find no word of two characters, the commonest length in
-Chinese, and take three times the index for Latin text.
+word of its own kind. Measured over sample texts: FTS5's trigrams take 7 times the index for English (2.5 of the text
+instead of 0.37) and find nothing of two characters, the commonest length of a word in Chinese; its unicode61 is as
+small as ours and finds of these scripts only what stands between signs (권리: 20 of 820 places).
 """
 
 import re

@@ -87,7 +87,7 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
     entered = {name: str(value) for name, value in request.POST.items()} if error else {}
     schema, told = _schema(found), found.told
     arguments = told.get("args") if isinstance(told.get("args"), dict) else None
-    written = json.dumps(arguments, indent=2, ensure_ascii=False) if arguments is not None else told.get("args_raw")
+    written = _written(arguments) if arguments is not None else told.get("args_raw")
     status = 200 if error is None else 422 if isinstance(error, Invalid) else error.status
     also = request.GET.get("always", "")
     return draw(
@@ -98,6 +98,12 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
         error=hidden.spell(error.message) if error else "",
         today=replay_parts.question(found.row.tool_call),
     )  # fmt: skip
+
+
+def _written(arguments: dict[str, Any]) -> str:
+    """Write arguments to be edited; where the eye cannot see a character, as escapes: it is the same JSON."""
+    text = json.dumps(arguments, indent=2, ensure_ascii=False)
+    return text if hidden.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
 
 
 def _schema(found: inbox.Question) -> dict[str, Any]:

@@ -50,10 +50,10 @@ def scope_of(request: HttpRequest, question: inbox.Question) -> Scope:
     except Invalid as error:
         raise Invalid(error.message, field="until") from None
     until = datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * actions.LONGEST)) if seconds else None
-    named, arguments = posted.getlist("same"), always.call_of(question.told).arguments or {}
+    ticked, arguments = posted.getlist("same"), always.call_of(question.told).arguments or {}
     return Scope(
         is_exact=posted.get("match", "exact") == "exact",
-        arguments={name: value for name, value in arguments.items() if name in named},
+        arguments={name: value for n, (name, value) in enumerate(arguments.items()) if str(n) in ticked},
         any_agent=posted.get("whose") == "any",
         uses=int(uses) if uses else None,
         until=int(until.timestamp() * 1e6) if until else None,
@@ -67,7 +67,7 @@ def choices(question: inbox.Question) -> list[dict[str, str]] | None:
     if arguments is None:
         return None
     return [
-        {"name": name, "shown": hidden.spell(name), "value": hidden.spell(json.dumps(value, ensure_ascii=False))[:120]}
+        {"shown": hidden.spell(name), "value": hidden.spell(json.dumps(value, ensure_ascii=False))[:120]}
         for name, value in arguments.items()
     ]
 

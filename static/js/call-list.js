@@ -6,10 +6,9 @@
 import "./list-filter.js";
 import "./utc-field.js";
 import { drawTimes } from "./clock.js";
-import { RequestError, markup } from "./fetch.js";
-import { render } from "./html.js";
 import { keepingFocus } from "./keep-focus.js";
 import { morph } from "./morph.js";
+import { Parts } from "./parts.js";
 import { socket } from "./socket.js";
 
 const PAUSE_MS = 700; // between news and asking again
@@ -19,7 +18,7 @@ class CallList extends HTMLElement {
   #stop;
   #leave;
   #isPointedAt = false;
-  #asking;
+  #parts = new Parts();
   #pause;
   #fresh; // the newest drawing, while the list is held
 
@@ -28,16 +27,15 @@ class CallList extends HTMLElement {
     const { signal } = this.#stop;
     const listen = (target, type, act) => target.addEventListener(type, act, { signal });
     listen(this, "filter", () => this.#filter());
-    listen(this.#list, "pointerenter", (event) => (this.#isPointedAt = event.pointerType === "mouse"));
-    listen(this.#list, "pointerleave", () => ((this.#isPointedAt = false), this.#settle()));
+    for (const type of ["pointerenter", "pointerleave"]) listen(this.#list, type, (event) => this.#point(event));
     listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
     listen(window, "scroll", () => this.#settle());
-    listen(document, "visibilitychange", () => document.hidden || this.#soon());
+    listen(document, "visibilitychange", () => this.#soon());
     listen(this.#pill, "click", () => this.#goUp());
     this.#leave = socket.subscribe("fleet", {}, {
       rows: ({ isSnapshot }) => isSnapshot || this.#soon(),
-      down: () => this.#lose(true),
-      up: () => (this.#lose(false), this.#soon()),
+      down: () => (this.#lost.hidden = false),
+      up: () => ((this.#lost.hidden = true), this.#soon()),
       reset: () => location.reload(),
     });
   }
@@ -45,13 +43,14 @@ class CallList extends HTMLElement {
   disconnectedCallback() {
     this.#leave();
     this.#stop.abort();
-    this.#asking?.abort();
     clearTimeout(this.#pause);
   }
 
   get #list() { return this.querySelector("[data-list]"); }
+  get #lost() { return this.querySelector("[data-lost]"); }
   get #pill() { return this.querySelector("[data-changed]"); }
   get #isHeld() { return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED; }
+  get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
   get #isOlder() { return new URLSearchParams(location.search).has("before"); }
 
   #soon() {
@@ -60,7 +59,7 @@ class CallList extends HTMLElement {
   }
 
   async #renew() {
-    const fresh = await this.#part("list");
+    const fresh = await this.#parts.ask("list");
     if (!fresh) return;
     this.#fresh = fresh;
     const newer = new Map(keyed(fresh));
@@ -82,6 +81,11 @@ class CallList extends HTMLElement {
     this.#pill.querySelector("span").textContent = `${more} new`;
   }
 
+  #point({ type, pointerType }) {
+    this.#isPointedAt = type === "pointerenter" && pointerType === "mouse";
+    this.#settle();
+  }
+
   #goUp() {
     this.#isPointedAt = false;
     document.activeElement?.blur();
@@ -95,27 +99,11 @@ class CallList extends HTMLElement {
     const query = location.search.slice(1);
     for (const field of this.querySelectorAll("[data-query]")) field.value = query;
     for (const link of this.querySelectorAll("[data-export]")) link.search = query;
-    const list = await this.#part("list");
+    const asked = this.#chosen;
+    const list = await this.#parts.ask("list");
     if (list) this.#list.replaceChildren(list);
-    const facets = list && (await this.#part("facets"));
-    if (facets) keepingFocus(this.querySelector("[data-facets]"), facets);
-  }
-
-  async #part(name) {
-    this.#asking?.abort();
-    this.#asking = new AbortController();
-    const address = new URL(location.href);
-    address.searchParams.set("part", name);
-    try {
-      return render(await markup(address, { signal: this.#asking.signal }));
-    } catch (error) {
-      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
-      return undefined;
-    }
-  }
-
-  #lose(isLost) {
-    this.querySelector("[data-lost]").hidden = !isLost;
+    const facets = list && (await this.#parts.ask("facets"));
+    if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
   }
 }
 

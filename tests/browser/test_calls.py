@@ -18,7 +18,7 @@ NAMES = ("geo.locate", "refund", "بحث", "a_very_long_tool_name_" + "x" * 80)
 
 def call(server: Server, token: str, number: int, **told: Any) -> None:
     """Publish a call and its end; every third fails."""
-    name = told.pop("name", NAMES[number % len(NAMES)])
+    name = told.pop("name", NAMES[number // 2 % len(NAMES)])
     step = {"event": "tool_step", "conversation_id": "calls", "agent": "Permit Desk", "name": name}
     step |= {"tool_call_id": f"call-{number}"}
     end = {"status": "error", "error": "=503"} if number % 3 == 0 else {"status": "success", "result_summary": "paid"}
@@ -70,7 +70,7 @@ def test_filters_work_by_the_keyboard_alone_and_live_in_the_address(page: Page, 
     expect(page.get_by_role("checkbox", name=re.compile("failed"))).to_be_focused()
     page.get_by_role("checkbox", name=re.compile("refund")).focus()
     page.keyboard.press("Space")
-    expect(page).to_have_url(re.compile("status=failed") and re.compile("tool=refund"))
+    expect(page).to_have_url(re.compile("tool=refund&status=failed|status=failed&tool=refund"))
     for row in rows(page).all():
         expect(row).to_contain_text("failed")
     page.get_by_label("At least").first.focus()
@@ -97,7 +97,7 @@ def test_times_are_typed_in_the_viewers_zone_and_kept_in_utc(chromium: Browser, 
     expect(page).to_have_url(re.compile(re.escape("from=2026-01-02T00%3A00Z")))
     page.reload()
     expect(page.get_by_label("From")).to_have_value("2026-01-02T05:45")
-    expect(page.get_by_text("in your time, Asia/Kathmandu")).to_be_visible()
+    expect(page.get_by_text(re.compile("in your time, Asia/Kat"))).to_be_visible()
     context.close()
 
 
@@ -172,7 +172,7 @@ def test_the_numbers_say_what_the_charts_show(page: Page, calls: Server) -> None
 
 def test_without_scripts_it_reads_and_filters(plain_page: Page, calls: Server) -> None:
     plain_page.goto("/calls/")
-    plain_page.get_by_label("Words", exact=True).fill("")
+    plain_page.get_by_role("searchbox").fill("503")
     plain_page.get_by_role("checkbox", name=re.compile("failed")).check()
     plain_page.get_by_role("button", name="Filter").first.click()
 

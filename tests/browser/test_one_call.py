@@ -1,0 +1,66 @@
+"""One call's page in a real browser: its form by keyboard, the replay's outcome live, two compared, every look."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import violations
+from tests.live import Server, until
+
+LOOKS = (("light", 390), ("dark", 1440))
+ASKED = {"type": "message", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "Give me the figures."}
+
+
+@pytest.fixture(scope="module")
+def call(server: Server, token: str) -> str:
+    """A call of the Town Hall's `give_insights`."""
+    server.publish(token, "chat:figures", ASKED | {"conversation_id": "figures"}, "figures-1")
+
+    def done() -> str:
+        with server.database() as database:
+            query = "SELECT id FROM conversations_toolcall WHERE name='give_insights' AND status='done'"
+            return next((row[0] for row in database.execute(query)), "")
+
+    return until(done, within=30, what="a call")
+
+
+def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page, call: str) -> None:
+    page.goto(f"/calls/{call}/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("give_insights")
+    page.wait_for_selector("live-state[data-state=live]")
+    other = page.context.new_page()
+    other.goto(f"/calls/{call}/")
+
+    page.keyboard.press("r")
+    expect(page.locator("#replay :focus")).to_have_count(1)
+    page.get_by_role("button", name="Show dry").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The request as it would go")).to_be_visible()
+    page.get_by_role("button", name="Make the call", exact=True).focus()
+    page.keyboard.press("Enter")
+
+    page.wait_for_url(lambda address: "/calls/" in address and call not in address)
+    expect(page.get_by_text("a replay of")).to_be_visible()
+    expect(page.get_by_role("heading", name="Output beside the recording")).to_be_visible()
+    expect(other.get_by_role("heading", name="Replays")).to_be_visible()  # live: it was open before
+    other.close()
+
+
+def test_axe_finds_nothing_on_the_pages_of_calls(page: Page, call: str) -> None:
+    page.goto(f"/calls/{call}/")
+    first = page.get_by_role("link", name="Compare").first
+    found = looked_at(page, "call")
+    first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Two calls compared")
+
+    assert found | looked_at(page, "compared") == {}
+
+
+def looked_at(page: Page, name: str) -> dict[str, list[str]]:
+    """Look at a page narrow and light, wide and dark; answer the faults by look."""
+    found = {}
+    for scheme, width in LOOKS:
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.set_viewport_size({"width": width, "height": 900})
+        spill = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
+        found[f"{name}, {scheme}, {width}"] = violations(page) + ([f"{spill} px too wide"] if spill > 0 else [])
+    return {look: faults for look, faults in found.items() if faults}

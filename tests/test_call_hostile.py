@@ -1,0 +1,85 @@
+"""Hostile content through the pages of calls: no element and no attribute is there that tame content does not bring."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from conversations import envelopes, log, principals
+from conversations.models import Agent, ToolCall
+from tests.cast import cast, client_of
+from tests.hostile import payloads
+from tests.replay_desk import Desk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TAME = (
+    "word", "plain words",
+    "other words\nof two lines, which are longer than what a form shows in one line of its own, by far",
+    '{"a": [1, null, true, {"b": "c"}], "d": {}}', "\u202e\x1b[31mred\x1b[0m\u200b", "x" * 9000,
+)  # fmt: skip
+
+
+class Vocabulary(HTMLParser):
+    """The elements and attributes of a page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.found = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            is_address = name in ("href", "src", "action", "formaction")
+            self.found.add((tag, name, re.split("[/?]", value or "")[0] if is_address else ""))
+        self.found.add((tag, "", ""))
+
+
+def pair(text, number):
+    """Two observed calls that say the text in every place; the second fails."""
+    step = {"event": "tool_step", "agent": text, "name": text, "namespace": text, "lookup_key": text, "origin": text}
+    step |= {"qualified_name": text, "mcp_server": text, "parent_call": text, "replay_of": text, "effect": text}
+    key, events = f"h{number}", []
+    for n, end in enumerate(({"status": "success", "output": {text: [text]}}, {"status": "error", "error": text})):
+        for more in ({"status": "start", "args": {text: text}, "args_raw": text}, end):
+            body = json.dumps(step | more | {"tool_call_id": f"{text}{n}", "conversation_id": key})
+            said = envelopes.read(body.encode())
+            events.append(log.of_payload(f"stream:{key}", None, body, said, principals.of_token("robot")))
+    log.append(events)
+    return list(ToolCall.objects.filter(conversation__key=key).values_list("id", flat=True))
+
+
+def pages(client, text, number):
+    """The vocabulary of all pages that show it."""
+    one, other = pair(text, number)
+    found = set()
+    for address in (f"/calls/{one}/", f"/calls/{other}/?part=outcome", f"/calls/compare/?a={one}&b={other}"):
+        answer = client.get(address)
+        assert answer.status_code == 200, (address, text)
+        found |= Vocabulary(answer.content.decode()).found
+    return found
+
+
+def test_observed_calls_that_say_hostile_things_bring_nothing_of_theirs_into_a_page():
+    viewer = client_of(cast()["viewer"])
+    tame = set().union(*(pages(viewer, text, f"t{n}") for n, text in enumerate(TAME)))
+
+    for number, text in enumerate(payloads(20)):
+        assert pages(viewer, text, number) <= tame, text
+
+
+def test_a_form_that_is_filled_with_hostile_things_brings_nothing_of_theirs(tmp_path):
+    desk, ada = Desk(tmp_path), client_of(cast()["admin"])
+    old = desk.recorded("look")["look"]
+    Agent.objects.update(served_until=1 << 62)
+
+    def vocabulary(text):
+        found = set()
+        for asked in ({"do": "dry", "arg.street": text}, {"do": "dry-raw", "raw": json.dumps({"street": text})}):
+            answer = ada.post(f"/calls/{old.id}/replays/", asked | {"reason": text, "tool": text})
+            found |= Vocabulary(answer.content.decode()).found
+        return found
+
+    tame = set().union(*map(vocabulary, TAME))
+    for text in payloads(12):
+        assert vocabulary(text) <= tame, text
