@@ -21,6 +21,7 @@ from conversations.models import (
     Response,
     Run,
     ToolCall,
+    Turn,
 )
 from conversations.recordings import importing
 from conversations.recordings.exporting import export
@@ -34,7 +35,7 @@ from tests.test_projections import event, rows
 
 pytestmark = pytest.mark.django_db
 COPIED = ("seq", "kind", "at", "principal", "run", "turn", "event_id", "body", "erased_by")
-DEEDS = (Run, Approval, ToolCall, Response, Post)
+DEEDS = (Run, Approval, ToolCall, Response, Post, Turn)
 
 
 def prefix(key, upto):
@@ -106,6 +107,18 @@ def test_a_fork_folds_messages_participants_and_the_last_line_as_its_parent_did(
     )
     assert (fork.parent_id, fork.forked_at, fork.copied_seq) == (parent.pk, parent.head_seq, parent.head_seq)
     assert list(parent.forks.all()) == [fork]
+
+
+def test_what_a_model_spent_there_is_not_counted_once_more(otto):
+    output = {"event": "output", "agent": "A", "text": "Done.", "usage": {"input_tokens": 7, "output_tokens": 2}}
+    log.append([event("c", output, principals.of_token("robot"))])
+    assert Turn.objects.count() == 1
+
+    forks.fork(otto, "c", 1)
+
+    assert Turn.objects.count() == 1
+    list(rebuild())
+    assert Turn.objects.count() == 1
 
 
 def test_a_fork_of_a_fork_is_whole_and_rebuilt_as_it_was(otto):

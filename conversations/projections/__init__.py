@@ -101,7 +101,8 @@ def _output(changes: Fold, head: Head, facts: Facts) -> None:
     head.repeatable = mark_output(said.speaker, said.words)
     if facts.run is None:
         head.preview_after = head.head_seq
-        turns.observed(changes, head, facts)
+        if head.head_seq > head.copied_seq:  # what a fork's copy spent was spent there
+            turns.observed(changes, head, facts)
     take_part(changes, head, said)
     if facts.run is None or INSIDE not in facts.body:
         head.says, head.says_by = said, facts.principal
