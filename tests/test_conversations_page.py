@@ -212,6 +212,7 @@ def test_the_api_lists_what_design_3_6_names(browser: Client) -> None:
     assert item == {
         "conversation_id": "a b",
         "title": "T",
+        "forked_from": None,
         "head_seq": 9,
         "participants": ["agent:A"],
         "messages": 2,
