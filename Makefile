@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := 0.13.*
-ON_TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
+# Three at once on two cores: most tests wait for processes of their own.
+AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test check bench faults
 
@@ -12,8 +13,8 @@ run: $(VENV)/.runtime
 	@$(BIN)/python manage.py serve --port $(PORT)
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest $(ON_TWO_CORES)
-	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest $(ON_TWO_CORES)
+	@$(BIN)/python -m pytest $(AT_ONCE)
+	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest $(AT_ONCE)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

@@ -35,3 +35,17 @@ class ConversationId:
     regex = r"~?[A-Za-z0-9_.\-]+"
     to_python = staticmethod(from_url)
     to_url = staticmethod(to_url)
+
+
+class RowNumber:
+    """A row's number in an address; what is none is 0, which no row has: whoever may look is told that, nobody else."""
+
+    regex = "[^/]+"
+
+    def to_python(self, value: str) -> int:
+        """Read it."""
+        return int(value) if value.isascii() and value.isdecimal() and len(value) < 19 else 0
+
+    def to_url(self, value: int) -> str:
+        """Write it."""
+        return str(value)

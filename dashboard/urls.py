@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 
-from conversations.addresses import ConversationId
+from conversations.addresses import ConversationId, RowNumber
 from dashboard.api import approvals as api_approvals
 from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
@@ -42,6 +42,7 @@ from dashboard.pages.numbers import numbers
 from dashboard.pages.ops import ops
 
 register_converter(ConversationId, "cid")
+register_converter(RowNumber, "number")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", conversations, name="conversations"),
@@ -59,7 +60,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/", calls.calls, name="calls"),
     path("calls/export/<str:form>", calls.export, name="calls-export"),
     path("calls/views/", calls.save, name="calls-views"),
-    path("calls/views/<int:number>/", calls.change, name="calls-view"),
+    path("calls/views/<number:number>/", calls.change, name="calls-view"),
     path("calls/compare/", call.compare, name="call-compare"),
     path("calls/answers/", verbs.answers, name="call-answers"),
     path("calls/<str:id>/", call.call, name="call"),
@@ -75,9 +76,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/", account.account, name="account"),
     path("ops/", ops, name="ops"),
     path("ops/quarantine/", quarantine.entries, name="quarantine"),
-    path("ops/quarantine/<number>/", quarantine.entry, name="quarantined"),
-    path("ops/quarantine/<number>/discards/", quarantine.discards, name="quarantine-discards"),
-    path("ops/quarantine/<number>/redrives/", quarantine.redrives, name="quarantine-redrives"),
+    path("ops/quarantine/<number:number>/", quarantine.entry, name="quarantined"),
+    path("ops/quarantine/<number:number>/discards/", quarantine.discards, name="quarantine-discards"),
+    path("ops/quarantine/<number:number>/redrives/", quarantine.redrives, name="quarantine-redrives"),
     path("people/", people.people, name="people"),
     path("people/grants/", grants.grants, name="grants"),
     path("people/grants/removals/", grants.removals, name="grant-removals"),
@@ -113,8 +114,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
     path("api/v1/tool-calls", tool_calls.tool_calls, name="api-tool-calls"),
     path("api/v1/saved-views", tool_calls.saved_views, name="api-saved-views"),
-    path("api/v1/saved-views/<int:number>", tool_calls.saved_view, name="api-saved-view"),
-    path("api/v1/saved-views/<int:number>/removal", tool_calls.removal, name="api-saved-view-removal"),
+    path("api/v1/saved-views/<number:number>", tool_calls.saved_view, name="api-saved-view"),
+    path("api/v1/saved-views/<number:number>/removal", tool_calls.removal, name="api-saved-view-removal"),
     path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
     path("api/v1/tool-calls/<str:id>", api_tool_call.tool_call, name="api-tool-call"),
     path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),

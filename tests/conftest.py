@@ -87,9 +87,13 @@ def served_token(served: Server) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put what drives a browser last: from then on playwright's loop runs in this thread, and `asyncio.run` cannot."""
+    """Put files that drive a browser last: from then on playwright's loop runs in this thread, `asyncio.run` cannot.
+
+    A file is run as a whole, so one test of it that needs none does not bring it forward.
+    """
     databases.choose(config, items)
-    items.sort(key=lambda item: "chromium" in getattr(item, "fixturenames", ()))
+    driving = {item.path for item in items if "chromium" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path in driving)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

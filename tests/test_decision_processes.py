@@ -60,7 +60,7 @@ def race(crowd, place, rounds, name):
 
 
 def test_of_eight_processes_one_decides_and_the_others_learn_who(crowd, ground):
-    race(crowd, ground[1], 5, "a few")
+    race(crowd, ground[1], 100, "a few")
 
 
 @pytest.mark.faults

@@ -8,7 +8,7 @@ from tests.live import Server
 
 CONVERSATION = {
     *("conversation_id", "title", "epoch", "head_seq", "participants", "messages", "tool_calls", "errors", "state"),
-    *("owner", "last_activity_at", "url"),
+    *("owner", "last_activity_at", "url", "forked_from"),
 }
 EVENT = ["seq", "kind", "at", "created_at", "sender", "recipient", "principal", "event_id", "body"]
 

@@ -50,31 +50,31 @@ def entries(request: HttpRequest) -> HttpResponse:
 
 @takes("quarantine")
 @require_safe
-def entry(request: HttpRequest, number: str) -> HttpResponse:
+def entry(request: HttpRequest, number: int) -> HttpResponse:
     """Show one: where it came from, why it is here, its bytes, and what became of it."""
-    return _draw(request, _number(number))
+    return _draw(request, number)
 
 
 @takes("quarantine")
 @require_POST
-def redrives(request: HttpRequest, number: str) -> HttpResponse:
+def redrives(request: HttpRequest, number: int) -> HttpResponse:
     """Read it again."""
     try:
-        actions.redrive(request.user, _number(number), conversation=request.POST.get("conversation", ""))
+        actions.redrive(request.user, number, conversation=request.POST.get("conversation", ""))
     except SwitchboardError as error:
-        return _draw(request, _number(number), error, verb="redrive")
+        return _draw(request, number, error, verb="redrive")
     return HttpResponseRedirect(reverse("quarantined", args=[number]))
 
 
 @takes("quarantine")
 @require_POST
-def discards(request: HttpRequest, number: str) -> HttpResponse:
+def discards(request: HttpRequest, number: int) -> HttpResponse:
     """Discard it; with `alike` the oldest 200 like it."""
     act = actions.discard_alike if request.POST.get("alike") == "yes" else actions.discard
     try:
-        act(request.user, _number(number), request.POST.get("reason", ""))
+        act(request.user, number, request.POST.get("reason", ""))
     except SwitchboardError as error:
-        return _draw(request, _number(number), error, verb="discard")
+        return _draw(request, number, error, verb="discard")
     return HttpResponseRedirect(reverse("quarantined", args=[number]))
 
 

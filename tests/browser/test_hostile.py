@@ -33,7 +33,7 @@ TITLE = 190  # characters that a title and an id hold of a text
 LANES = 4  # connections that publish at once: one transaction takes them all
 SOME, FEW, SHORT = 12, 4, 4000  # of a sample: payloads, addresses, characters
 NARROW, WIDE = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
-ROW, CARD, HIT = ".rows > .event", ".fleet > .conversation", ".hits > .hit"
+ROW, CARD, HIT, CALL = ".rows > .event", ".fleet > .conversation", ".hits > .hit", ".call-table tr[data-item]"
 SPILL = """() => {
   const card = Object.assign(document.createElement("article"), { id: "spill", className: "event" });
   const wide = Object.assign(document.createElement("p"), { textContent: "wide" });
@@ -175,6 +175,17 @@ def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]
     page.reload()
     until(lambda: is_at_its_beginning(page), within=30, what="the first row")
     prove_looks(page, ROW, at_least=12 * len(texts))
+    prove_in_calls(page, key, len(texts))
+
+
+def prove_in_calls(page: Page, key: str, said: int) -> None:
+    """Look at the calls of a conversation, at one of them, and at the numbers that they are in."""
+    page.goto(f"/calls/?conversation={key}")
+    prove_looks(page, CALL, at_least=min(said, 50))
+    one = page.locator(f"{CALL} a").first.get_attribute("href")
+    for address in (one, f"/calls/compare/?a={one.split('/')[2]}&b={one.split('/')[2]}", "/numbers/"):
+        page.goto(address)
+        prove_looks(page, "main", at_least=1)
 
 
 def prove_in_list(page: Page, server: Server, token: str, texts: list[str]) -> None:
@@ -225,6 +236,8 @@ def prove_in_address(page: Page, text: str) -> None:
         page.goto(address)
     page.goto(f"/?q={words}&participant={words}")
     prove_looks(page, CARD, at_least=0)
+    page.goto(f"/calls/?q={words}&tool={words}&agent={words}&call_id={words}&from={words}")
+    prove_looks(page, CALL, at_least=0)
     page.goto(f"/search/?q={words}&kind={words}&sender={words}&conversation={words}&since={words}")
     prove_looks(page, HIT, at_least=0)
 
