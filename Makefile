@@ -4,8 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := 0.13.*
-# Three at once on two cores: most tests wait for processes of their own.
-AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
+AT_ONCE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test check bench faults
 

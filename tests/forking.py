@@ -8,6 +8,7 @@ what it still has and ends.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -57,7 +58,8 @@ class Forked:
     def send_signal(self, number: int) -> None:
         """Send it a signal; one that has ended takes none."""
         if self.returncode is None:
-            os.kill(self.pid, number)  # not reaped before its end was told: the number is nobody else's yet
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and that is about to be told
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Ask it to end."""

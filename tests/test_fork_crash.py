@@ -36,7 +36,8 @@ def test_a_fork_that_a_kill_cut_off_is_not_there_and_can_be_made_again(tmp_path:
     publish(server, token, "one", "two", "three")
     with pytest.raises((OSError, http.client.HTTPException)):
         ask(server, token, "POST", "conversations/c/forks", ASKED)
-    server.kill()
+    assert server.process is not None
+    server.process.wait(20)  # it killed itself at the failpoint
 
     server.environment.pop("SWITCHBOARD_FAILPOINT")
     server.start()

@@ -52,6 +52,7 @@ def sign_in(server: Server, context: BrowserContext, name: str = "", role: str =
     page.close()
 
 
+LOOKS = [("light", 390), ("dark", 1440)]  # each scheme and each width once
 ACCESSIBILITY: dict[str, Any] = {"preload": False, "resultTypes": ["violations"]}
 """How axe-core is run: what passes is not described, which is most of its time."""
 

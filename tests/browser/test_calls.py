@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser import violations
+from tests.browser import LOOKS, violations
 from tests.live import Server
 
 NAMES = ("geo.locate", "refund", "بحث", "a_very_long_tool_name_" + "x" * 80)
@@ -134,7 +134,7 @@ def test_the_export_is_streamed_and_is_what_the_list_shows(calls: Server, token:
     assert {row["error"] for row in table} == {"'=503"}
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390), ("light", 390), ("dark", 1440)])
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_nothing_spills(
     chromium: Browser, calls: Server, owner: BrowserContext, scheme: Any, width: int
 ) -> None:

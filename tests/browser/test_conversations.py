@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser import violations
+from tests.browser import LOOKS, violations
 from tests.live import Server
 
 pytestmark = pytest.mark.timeout(90)
@@ -195,8 +195,7 @@ def test_a_sign_out_elsewhere_is_said_with_the_way_back(chromium: Browser, serve
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_on_the_list_and_its_dialogs(
     chromium: Browser, server: Server, token: str, owner: BrowserContext, width: int, scheme: Any
 ) -> None:

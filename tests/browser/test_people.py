@@ -7,12 +7,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser import ACCESSIBILITY
+from tests.browser import ACCESSIBILITY, LOOKS
 from tests.cast import PASSWORD
 from tests.live import Server
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-LOOKS = [("light", 390), ("dark", 1440)]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import violations
+from tests.browser import LOOKS, violations
 from tests.browser.transcript import Transcript
 from tests.live import Server
 
@@ -60,8 +60,7 @@ def test_more_opens_the_panel_below_on_a_narrow_screen(transcript: Transcript) -
     assert panel.evaluate("(p) => p.scrollWidth - p.clientWidth") == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing(transcript: Transcript, scheme: Literal["light", "dark"], width: int) -> None:
     transcript.page.set_viewport_size({"width": width, "height": 900})
     transcript.page.emulate_media(color_scheme=scheme)
