@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := 0.13.*
-AT_ONCE := -n 2 --dist loadfile --no-loadscope-reorder
+# Three at once on two cores: most tests wait for processes of their own.
+AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test check bench faults
 

@@ -1,12 +1,9 @@
 """`writing()`: the one way to open a write transaction (design, section 6)."""
 
-import fcntl
-import os
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from django.db import connection, transaction
 
@@ -38,51 +35,6 @@ class Turn:
                 self._is_taken = False
 
 
-class TurnOfProcesses:
-    """The same between processes that write to one SQLite file: a lock on a file beside it, tried each millisecond.
-
-    It only spares SQLite's handler its long sleeps. What keeps two from writing at once is SQLite's own lock: whoever
-    has not had a turn after `PATIENCE`, or cannot make the file, goes on to that one.
-    """
-
-    PATIENCE, PAUSE = 1.0, 0.001  # seconds
-
-    def __init__(self) -> None:
-        self._files: dict[tuple[int, str], int] = {}
-        self._held: int | None = None  # one thread of a process is here at a time
-
-    def __enter__(self) -> None:
-        until = time.monotonic() + self.PATIENCE
-        file = self._file(f"{connection.settings_dict['NAME']}-turn")
-        while file is not None and time.monotonic() < until:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(self.PAUSE)
-            except OSError:
-                return
-            else:
-                self._held = file
-                return
-
-    def __exit__(self, *_: object) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            fcntl.flock(held, fcntl.LOCK_UN)
-
-    def _file(self, path: str) -> int | None:
-        """Open it, once a process: what was opened before a fork is shared, and no lock between the two."""
-        key = os.getpid(), path
-        if key not in self._files:
-            if not os.path.isabs(path):  # a database in memory
-                return None
-            try:
-                self._files[key] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except OSError:
-                return None
-        return self._files[key]
-
-
 ACTIONS = 0x5377_6163  # PostgreSQL's advisory lock of actions, any number of its own
 
 
@@ -98,7 +50,7 @@ class Held(threading.local):
         self.depth -= 1
 
 
-_turn, _turn_of_processes = Turn(), TurnOfProcesses()
+_turn = Turn()
 _deeper = Held()
 
 
@@ -113,11 +65,7 @@ def writing() -> Iterator[None]:
         with _deeper, transaction.atomic(savepoint=False):
             yield
         return
-    if connection.vendor != "sqlite":
-        with _deeper, transaction.atomic():
-            yield
-        return
-    with _turn, _turn_of_processes, _deeper, transaction.atomic():
+    with _turn if connection.vendor == "sqlite" else nullcontext(), _deeper, transaction.atomic():
         yield
 
 
