@@ -20,7 +20,8 @@ from conversations import log
 from conversations.actions.runs import Claim
 from conversations.models import Conversation, Event, ToolCall
 
-ASKED = "SELECT kind, principal, body FROM conversations_event WHERE conversation_id=%s AND seq=%s"
+ASKED = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FROM conversations_conversation c
+ JOIN conversations_event e ON e.conversation_id=c.id WHERE c.key=%s AND e.seq=%s"""
 
 
 class Opening(NamedTuple):
@@ -49,10 +50,12 @@ class Opening(NamedTuple):
 
 def opening_of(claim: Claim, team: Team) -> Opening:
     """Read what a claimed run needs. Sync. Raises ContextRefused when the kept context does not fit the team."""
-    found = Conversation.objects.get(key=claim.conversation)
     with connection.cursor() as cursor:
-        cursor.execute(ASKED, [found.pk, claim.input_seq])
-        kind, principal, body = cursor.fetchone()
+        cursor.execute(ASKED, [claim.conversation, claim.input_seq])
+        id_, handler, copied, kind, principal, body = cursor.fetchone()
+    found = Conversation(id=id_, key=claim.conversation, handler=handler, copied_seq=copied)
+    if copied:  # a fork: all that it is is asked
+        found.refresh_from_db()
     is_remembered = claim.input_seq <= found.copied_seq
     asked = read_asked(body, principal) if kind == KIND and not is_remembered else None
     words: str | list[Any] = [] if is_remembered else log.words(body)
