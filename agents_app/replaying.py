@@ -20,17 +20,17 @@ from agents.tool_guardrails import ToolInputGuardrailData, ToolOutputGuardrailDa
 from openai.types.responses import ResponseFunctionToolCall
 
 from agents_app import asking, gate, identity, sealing
+from agents_app.claimed import Claimed, House
 from agents_app.contexts import ContextRefused
 from agents_app.gatekeeper import Gatekeeper
 from agents_app.hooks import usage_of
 from agents_app.nesting import RunScope, current, entered
-from agents_app.pen import Pen, cut, reason_of
+from agents_app.pen import cut, reason_of
 from agents_app.replay_steps import Asked, OneCall, Opening, ReplaySteps, opening_of, tool_of
 from agents_app.roster import Roster
-from agents_app.runner import GRACE, House
+from agents_app.runner import GRACE
 from agents_app.sealing import Incompatible, Kept
 from agents_app.turns import Turns
-from conversations import logs
 from conversations.actions import runs
 from conversations.actions.runs import Body, Claim
 from conversations.errors import Fenced, Invalid
@@ -50,33 +50,17 @@ class Refused(Exception):
         self.by, self.is_told = by, is_told
 
 
-class Replay:
+class Replay(Claimed):
     """A claimed replay in this process; the worker holds it as it holds a `runner.Attempt`."""
 
+    kind = "replay"
+
     def __init__(self, claim: Claim, roster: Roster, house: House, *, limit_s: float) -> None:
-        self.claim = claim
-        self._roster, self._house, self._limit_s = roster, house, limit_s
-        self._pen = Pen(claim, house.writer)
+        super().__init__(claim, roster, house, limit_s=limit_s)
         self._asked = Asked({})
-        self._task: asyncio.Task[Any] | None = None
-        self._began = time.monotonic()
-        self._is_aborted = False
-        self.has_ended = False
         self._usage = Usage()
         self._steps = self._hooks(Opening(self._asked, roster.team.context(), [], {}, {}))
         self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
-
-    async def run(self) -> None:
-        """Execute it to its end."""
-        self._task = asyncio.current_task()
-        with logs.knowing(run=self.claim.run, conversation=self.claim.conversation):
-            try:
-                await self._run()
-            except Fenced as lost:
-                logger.warning("the replay was taken away: %s", lost)
-            finally:
-                self.has_ended = True
-                self._house.bus.leave(self.claim)
 
     def ask(self, what: str) -> None:
         """Pass on what a person wants: stop and cancel let a call that has begun end for a few seconds, abort does
@@ -85,17 +69,6 @@ class Replay:
             self.abort()
         elif what in ("stop", "cancel"):
             asyncio.get_running_loop().call_later(GRACE, self.abort)
-
-    def abort(self) -> None:
-        """End it now, whatever it is doing."""
-        if not (self.has_ended or self._is_aborted or self._task is None):
-            self._is_aborted = True
-            self._task.cancel()
-
-    def lose(self) -> None:
-        """The run is not this worker's any more: stop at once, write nothing."""
-        self._pen.is_lost = True
-        self.abort()
 
     async def _run(self) -> None:
         try:

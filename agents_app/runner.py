@@ -9,9 +9,8 @@ import contextlib
 import copy
 import logging
 import time
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
 from agents.result import RunResultStreaming
@@ -19,23 +18,22 @@ from django.conf import settings
 
 from agents_app import asking, contexts, resuming, sealing
 from agents_app.calls import Calls, Known
+from agents_app.claimed import Claimed, House
 from agents_app.gate import GUARDED_CALLS
 from agents_app.gatekeeper import Gatekeeper
 from agents_app.heard import Interjected
-from agents_app.hooks import Do, Steps, usage_of
+from agents_app.hooks import Steps, usage_of
 from agents_app.nesting import RunScope, current, entered
 from agents_app.opening import Opening, opening_of
-from agents_app.pen import Pen, cut, reason_of
+from agents_app.pen import cut, reason_of
 from agents_app.places import place_of
-from agents_app.posting import RunBus
 from agents_app.responding.asked import Limited, Unfit
 from agents_app.responding.reply import Reply, reply_to
-from agents_app.responding.tools import Hosted
 from agents_app.roster import Roster
 from agents_app.sealing import Incompatible, Kept
 from agents_app.session import DjangoSession
 from agents_app.turns import Turns
-from conversations import log, logs
+from conversations import log
 from conversations.actions import runs
 from conversations.actions.runs import Body, Claim
 from conversations.errors import Fenced, SwitchboardError
@@ -51,47 +49,19 @@ HOW = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_
 """How all runs go. Copied for each: making one with a tool execution reads every type hint of the class, 1 ms."""
 
 
-class House(NamedTuple):
-    """What all runs of a worker share."""
-
-    writer: log.Writer
-    do: Do
-    bus: RunBus
-    hosted: Mapping[str, Hosted] = {}
-    away: resuming.Away = resuming.nobody_away
-
-
-class Attempt:
+class Attempt(Claimed):
     """A claimed run in this process."""
 
     def __init__(self, claim: Claim, roster: Roster, house: House, *, limit_s: float) -> None:
-        self.claim = claim
-        self._roster, self._house, self._limit_s = roster, house, limit_s
-        self._pen = Pen(claim, house.writer)
+        super().__init__(claim, roster, house, limit_s=limit_s)
         self._asked = ""  # one of ASKED; park: the worker stops
         self._result: RunResultStreaming | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._began = time.monotonic()
-        self._is_aborted = False
-        self.has_ended = False
         self._memory: DjangoSession | None = None
         self._handler = ""
         self._reply: Reply | None = None  # to a client of the responses door
         self._interjected = Interjected((), ())
         self._steps = self._hooks([], 0)
         self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
-
-    async def run(self) -> None:
-        """Execute it to one of its ends."""
-        self._task = asyncio.current_task()
-        with logs.knowing(run=self.claim.run, conversation=self.claim.conversation):
-            try:
-                await self._run()
-            except Fenced as lost:
-                logger.warning("the run was taken away: %s", lost)
-            finally:
-                self.has_ended = True
-                self._house.bus.leave(self.claim)
 
     def ask(self, what: str) -> None:
         """Pass on what a person (pause, stop, cancel, abort) or the worker (park) wants; the strongest word counts."""
@@ -106,17 +76,6 @@ class Attempt:
                 asyncio.get_running_loop().call_later(GRACE, self.abort)
         elif what == "cancel":
             self.abort()
-
-    def abort(self) -> None:
-        """End it now, whatever it is doing."""
-        if not (self.has_ended or self._is_aborted or self._task is None):
-            self._is_aborted = True
-            self._task.cancel()
-
-    def lose(self) -> None:
-        """The run is not this worker's any more: stop at once, write nothing."""
-        self._pen.is_lost = True
-        self.abort()
 
     async def _run(self) -> None:
         try:

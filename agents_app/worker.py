@@ -21,6 +21,7 @@ from django.conf import settings
 
 import switchboard
 from agents_app import parking, register, session
+from agents_app.claimed import House
 from agents_app.mcp_tools import McpTools
 from agents_app.posting import RunBus
 from agents_app.providers import ModelConfig, Provider, configured
@@ -29,7 +30,7 @@ from agents_app.replaying import Replay
 from agents_app.responding import plain
 from agents_app.responding.tools import hosted_by
 from agents_app.roster import Roster
-from agents_app.runner import Attempt, House
+from agents_app.runner import Attempt
 from agents_app.teams import Team
 from conversations import doorbell, log
 from conversations.actions import expiry, granting, runs

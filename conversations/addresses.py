@@ -37,14 +37,16 @@ class ConversationId:
     to_url = staticmethod(to_url)
 
 
+def row_number(text: str) -> int:
+    """Read a row's number; what is none is 0, which no row has."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+
 class RowNumber:
-    """A row's number in an address; what is none is 0, which no row has: whoever may look is told that, nobody else."""
+    """Django's path converter `number`. Whoever may look is told that there is no such row, nobody else."""
 
     regex = "[^/]+"
-
-    def to_python(self, value: str) -> int:
-        """Read it."""
-        return int(value) if value.isascii() and value.isdecimal() and len(value) < 19 else 0
+    to_python = staticmethod(row_number)
 
     def to_url(self, value: int) -> str:
         """Write it."""

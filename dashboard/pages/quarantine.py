@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.actions import quarantine as actions
+from conversations.addresses import row_number
 from conversations.errors import NotAllowed, NotFound, SwitchboardError
 from conversations.fragments import hidden, raw
 from conversations.models import Quarantine
@@ -40,7 +41,7 @@ def entries(request: HttpRequest) -> HttpResponse:
     q, settled = request.GET.get("q", "").strip()[:200], request.GET.get("settled") == "yes"
     kept = Quarantine.objects.settled() if settled else Quarantine.objects.open()
     chosen = kept.matching(q)
-    before = _number(request.GET.get("before", ""))
+    before = row_number(request.GET.get("before", ""))
     rows = rows_of(chosen.filter(pk__lt=before) if before else chosen, PAGE + 1)
     shown: dict[str, Any] = {"q": q, "settled": settled, "before": before, "rows": rows[:PAGE]}
     shown["older_href"] = _href(q, settled, rows[PAGE - 1].number) if len(rows) > PAGE else ""
@@ -142,11 +143,6 @@ def _settlement(found: Quarantine) -> dict[str, Any] | None:
 
 def _conversation_href(key: str | None) -> str:
     return reverse("conversation", args=[key]) if key else ""
-
-
-def _number(text: str) -> int:
-    """Read a row's number; what is none is 0, which no row has."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def _href(q: str, settled: bool, before: int = 0) -> str:

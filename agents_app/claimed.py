@@ -1,0 +1,70 @@
+"""A claimed run in this process, of whatever kind: it is run to one of its ends, or lost with its lease."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agents_app import resuming
+from agents_app.hooks import Do
+from agents_app.pen import Pen
+from agents_app.posting import RunBus
+from agents_app.responding.tools import Hosted
+from agents_app.roster import Roster
+from conversations import log, logs
+from conversations.actions.runs import Claim
+from conversations.errors import Fenced
+
+logger = logging.getLogger(__name__)
+
+
+class House(NamedTuple):
+    """What all runs of a worker share."""
+
+    writer: log.Writer
+    do: Do
+    bus: RunBus
+    hosted: Mapping[str, Hosted] = {}
+    away: resuming.Away = resuming.nobody_away
+
+
+class Claimed:
+    """What an agent's run and a replay have in common. `kind` is what the log calls it."""
+
+    kind = "run"
+
+    def __init__(self, claim: Claim, roster: Roster, house: House, *, limit_s: float) -> None:
+        self.claim = claim
+        self._roster, self._house, self._limit_s = roster, house, limit_s
+        self._pen = Pen(claim, house.writer)
+        self._task: asyncio.Task[Any] | None = None
+        self._began = time.monotonic()
+        self._is_aborted = False
+        self.has_ended = False
+
+    async def run(self) -> None:
+        """Execute it to one of its ends."""
+        self._task = asyncio.current_task()
+        with logs.knowing(run=self.claim.run, conversation=self.claim.conversation):
+            try:
+                await self._run()
+            except Fenced as lost:
+                logger.warning("the %s was taken away: %s", self.kind, lost)
+            finally:
+                self.has_ended = True
+                self._house.bus.leave(self.claim)
+
+    def abort(self) -> None:
+        """End it now, whatever it is doing."""
+        if not (self.has_ended or self._is_aborted or self._task is None):
+            self._is_aborted = True
+            self._task.cancel()
+
+    def lose(self) -> None:
+        """The run is not this worker's any more: stop at once, write nothing."""
+        self._pen.is_lost = True
+        self.abort()
+
+    async def _run(self) -> None:
+        raise NotImplementedError
