@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from conversations import epoch, hues, log, recorded_call
+from conversations import epoch, hues, recorded_call
 from conversations.actions import replays as actions
 from conversations.errors import Conflict, Invalid, NotAllowed, SwitchboardError
 from dashboard.pages import call_parts, replay_parts
@@ -80,5 +80,6 @@ def _draw(
 def _live(one: recorded_call.Recorded) -> dict[str, Any]:
     return {
         "call": call_parts.head(one), "outcome": call_parts.outcome(one), "decision": call_parts.decision(one),
-        "replays": [call_parts.row(found) for found in recorded_call.replays(one)], "head": log.head(one.key),
+        "replays": [call_parts.row(found) for found in recorded_call.replays(one)],
+        "head": one.row.conversation.head_seq,  # as of the row: what ends it later is told later
     }  # fmt: skip
