@@ -89,11 +89,12 @@ def served_token(served: Server) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files that drive a browser last: from then on playwright's loop runs in this thread, `asyncio.run` cannot.
 
-    A file is run as a whole, so one test of it that needs none does not bring it forward.
+    A file is run as a whole, so one test of it that needs none does not bring it forward. The longest of them begin
+    first, so that none is left alone at the end.
     """
     databases.choose(config, items)
     driving = {item.path for item in items if "chromium" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: item.path in driving)
+    items.sort(key=lambda item: item.path.stat().st_size * -1 if item.path in driving else -math.inf)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

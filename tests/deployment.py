@@ -186,7 +186,7 @@ def over_http(node: Server, token: str, key: str, pause: float = 0.02) -> Agent:
     return Agent(say, pause)
 
 
-def over_redis(server: RedisServer, key: str) -> Agent:
+def over_redis(server: RedisServer, key: str, pause: float = 0.02) -> Agent:
     """Make an agent that adds to a stream, as other programs do."""
     bus = redis.Redis(port=server.port, decode_responses=True, socket_timeout=3)
 
@@ -194,7 +194,7 @@ def over_redis(server: RedisServer, key: str) -> Agent:
         payload = {"event": "log", "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{key}{n}")), "conversation_id": key}
         bus.xadd(f"stream:{key}", {"id": payload["id"], "payload": json.dumps(payload | {"n": n})})
 
-    return Agent(say)
+    return Agent(say, pause)
 
 
 class Follower(threading.Thread):

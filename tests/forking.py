@@ -31,6 +31,7 @@ LIBRARIES = (
     *("django.db.backends.postgresql.base", "psycopg_pool"),
     *("django.db.migrations.executor", "django.db.models", "django.template.loader", "django.urls", "django.views"),
     *("jinja2.sandbox", "markdown_it", "msgspec", "nh3", "pydantic.types", "pydantic_settings", "pygments.lexers"),
+    *("jsonschema", "prometheus_client", "uvicorn.protocols.websockets.websockets_sansio_impl", "axes"),
     *("agents", "openai.types.responses"),  # `serve` imports them a second after its start
     *("redis.asyncio", "servestatic", "sqlite3", "uvicorn.protocols.http.httptools_impl", "uvloop"),
 )

@@ -129,7 +129,7 @@ def cluster():
 @pytest.mark.crash
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path, database, failpoint):
-    assert crash(tmp_path / "data", database(), failpoint, 8, 0) > 30
+    assert crash(tmp_path / "data", database(), failpoint, 6, 0) > 24
 
 
 @pytest.mark.faults

@@ -22,8 +22,9 @@ while True:
         n += 1
     except Exception:
         time.sleep(0.1)
-    time.sleep(0.05)
+    time.sleep(0.2)
 """
+PAUSE = 0.2  # seconds: six open pages on a small machine keep up
 KEYS = ("ours", "by-http", "by-redis")
 
 
@@ -42,7 +43,10 @@ def agents(deployment: Deployment) -> Iterator[list[Agent]]:
     """Three agents that go on talking: a process of ours, one over HTTP to node A, one on Redis."""
     log = deployment.home / "ours.log"
     ours = deployment.a.spawn(["shell", "--no-imports", "-c", OURS], log, log)
-    others = [over_http(deployment.a, deployment.token, "by-http"), over_redis(deployment.redis, "by-redis")]
+    others = [
+        over_http(deployment.a, deployment.token, "by-http", PAUSE),
+        over_redis(deployment.redis, "by-redis", PAUSE),
+    ]
     for agent in others:
         agent.start()
     yield others
