@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
+import re
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
@@ -82,19 +83,29 @@ def _search_trouble(engine: Engine) -> list[str]:
 
 def missing_indexes() -> list[str]:
     """Compare what the models declare with what the database has; answer one warning for each that is not there."""
-    found = []
+    there = _names()
+    return [
+        f"The database lacks the index {one.name} of {model._meta.db_table}:"
+        " run `switchboard migrate`, or make it by hand."
+        for model in apps.get_app_config("conversations").get_models()
+        for one in (*model._meta.indexes, *model._meta.constraints)
+        if one.name not in there
+    ]
+
+
+def _names() -> set[str]:
+    """Answer the names of the database's indexes and constraints. Django's introspection parses every table's SQL for
+    them: half a second of CPU on SQLite."""
     with connection.cursor() as cursor:
-        for model in apps.get_app_config("conversations").get_models():
-            table = model._meta.db_table
-            there = connection.introspection.get_constraints(cursor, table)
-            declared = [index.name for index in model._meta.indexes]
-            declared += [constraint.name for constraint in model._meta.constraints]
-            found += [
-                f"The database lacks the index {name} of {table}: run `switchboard migrate`, or make it by hand."
-                for name in declared
-                if name not in there
-            ]
-    return found
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT relname FROM pg_class WHERE relkind = 'i' UNION SELECT conname FROM pg_constraint")
+            return {name for (name,) in cursor.fetchall()}
+        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'table')")
+        rows = cursor.fetchall()
+    return {name for name, _ in rows} | {name for _, sql in rows for name in _CONSTRAINT.findall(sql or "")}
+
+
+_CONSTRAINT = re.compile(r'CONSTRAINT "([^"]+)"')
 
 
 def _database_version() -> dict[str, str]:
