@@ -1,4 +1,4 @@
-"""The frame of every action: rights and change in one transaction, a refusal recorded after the rollback (law E)."""
+"""The frame of every action: rights and change in one transaction, a refusal in place of what it took back (law E)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from django.db import transaction
 
 from conversations import audit, doorbell, rights
 from conversations.errors import Conflict, NotAllowed
-from conversations.log.writing import take_turn, writing
+from conversations.log.writing import is_writing, take_turn, writing
 from conversations.principals import SYSTEM, Principal
 from conversations.rights import Who
 
@@ -16,19 +16,27 @@ from conversations.rights import Who
 def acting(by: Who, verb: str, target: str, *, right: str = "", acting_as: str = "") -> Iterator[Principal]:
     """Hold the action's transaction and answer who acts. `right` is required inside; empty when the body decides.
 
-    A `NotAllowed` or `Conflict` from inside leaves one refused entry and goes on to the caller. `acting_as` is whom
-    they would have spoken as, told with the refusal.
+    A `NotAllowed` or `Conflict` from inside takes all of it back, leaves one refused entry and goes on to the caller.
+    `acting_as` is whom they would have spoken as, told with the refusal. Inside another `writing()` a refusal is a
+    `RuntimeError`: its entry would go with the whole.
     """
-    try:
-        with writing():
-            take_turn()
-            if right:
-                rights.require(by, right)
-            yield rights.principal_of(by)
-    except (NotAllowed, Conflict) as error:
-        audit.refuse(rights.principal_of(by), verb, target, reason=error.message, acting_as=acting_as)
-        error.is_recorded = True
-        raise
+    is_joined = is_writing()
+    refused: NotAllowed | Conflict | None = None
+    with writing():
+        take_turn()
+        try:
+            with transaction.atomic():  # a savepoint: whoever loses a race waits for one turn, not for two
+                if right:
+                    rights.require(by, right)
+                yield rights.principal_of(by)
+        except (NotAllowed, Conflict) as error:
+            if is_joined:
+                raise RuntimeError("an action that may be refused is a transaction of its own (law E)") from error
+            audit.refuse(rights.principal_of(by), verb, target, reason=error.message, acting_as=acting_as)
+            refused = error
+    if refused is not None:
+        refused.is_recorded = True
+        raise refused
 
 
 def writing_as(principal: Principal) -> tuple[Principal, dict[str, object]]:
