@@ -8,6 +8,7 @@ aside, so memory and record agree. What a team's context holds is kept between t
     memory.save()                                                   # sync, inside a transaction
 """
 
+import inspect
 import json
 import logging
 from typing import Any
@@ -62,6 +63,9 @@ class DjangoSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Remember items, after those that are there."""
         self._added += [(item, _written(item)) for item in items]  # here: nobody waits for the database meanwhile
+
+    for each in (get_items, add_items):  # the SDK asks for them four times a run, and reading one costs 60 µs
+        each.__signature__ = inspect.signature(each)  # type: ignore[union-attr]
 
     def recall(self, items: list[TResponseInputItem]) -> None:
         """Remember items from the record, where nothing is remembered yet."""
