@@ -16,6 +16,7 @@ import django
 django.setup(set_prefix=False)
 
 from django.conf import settings
+from django.urls import get_resolver
 from django.utils.module_loading import import_string
 from servestatic import ServeStaticASGI
 
@@ -151,6 +152,7 @@ class Application:
         self.engine.url = self.engine.url or self.url
         await self.engine.start(waits=self.is_web_only)
         self._has_started = True
+        self._keep(asyncio.to_thread(_import_pages), "importing pages")
         self._index()
         if self.url:
             self.key.open(self.url)
@@ -212,6 +214,11 @@ class Application:
         if self.url:
             await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
             await asyncio.to_thread(anchor.write)
+
+
+def _import_pages() -> None:
+    """Have them there when the first one is asked for: whoever asked would wait half a second."""
+    get_resolver().url_patterns  # noqa: B018  # read once, kept
 
 
 async def _keep_high_water() -> None:

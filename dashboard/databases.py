@@ -38,7 +38,7 @@ LIMITS = "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
 def sqlite(data_dir: Path) -> dict[str, Any]:
     """Answer Django's settings for the file in the data directory."""
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "dashboard.sqlite",
         "NAME": data_dir / "switchboard.sqlite3",
         "CONN_MAX_AGE": None,  # threads live long and keep theirs
         "OPTIONS": {
