@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
+from conversations import log, recorded_call
 from conversations.actions import granting, replays, rules
 from conversations.actions.policies import set_policy
 from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.policy import Row
+from conversations.principals import SYSTEM
 from tests.cast import cast, client_of
 from tests.live import until
 from tests.replay_desk import Desk, ended, working
@@ -47,6 +49,22 @@ def test_a_page_tells_all_of_a_call(people, desk):
     assert "memory, function_call" in told
     assert "Making it takes the role of an operator" not in told  # nobody serves it: that is said first
     assert "No worker serves Clerk now" in told
+
+
+def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monkeypatch):
+    call = desk.recorded("look")["look"]
+    read, meanwhile = recorded_call.replays, {"event": "log", "message": "It rains.", "id": "rain"}
+
+    def replays_(one):
+        log.append([log.of_ours("c", meanwhile, SYSTEM)])
+        return read(one)
+
+    before = log.head("c")
+    monkeypatch.setattr(recorded_call, "replays", replays_)
+    page = words(client_of(people["viewer"]).get(f"/calls/{call.id}/"))
+
+    assert log.head("c") == before + 1
+    assert f'data-after="{before}"' in page
 
 
 def test_calls_anywhere_lead_to_their_page(people, desk):

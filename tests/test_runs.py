@@ -105,6 +105,19 @@ def test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order():
     assert [log.words(event.body) for event in inputs] == ["two"]
 
 
+@pytest.mark.parametrize("at_most", [1, 5])
+def test_the_first_of_a_conversation_goes_first_whatever_its_id(at_most):
+    say()
+    say(content="two")
+    first, second = Run.objects.order_by("queued_seq")
+    for run, id_ in ((first, "z-of-the-same-millisecond"), (second, "a-of-the-same-millisecond")):
+        Run.objects.filter(id=run.id).update(id=id_)
+
+    (claim,) = runs.claim("host:1", ["Dialogue"], at_most=at_most)
+
+    assert (claim.run, claim.input_seq) == ("z-of-the-same-millisecond", first.input_seq)
+
+
 def test_a_paused_or_owned_conversation_queues():
     say()
     Conversation.objects.update(owner="user:ada")
