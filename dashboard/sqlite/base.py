@@ -11,7 +11,7 @@ import time
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
-PAUSES = 0.001, 0.004  # seconds between two tries: the least and the most
+PAUSES = 0.0005, 0.002  # seconds between two tries: the least and the most
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY)
 
 
