@@ -68,7 +68,9 @@ def enter(
 
 
 def refuse(principal: Principal, verb: str, target: str, *, reason: str = "", acting_as: str = "") -> AuditEntry:
-    """Record a refusal once what was refused is taken back; outside of `writing()` in its own transaction (law E)."""
+    """Record a refusal in a transaction of its own, after the refused one rolled back (law E)."""
+    if is_writing():
+        raise RuntimeError("audit.refuse comes after the rollback, outside of writing()")
     with writing():
         return enter(principal, verb, target, outcome="refused", reason=reason, acting_as=acting_as)
 

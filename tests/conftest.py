@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     databases.choose(config, items)
     driving = {item.path for item in items if "chromium" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: item.path.stat().st_size * -1 if item.path in driving else -math.inf)
+    items.sort(key=lambda item: -item.path.stat().st_size if item.path in driving else -math.inf)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -31,8 +31,9 @@ def acting(by: Who, verb: str, target: str, *, right: str = "", acting_as: str =
                 yield rights.principal_of(by)
         except (NotAllowed, Conflict) as error:
             if is_joined:
-                raise RuntimeError("an action that may be refused is a transaction of its own (law E)") from error
-            audit.refuse(rights.principal_of(by), verb, target, reason=error.message, acting_as=acting_as)
+                raise RuntimeError("a refusal is told after the rollback, and this one is not the action's") from error
+            who = rights.principal_of(by)
+            audit.enter(who, verb, target, outcome="refused", reason=error.message, acting_as=acting_as)
             refused = error
     if refused is not None:
         refused.is_recorded = True

@@ -79,7 +79,7 @@ FREE = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FROM conversation
 
 
 def _next(agents: Collection[str], at_most: int) -> list[str]:
-    """Answer ids of runs that may be taken, the oldest first; of each conversation the first."""
+    """Answer ids of runs that may be taken, the first of each conversation."""
     if not agents:
         return []
     free = FREE.format(agents=", ".join(["%s"] * len(agents)))
@@ -92,8 +92,8 @@ def _next(agents: Collection[str], at_most: int) -> list[str]:
             among = ", ".join(["%s"] * len(places))
             cursor.execute(f"{free} AND r.kind='agent' AND r.conversation_id IN ({among})", [*agents, *places])
             found = cursor.fetchall()
-    by_seq = sorted((seq, place, id_) for id_, kind, place, seq in found if kind == "agent")
-    first = {place: id_ for _, place, id_ in reversed(by_seq)}
+    latest_first = sorted(((seq, place, id_) for id_, kind, place, seq in found if kind == "agent"), reverse=True)
+    first = {place: id_ for _, place, id_ in latest_first}
     return [*first.values(), *replays]
 
 
