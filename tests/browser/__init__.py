@@ -39,10 +39,11 @@ def chromium() -> Iterator[Browser]:
 
 
 NEWCOMER = """
-from conversations.actions import people, sign_in_links
+from conversations.actions.people import create_person
 from conversations.principals import SYSTEM
-people.create_person(SYSTEM, {!r}, [{!r}])
-print("/sign-in/link/?t=" + sign_in_links.make_link(SYSTEM, {!r}))
+from tests.visits import link_for
+create_person(SYSTEM, {!r}, [{!r}])
+print(link_for({!r}))
 """
 
 
