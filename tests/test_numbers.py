@@ -12,7 +12,7 @@ from conversations.errors import Invalid
 from conversations.models import Approval, Conversation, ToolCall, Turn
 from conversations.toolcalls import numbers
 from conversations.toolcalls.filters import STATUSES
-from conversations.toolcalls.numbers import FAILED, STOPPED, Range, rank, range_of
+from conversations.toolcalls.numbers import FAILED, STOPPED, Range, range_of, rank
 from tests import toolcalls
 
 pytestmark = pytest.mark.django_db
