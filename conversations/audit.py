@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from django.db.models import Max
 
@@ -92,30 +93,76 @@ def link(prev: str, entry: AuditEntry) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def verify() -> Verdict:
-    """Walk the chain by pages up to the head it had when asked; stop at the first bad entry."""
-    head, prev, seq = _head(), FIRST, 0
-    for entry in _entries(upto=head.seq):
+class Walk(NamedTuple):
+    """How far a walk along the chain came, and the head it goes to: the one there was when it began."""
+
+    seq: int
+    hash: str
+    head: int
+    head_hash: str
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first bad entry: what is wrong with it, and what hash was expected and found, where it is that."""
+
+    seq: int
+    why: str
+    expected: str = ""
+    found: str = ""
+
+
+def begin() -> Walk:
+    """Begin at the first entry."""
+    head = _head()
+    return Walk(0, FIRST, head.seq, head.hash)
+
+
+def check(walk: Walk, most: int) -> tuple[Walk, Fault | None]:
+    """Walk on over at most so many entries; stop at the first bad one. By pages: one long read would keep the WAL from
+    being checkpointed, and a request waiting."""
+    seq, prev = walk.seq, walk.hash
+    page = list(AuditEntry.objects.filter(seq__gt=seq, seq__lte=walk.head).order_by("seq")[:most])
+    for entry in page:
         seq += 1
-        if entry.seq != seq:
-            return _bad(seq, "missing")
-        if entry.prev_hash != prev or link(prev, entry) != entry.hash:
-            return _bad(seq, "changed after it was written: the stored hash is not the computed one")
+        if fault := _fault(seq, prev, entry):
+            return walk._replace(seq=seq - 1, hash=prev), fault
         prev = entry.hash
-    if seq != head.seq:
-        return _bad(seq + 1, f"missing: the head says {head.seq} entries")
-    if prev != head.hash:
-        return _bad(seq, "the audit head has another hash")
-    return _verify_tail(seq)
+    is_over = len(page) < most or seq == walk.head
+    walked = walk._replace(seq=seq, hash=prev, is_over=is_over)
+    return walked, _fault_of_end(walked) if is_over else None
 
 
-def _entries(*, upto: int) -> Iterator[AuditEntry]:
-    # By pages: one long read would keep the WAL from being checkpointed.
-    after, page = 0, [AuditEntry()]
-    while page and after < upto:
-        page = list(AuditEntry.objects.filter(seq__gt=after, seq__lte=upto).order_by("seq")[:PAGE])
-        yield from page
-        after = page[-1].seq if page else upto
+def verify() -> Verdict:
+    """Walk the whole chain up to the head it had when asked."""
+    walk, fault = check(begin(), PAGE)
+    while not walk.is_over and fault is None:
+        walk, fault = check(walk, PAGE)
+    if fault is None:
+        return Verdict(walk.seq, ok=True)
+    return Verdict(fault.seq - 1, ok=False, first_bad=f"audit entry {fault.seq}", why=fault.why)
+
+
+def _fault(seq: int, prev: str, entry: AuditEntry) -> Fault | None:
+    if entry.seq != seq:
+        return Fault(seq, "missing")
+    why = "changed after it was written: the stored hash is not the computed one"
+    if entry.prev_hash != prev:
+        return Fault(seq, why, expected=prev, found=entry.prev_hash)
+    computed = link(prev, entry)
+    return None if computed == entry.hash else Fault(seq, why, expected=computed, found=entry.hash)
+
+
+def _fault_of_end(walk: Walk) -> Fault | None:
+    if walk.seq != walk.head:
+        return Fault(walk.seq + 1, f"missing: the head says {walk.head} entries")
+    if walk.hash != walk.head_hash:
+        return Fault(walk.seq, "the audit head has another hash", expected=walk.hash, found=walk.head_hash)
+    # The entries first, the head after: a head only grows, in the transaction that adds the entry.
+    last_seq = AuditEntry.objects.aggregate(last=Max("seq"))["last"] or 0
+    head = _head().seq
+    return Fault(head + 1, f"beyond the audit head, which is {head}") if last_seq > head else None
 
 
 def _chained(entry: AuditEntry) -> AuditEntry:
@@ -129,19 +176,6 @@ def _chained(entry: AuditEntry) -> AuditEntry:
 
 def _head() -> AuditHead:
     return AuditHead.objects.filter(id=1).first() or AuditHead(hash=FIRST)
-
-
-def _verify_tail(seq: int) -> Verdict:
-    # The entries first, the head after: a head only grows, in the transaction that adds the entry.
-    last_seq = AuditEntry.objects.aggregate(last=Max("seq"))["last"] or 0
-    head = _head().seq
-    if last_seq > head:
-        return _bad(head + 1, f"beyond the audit head, which is {head}")
-    return Verdict(seq, ok=True)
-
-
-def _bad(seq: int, why: str) -> Verdict:
-    return Verdict(seq - 1, ok=False, first_bad=f"audit entry {seq}", why=why)
 
 
 def _compact(value: object) -> str:

@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.addresses import ConversationId, RowNumber
 from dashboard.api import approvals as api_approvals
+from dashboard.api import audit as api_audit
 from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
@@ -21,6 +22,7 @@ from dashboard.pages import (
     account,
     agents,
     approvals,
+    audit,
     call,
     calls,
     compare,
@@ -73,6 +75,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("approvals/<str:id>/", approvals.approval, name="approval"),
     path("runs/again/", verbs.again, name="runs-again"),
     path("runs/stop/", verbs.stop, name="runs-stop"),
+    path("audit/", audit.entries, name="audit"),
+    path("audit/verification/", audit.verification, name="audit-verification"),
+    path("audit/export/<str:form>", audit.export, name="audit-export"),
+    path("audit/<number:number>/", audit.entry, name="audit-entry"),
     path("account/", account.account, name="account"),
     path("ops/", ops, name="ops"),
     path("ops/quarantine/", quarantine.entries, name="quarantine"),
@@ -113,6 +119,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),
     path("api/v1/tool-calls", tool_calls.tool_calls, name="api-tool-calls"),
+    path("api/v1/audit", api_audit.entries, name="api-audit"),
     path("api/v1/saved-views", tool_calls.saved_views, name="api-saved-views"),
     path("api/v1/saved-views/<number:number>", tool_calls.saved_view, name="api-saved-view"),
     path("api/v1/saved-views/<number:number>/removal", tool_calls.removal, name="api-saved-view-removal"),

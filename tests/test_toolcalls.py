@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.http import QueryDict
 
-from conversations import log
+from conversations import exports, log
 from conversations.errors import Invalid
 from conversations.models import Conversation, ToolCall
 from conversations.toolcalls import conditions, export, facets, filters, listing
@@ -235,7 +235,7 @@ def test_the_export_is_the_filtered_list(recorded):
         assert lines == [json.loads(json.dumps(item(row))) for row in whole(asked)]
 
 
-def exported(asked: Filters, form: export.Form) -> str:
+def exported(asked: Filters, form: exports.Form) -> str:
     """Put the pieces together, as the page does."""
     pieces, place = [export.head(form)], None
     while True:
@@ -258,7 +258,7 @@ def test_no_cell_is_a_formula_or_has_what_cannot_be_seen(begins):
 
     row = next(csv.DictReader(io.StringIO(exported(Filters(), "csv"), newline="")))
 
-    assert not row["error"].lstrip().startswith(export.FORMULAS)
+    assert not row["error"].lstrip().startswith(exports.FORMULAS)
     for text in row.values():
         assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u200b" for c in text), text
 

@@ -1,6 +1,7 @@
 """The audit chain: who did what to what, when, why, with what outcome."""
 
 from django.db import models
+from django.db.models import F
 
 
 class AuditEntry(models.Model):
@@ -19,6 +20,13 @@ class AuditEntry(models.Model):
     correlation = models.TextField(default="", help_text="JSON: request, address, conversation, run, call")
     prev_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64)
+
+    class Meta:
+        # On an expression, so that no walk along them can become one along the key (`auditlog.conditions`).
+        indexes = [
+            models.Index("principal", F("seq") + 0, name="audit_by_principal"),
+            models.Index("target", F("seq") + 0, name="audit_by_target"),
+        ]
 
 
 class AuditHead(models.Model):

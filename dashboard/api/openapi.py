@@ -11,7 +11,17 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from conversations import fleet
-from dashboard.api import call_shapes, paths_calls, search, shapes, shapes_replays, shapes_rules, shapes_steering
+from dashboard.api import (
+    audit_shapes,
+    call_shapes,
+    paths_audit,
+    paths_calls,
+    search,
+    shapes,
+    shapes_replays,
+    shapes_rules,
+    shapes_steering,
+)
 from dashboard.api.operations import BEARER, FORM, JSON, NDJSON, REF, SESSION, TEXT, Json, does, one_of, ref, up_to
 from dashboard.api.presence import Doing, Done
 from dashboard.api.read_markers import Mark
@@ -39,6 +49,7 @@ def document() -> Json:
             **_forks_and_runs(),
             **_steering(),
             **paths_calls.paths(),
+            **paths_audit.paths(),
             **_read_markers(),
             **_itself(),
         },
@@ -290,7 +301,7 @@ def _schemas() -> Json:
         *(shapes_rules.AlwaysRule, shapes_rules.AlwaysRules, shapes_rules.MadeRule),
         *(shapes_replays.OneCall, shapes_replays.DryReplay, shapes_replays.ReplayBegun),
         *(call_shapes.ToolCall, call_shapes.ToolCalls, call_shapes.Removed),
-        *(call_shapes.SavedView, call_shapes.SavedViews),
+        *(call_shapes.SavedView, call_shapes.SavedViews, audit_shapes.AuditEntry, audit_shapes.AuditEntries),
     )
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in taken]

@@ -1,31 +1,30 @@
 """The tool-calls page: every call of every agent, newest first, by filters that live in the address. Live by
 `static/js/call-list.js`."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
-from markupsafe import Markup
 
 from conversations import epoch
 from conversations.actions import saved_views as actions
 from conversations.actions.call_exports import begin_export
-from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError
+from conversations.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.fragments import hidden, richtext
 from conversations.fragments.calls import STATES, WORDS
 from conversations.models import SavedView
 from conversations.toolcalls import export as exporting
 from conversations.toolcalls import filters as reading
 from conversations.toolcalls import listing
-from conversations.toolcalls.export import TYPES, Form
 from conversations.toolcalls.facets import facets
 from conversations.toolcalls.filters import Filters
 from conversations.toolcalls.rows import rows
 from dashboard.pages.allowed import takes
 from dashboard.pages.frame import page as draw
+from dashboard.pages.lists import Chip, attached, chips, form_of
 
 PAGE = 50  # calls
 ENTERED = (*reading.NUMBERS, "from", "to", "conversation", "run")  # what is shown as it was typed
@@ -72,16 +71,10 @@ def change(request: HttpRequest, number: int) -> HttpResponse:
 @takes("export")
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """Send every call that the filters leave, as CSV or JSON lines."""
-    if form not in TYPES:
-        raise NotFound("expected csv or jsonl")
+    kind = form_of(form)
     found = reading.strictly(dict(request.GET.lists()))
     begin_export(request.user, found, form)
-    kind: Form = "csv" if form == "csv" else "jsonl"
-    headers = {"Content-Disposition": f'attachment; filename="tool-calls.{form}"', "X-Accel-Buffering": "no"}
-    pieces: AsyncIterator[bytes] | Iterator[bytes] = (
-        iter(()) if request.method == "HEAD" else exporting.export(found, kind)
-    )
-    return StreamingHttpResponse(pieces, content_type=TYPES[form], headers=headers)
+    return attached(request, "tool-calls", kind, lambda: exporting.export(found, kind))
 
 
 def _changed(request: HttpRequest, act: Callable[[], str]) -> HttpResponse:
@@ -152,17 +145,11 @@ def _faceted(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dic
     }
 
 
-def _chips(found: Filters) -> list[tuple[str, Markup, str]]:
-    """Answer the filters in force: name, what is asked for, and the address without it."""
-    chips = []
-    names = {"from": "since", "to": "until"}
-    for name in dict.fromkeys(names.get(name, name) for name, _ in found.pairs if name != "where"):
-        said = [text for other, text in found.pairs if names.get(other, other) == name]
-        words = reading.LAST[found.last][0] if name == "last" else ", ".join(said)
-        chips.append(
-            (NAMES[name], richtext.inline(words[:120]), _href(found.without(name, *["where"] * (name == "q"))))
-        )
-    return chips
+def _chips(found: Filters) -> list[Chip]:
+    def leave(name: str) -> str:
+        return _href(found.without(name, *["where"] * (name == "q")))
+
+    return chips(found.pairs, NAMES, leave, hidden=["where"])
 
 
 def _href(found: Filters, after: object = None) -> str:

@@ -1,0 +1,94 @@
+/** The audit page: `<audit-log>` filters without a reload, `<chain-check>` verifies the chain piece by piece. */
+import "./copy-field.js";
+import "./list-filter.js";
+import "./utc-field.js";
+import { RequestError, markup } from "./fetch.js";
+import { render } from "./html.js";
+import { keepingFocus } from "./keep-focus.js";
+import { onKey } from "./keys.js";
+import { Parts } from "./parts.js";
+
+class AuditLog extends HTMLElement {
+  #stop;
+  #parts = new Parts();
+
+  connectedCallback() {
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    this.addEventListener("filter", () => this.#filter(), { signal });
+    signal.addEventListener("abort", onKey("o", () => this.#open()));
+    this.querySelector("tr[aria-current]")?.scrollIntoView({ block: "center" });
+  }
+
+  disconnectedCallback() {
+    this.#stop.abort();
+  }
+
+  get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
+
+  /** What the address says now: the rows, and where else the filter stands. */
+  async #filter() {
+    for (const link of this.querySelectorAll("[data-export]")) link.search = location.search;
+    const asked = this.#chosen;
+    const list = await this.#parts.ask("list");
+    if (list) this.querySelector("[data-list]").replaceChildren(list);
+    const facets = list && (await this.#parts.ask("facets"));
+    if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
+  }
+
+  /** Open or close the details of the entry that has the focus. */
+  #open() {
+    const details = document.activeElement?.closest("[data-item]")?.querySelector("details.more");
+    if (details) details.open = !details.open;
+  }
+}
+
+class ChainCheck extends HTMLElement {
+  #stop;
+
+  connectedCallback() {
+    this.#stop = new AbortController();
+    this.addEventListener("click", (event) => this.#begin(event), { signal: this.#stop.signal });
+    this.#goOn();
+  }
+
+  disconnectedCallback() {
+    this.#stop.abort();
+  }
+
+  get #checked() { return this.querySelector("[data-checked]"); }
+
+  #begin(event) {
+    const link = event.target.closest("[data-verify], [data-next]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    if (!this.#checked.ariaBusy || this.#checked.ariaBusy === "false") this.#walk(link.href);
+  }
+
+  /** On a page that was opened in the middle of a walk. */
+  #goOn() {
+    const next = this.#checked.querySelector("[data-next]");
+    if (next) this.#walk(next.href);
+  }
+
+  /** Piece after piece till the end; only that is read out. */
+  async #walk(address) {
+    const place = this.#checked;
+    place.ariaBusy = "true";
+    try {
+      for (let next = address; next; next = place.querySelector("[data-next]")?.href) {
+        const asked = new URL(next);
+        asked.searchParams.set("part", "state");
+        place.replaceChildren(render(await markup(asked, { signal: this.#stop.signal })));
+      }
+    } catch (error) {
+      if (error instanceof RequestError) place.append(`${error.message} Try again.`);
+      else if (error.name !== "AbortError") throw error;
+    } finally {
+      place.ariaBusy = "false";
+    }
+  }
+}
+
+customElements.define("audit-log", AuditLog);
+customElements.define("chain-check", ChainCheck);
