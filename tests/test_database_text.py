@@ -22,7 +22,8 @@ def admin():
 
 def test_filters_take_any_text(admin):
     queries = [{"q": t, "participant": t, "stream": t, "revoked": t} for t in UNFIT] + [{"before": t} for t in UNFIT]
-    paths = ("/", "/tokens/", "/ops/", "/ops/quarantine/", "/api/v1/conversations")
+    queries += [dict.fromkeys(("who", "verb", "acting_as", "target", "conversation"), t) for t in UNFIT]
+    paths = ("/", "/tokens/", "/ops/", "/ops/quarantine/", "/audit/", "/api/v1/audit", "/api/v1/conversations")
 
     assert {admin.get(path, query).status_code for path in paths for query in queries} <= {200, 400}
 

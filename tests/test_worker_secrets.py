@@ -65,7 +65,10 @@ def stored():
     return "\n".join(found)
 
 
-PAGES = ("/", "/agents/", "/ops/", "/ops/quarantine/", "/people/", "/tokens/", "/account/", "/conversations/c/")
+PAGES = (
+    *("/", "/agents/", "/ops/", "/ops/quarantine/", "/people/", "/tokens/", "/audit/", "/account/"),
+    "/conversations/c/",
+)
 ROUTES = ("conversations", "conversations/c", "conversations/c/events?limit=500", "openapi.json")
 
 

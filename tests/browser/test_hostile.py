@@ -34,6 +34,7 @@ LANES = 4  # connections that publish at once: one transaction takes them all
 SOME, FEW, SHORT = 12, 4, 4000  # of a sample: payloads, addresses, characters
 NARROW, WIDE = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 ROW, CARD, HIT, CALL = ".rows > .event", ".fleet > .conversation", ".hits > .hit", ".call-table tr[data-item]"
+ENTRY = ".audit-table tr[data-item]"
 SPILL = """() => {
   const card = Object.assign(document.createElement("article"), { id: "spill", className: "event" });
   const wide = Object.assign(document.createElement("p"), { textContent: "wide" });
@@ -238,6 +239,8 @@ def prove_in_address(page: Page, text: str) -> None:
     prove_looks(page, CARD, at_least=0)
     page.goto(f"/calls/?q={words}&tool={words}&agent={words}&call_id={words}&from={words}")
     prove_looks(page, CALL, at_least=0)
+    page.goto(f"/audit/?who={words}&target={words}&verb={words}&conversation={words}&q={words}&from={words}")
+    prove_looks(page, ENTRY, at_least=0)
     page.goto(f"/search/?q={words}&kind={words}&sender={words}&conversation={words}&since={words}")
     prove_looks(page, HIT, at_least=0)
 

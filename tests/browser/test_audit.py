@@ -1,0 +1,96 @@
+"""The audit log in a real browser: filters by keyboard, details, the chain, axe, and without scripts."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser import LOOKS, violations
+from tests.live import Server
+
+LONG = "a.very.long.name." * 5 + "@example.org"
+ENTER = f"""
+from conversations import audit
+from conversations.log.writing import writing
+from conversations.principals import of_user
+with writing():
+    for n in range(60):
+        audit.enter(of_user("maria"), "look", f"thing:{{n}}", reason="العربية and " + "x" * 300, after="a" * 64)
+    audit.enter(of_user("{LONG}"), "send_it_far", "conversation:" + "x" * 200, acting_as="agent:" + "D" * 80)
+"""
+
+
+@pytest.fixture(scope="module")
+def entered(server: Server) -> Server:
+    """A server with entries."""
+    server.command("shell", "-v0", "-c", ENTER)
+    return server
+
+
+def rows(page: Page) -> Any:
+    """The rows of the list."""
+    return page.locator(".audit-table [data-key]")
+
+
+def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, entered: Server) -> None:
+    page.goto("/")
+    page.locator("h1").wait_for()
+    page.keyboard.press("g")
+    page.keyboard.press("l")
+    expect(page).to_have_url(re.compile("/audit/$"))
+    page.get_by_role("checkbox", name="user:maria").focus()
+    page.keyboard.press("Space")
+    expect(page).to_have_url(re.compile(r"who=user%3Amaria"))
+    expect(page.get_by_role("checkbox", name="user:maria")).to_be_focused()
+    expect(rows(page).filter(has_not_text="maria")).to_have_count(0)
+    assert "who=user%3Amaria" in str(page.get_by_role("link", name="CSV").get_attribute("href"))
+
+    page.keyboard.press("Escape")
+    page.locator("h1").click()
+    rows(page).first.get_by_role("link").first.focus()
+    page.keyboard.press("o")
+    expect(page.get_by_label(re.compile("^This entry")).first).to_be_visible()
+    expect(page.locator(".entry-open:visible")).to_have_count(1)
+
+    page.get_by_role("link", name="Verify").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(re.compile(r"The chain is whole up to entry \d+"))).to_be_visible()
+    expect(page).to_have_url(re.compile("/audit/.who=user%3Amaria"))
+
+
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
+def test_axe_finds_nothing_and_nothing_spills(
+    chromium: Browser, entered: Server, owner: BrowserContext, scheme: Any, width: int
+) -> None:
+    context = chromium.new_context(base_url=entered.url, storage_state=owner.storage_state(), color_scheme=scheme)
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 844})
+    found = []
+    for address in ("/audit/?target=conversation:*", "/audit/?from=x", "/audit/verification/"):
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        if "target" in address and width < 1000:
+            page.get_by_role("button", name="Filters").click()
+            expect(page.get_by_label("Conversation id")).to_be_visible()
+        for summary in page.locator(".more > summary").all():
+            summary.evaluate("one => (one.parentElement.open = true)")
+        found += violations(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+    context.close()
+
+    assert found == []
+
+
+def test_without_scripts_it_filters_opens_and_verifies(plain_page: Page, entered: Server) -> None:
+    plain_page.goto("/audit/")
+    plain_page.get_by_role("checkbox", name="look").check()
+    plain_page.get_by_role("button", name="Filter").first.click()
+    expect(plain_page).to_have_url(re.compile("verb=look"))
+    expect(rows(plain_page)).to_have_count(50)
+    rows(plain_page).first.locator("summary").click()
+    expect(plain_page.locator(".entry-open:visible")).to_have_count(1)
+
+    plain_page.get_by_role("link", name="Verify").click()
+
+    expect(plain_page.get_by_text(re.compile("The chain is whole up to entry"))).to_be_visible()
