@@ -180,6 +180,19 @@ def test_a_removed_entry_is_named_and_its_place_shown(browser):
     assert "Entry 7 is missing: it was removed" in text(browser.get("/audit/7/"))
 
 
+def test_an_entry_beyond_the_head_is_named_and_shown(browser):
+    fill(3)
+    AuditHead.objects.update(seq=2, hash=AuditEntry.objects.get(seq=2).hash)
+
+    assert "Entry 3: beyond the audit head, which is 2." in whole_walk(browser)
+    assert 'href="/audit/3/"' in browser.get("/audit/verification/").content.decode()
+    assert seqs(browser.get("/audit/3/")) == [3, 2, 1]
+
+
+def test_an_empty_log_has_nothing_to_verify(browser):
+    assert "There is no entry yet to verify." in whole_walk(browser)
+
+
 def test_a_cut_end_is_found_by_what_the_data_directory_remembers(browser, settings, tmp_path):
     settings.DATA_DIR = tmp_path
     fill(5)

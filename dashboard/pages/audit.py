@@ -71,7 +71,7 @@ def verification(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "checked": found,
         "next_href": f"{reverse('audit-verification')}?{urlencode({'cursor': found.cursor})}" if found.cursor else "",
-        "bad_href": reverse("audit-entry", args=[bad]) if 0 < bad <= found.head else "",
+        "bad_href": reverse("audit-entry", args=[bad]) if bad else "",
         "words": {name: hidden.spell(text) for name, text in _said(found).items()},
     }
     template = "partials/audit_checked.html" if request.GET.get("part") == "state" else "audit_verification.html"
