@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from dashboard.api.shapes import Seq, Shape
+from dashboard.api.shapes import Paged, Seq, Shape
 
 
 class ToolCall(Shape):
@@ -36,11 +36,9 @@ class ToolCall(Shape):
     url: str
 
 
-class ToolCalls(Shape):
+class ToolCalls(Paged[ToolCall]):
     """Tool calls, newest first. `looked_at`: how many were walked past before the walk ended short of the limit."""
 
-    items: list[ToolCall]
-    cursor: str | None
     looked_at: int | None
 
 

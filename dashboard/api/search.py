@@ -10,7 +10,7 @@ from pydantic import Field
 from conversations import search as searching
 from conversations.fragments import faces
 from dashboard.api.queries import whole_number
-from dashboard.api.shapes import Seq, Shape
+from dashboard.api.shapes import Paged, Seq, Shape
 from dashboard.pages.allowed import takes
 
 MOST = 200  # items of one answer
@@ -39,11 +39,9 @@ class Hit(Shape):
     url: str
 
 
-class Hits(Shape):
+class Hits(Paged[Hit]):
     """Hits, newest first; `cursor` is the `before` of the next page, null at the end."""
 
-    items: list[Hit]
-    cursor: str | None
     looked_to: Annotated[
         int | None,
         Field(description="µs UTC: so far back it looked in the time it takes; the cursor goes on from there"),
