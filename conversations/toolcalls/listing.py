@@ -21,15 +21,9 @@ WALK = 5_000  # calls that one page looks at, when it has to look at more than i
 FAR = 100_000  # those of a page whose reader asked to look further
 TEXT_SHARE = 5  # looking into a text costs about as much as looking at so many calls
 
-COLUMNS = (
-    "id,conversation_id,run,call_id,agent,name,namespace,qualified_name,lookup_key,origin,mcp_server,schema,called_seq,"
-    "finished_seq,status,started_at,duration_ms,output_bytes,approver,replay_of"
-)
-_SELECT = ",".join(f"t.{column}" for column in COLUMNS.split(","))
-
 
 class Found(NamedTuple):
-    """A call's row."""
+    """A call's row; the fields are the columns that are read."""
 
     id: str
     conversation_id: int
@@ -56,6 +50,9 @@ class Found(NamedTuple):
     def place(self) -> Place:
         """Where it stands in the list."""
         return Place(self.started_at, self.conversation_id, self.called_seq)
+
+
+_SELECT = ",".join(f"t.{column}" for column in Found._fields)
 
 
 @dataclass(frozen=True, slots=True)
