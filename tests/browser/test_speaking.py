@@ -48,9 +48,6 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
     assert violations(window) == []
 
 
-HELD = "from conversations.actions import runs\nt.say(o, 'held'); "
-
-
 def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: Page) -> None:  # noqa: F811
     work(
         served,
