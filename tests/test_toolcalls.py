@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+from collections import Counter
 
 import pytest
 from django.db import connection
@@ -72,12 +73,24 @@ def test_an_address_says_the_same_filters_again(recorded):
 def test_facets_count_what_a_look_at_every_call_counts(recorded):
     dice = random.Random(13)
     for asked in [Filters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
-        for facet in facets.facets(asked):
+        found = facets.facets(asked)
+        assert [facet.name for facet in found] == list(facets.COLUMNS)
+        for facet in found:
             for value in facet.values:
                 only = asked.without(facet.name)
                 wanted = len(toolcalls.brute(type(only)(**_fields(only) | {facet.name: (value.value,)})))
 
                 assert value.count == wanted or (value.is_more and value.count <= wanted), (asked, facet.name, value)
+
+
+def test_facets_name_the_most_frequent_values(recorded):
+    for facet in facets.facets(Filters()):
+        there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)
+        counted = Counter(one for one in there if one)
+        shown = counted.most_common(None if facet.name == "status" else facets.SHOWN)
+
+        assert {one.value for one in facet.values} <= set(facet.known) == set(counted) or facet.name == "status"
+        assert sorted(one.count for one in facet.values) == sorted(count for _, count in shown), facet.name
 
 
 def _fields(asked: Filters) -> dict[str, object]:
