@@ -220,6 +220,16 @@ def test_a_cursor_of_nobodys_is_refused(cursor):
         listing.place_of(cursor)
 
 
+def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_from():
+    for number in (1, 2):
+        log.append(toolcalls.call("c", number))
+    old = ToolCall.objects.get(call_id="call-1")
+    ToolCall.objects.filter(pk=old.pk).update(started_at=old.started_at - 2 * 3600 * 10**6)
+
+    assert [len(found(Filters(last=last))) for last in ("1h", "24h")] == [1, 2]
+    assert found(Filters(last="24h", since=old.started_at)) == found(Filters(last="1h"))
+
+
 def test_a_cursor_is_read_as_it_was_written():
     assert listing.place_of(str(Place(1, 2, 3))) == Place(1, 2, 3)
     assert listing.place_of("") is None
