@@ -118,7 +118,7 @@ def count(tests: Sequence[Test], most: int) -> int:
     """Count calls, `most` at the most."""
     where, values = together(tests)
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS counted"
-    return int(_rows(sql, [*values, most])[0][0])
+    return int(fetch(sql, [*values, most])[0][0])
 
 
 def floor_test(floor: Place) -> Test:
@@ -132,7 +132,7 @@ def _floor(bounds: Sequence[Test], way: Way, bound: int) -> Place | None:
     for branch in way.branches:
         where, values = together([branch, *bounds])
         sql = f"SELECT {PLACE} FROM conversations_toolcall t WHERE {where} ORDER BY {NEWEST} LIMIT 1 OFFSET %s"
-        ends += [Place(*row) for row in _rows(sql, [*values, max(0, bound // len(way.branches) - 1)])]
+        ends += [Place(*row) for row in fetch(sql, [*values, max(0, bound // len(way.branches) - 1)])]
     return max(ends, default=None)
 
 
@@ -145,9 +145,9 @@ def _read(bounds: Sequence[Test], walk: Walk, limit: int) -> list[Found]:
         parts.append(f"SELECT * FROM ({part}) AS b{number}")
         values += [*some, limit]
     if len(parts) == 1:
-        return [Found(*row) for row in _rows(part, values)]
+        return [Found(*row) for row in fetch(part, values)]
     sql = f"SELECT {_SELECT} FROM ({' UNION ALL '.join(parts)}) AS t ORDER BY {NEWEST} LIMIT %s"
-    return [Found(*row) for row in _rows(sql, [*values, limit])]
+    return [Found(*row) for row in fetch(sql, [*values, limit])]
 
 
 def together(tests: Iterable[Test]) -> tuple[str, list[Any]]:
@@ -156,7 +156,8 @@ def together(tests: Iterable[Test]) -> tuple[str, list[Any]]:
     return " AND ".join(test.sql for test in some), [value for test in some for value in test.values]
 
 
-def _rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def fetch(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Ask the database; answer all rows."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return list(cursor.fetchall())

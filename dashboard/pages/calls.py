@@ -63,9 +63,14 @@ def save(request: HttpRequest) -> HttpResponse:
 @takes("view")
 def change(request: HttpRequest, number: int) -> HttpResponse:
     """Rename a saved view, or with `verb=remove` remove it."""
-    if request.POST.get("verb") == "remove":
-        return _changed(request, lambda: actions.remove_view(request.user, number))
-    return _changed(request, lambda: actions.rename_view(request.user, number, request.POST.get("name", "")))
+
+    def act() -> str:
+        if request.POST.get("verb") == "remove":
+            actions.remove_view(request.user, number)
+            return ""
+        return actions.rename_view(request.user, number, request.POST.get("name", ""))
+
+    return _changed(request, act)
 
 
 @require_safe
