@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from django.http import HttpRequest, JsonResponse
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 from pydantic import Field
 
+from conversations import links
 from conversations import search as searching
 from conversations.fragments import faces
 from dashboard.api.queries import whole_number
@@ -74,5 +74,5 @@ def _item(hit: searching.Hit, query: searching.Query) -> Hit:
         sender=faces.read(event).said.speaker,
         principal=event.principal,
         excerpts=excerpts,
-        url=f"{reverse('conversation', args=[event.conversation])}?event={event.seq}#e{event.seq}",
+        url=links.of_event(event.conversation, event.seq),
     )
