@@ -6,6 +6,7 @@
 import json
 import random
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from django.core.management import call_command
@@ -146,12 +147,16 @@ def _says(one: ToolCall, filters: Filters) -> bool:
         near = events.filter(seq__gte=one.called_seq - NEAR, seq__lte=one.called_seq + NEAR)
         looked |= near.filter(kind__in=("message", "output", "user_message"))
     for kind, body in looked.values_list("kind", "body"):
-        said = " ".join(part.text for part in texts.parts_of(kind, texts.read(body)))
-        inside = f" {searching.plain(said)} "
-        inside = f" {' '.join(inside.split())} "
-        if all(_holds(inside, word) for word in filters.q.split()):
+        if all(_holds(_inside(kind, body), word) for word in filters.q.split()):
             return True
     return False
+
+
+@lru_cache(maxsize=4096)
+def _inside(kind: str, body: str) -> str:
+    """Answer what an event says, folded, a space around each word."""
+    said = " ".join(part.text for part in texts.parts_of(kind, texts.read(body)))
+    return f" {' '.join(searching.plain(said).split())} "
 
 
 def _holds(said: str, word: str) -> bool:

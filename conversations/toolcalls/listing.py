@@ -104,14 +104,19 @@ def moment_of(place: Place) -> datetime:
 def choose(asked: Conditions, bound: int) -> Walk:
     """Choose the way with the fewest calls; each is counted up to the bound, by its index alone."""
     staging = [UNSTAGED] if conditions.is_staging() else []
-    if len(asked.tests) == len(asked.ways) == 1 and asked.ways[0].is_ordered and asked.ways[0].is_exact and not staging:
-        return Walk(asked.ways[0], [], None, bound)  # nothing to choose, nothing to pass over
+    if (
+        len(asked.tests) == len(asked.ways) == 1
+        and not staging
+        and not (only := asked.ways[0]).loose
+        and only.is_ordered
+    ):
+        return Walk(only, [], None, bound)  # nothing to choose, nothing to pass over
     sizes = [(count([way.whole, *asked.bounds(way)], bound + 1), way.rank, way) for way in asked.ways]
     fit = [one for one in sizes if one[0] <= bound or one[2].is_ordered]
     size, _, way = min(fit, key=lambda one: one[:2], default=(bound + 1, 0, EVERY))
     rest = [*asked.rest(way), *staging]
-    is_whole = size <= bound or not rest
-    return Walk(way, rest, None if is_whole else _floor(asked, way, bound), bound)
+    branches = way.branches if len(asked.tests) > 1 or staging or way == EVERY else way.loose
+    return Walk(way, rest, None if size <= bound or not rest else _floor(asked, way, branches, bound), bound)
 
 
 def count(tests: Sequence[Test], most: int) -> int:
@@ -121,13 +126,13 @@ def count(tests: Sequence[Test], most: int) -> int:
     return int(fetch(sql, [*values, most])[0][0])
 
 
-def _floor(asked: Conditions, way: Way, bound: int) -> Place | None:
-    """Find where the newest `bound` calls of a way end, over all its branches; None when it has no more."""
+def _floor(asked: Conditions, way: Way, branches: Sequence[Test], bound: int) -> Place | None:
+    """Find where the newest `bound` calls of some branches of a way end; None when they have no more."""
     ends = []
-    for branch in way.branches:
+    for branch in branches:
         where, values = together([branch, *asked.bounds(way)])
         sql = f"SELECT {way.place} FROM conversations_toolcall t WHERE {where} ORDER BY {way.newest} LIMIT 1 OFFSET %s"
-        ends += [Place(*row) for row in fetch(sql, [*values, max(0, bound // len(way.branches) - 1)])]
+        ends += [Place(*row) for row in fetch(sql, [*values, max(0, bound // len(branches) - 1)])]
     return max(ends, default=None)
 
 
