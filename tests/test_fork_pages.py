@@ -202,6 +202,16 @@ def test_what_a_call_offers_leads_to_a_fork_before_it(otto):
     assert "/conversations/p/fork/?event=1" in drawn("p")
 
 
+def test_before_a_call_the_form_leads_to_where_words_can_be_changed(browser, hello):
+    log.append([event("hello", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"}, principals.SYSTEM)])
+
+    amid, said = (browser.get(f"{form()}?event={at}").content.decode() for at in (Event.objects.count(), 1))
+
+    assert '<a href="?event=1">Fork after event 1</a> to say in other words' in amid
+    assert 'name="words"' not in amid
+    assert "Fork after event 1</a>" not in said
+
+
 def test_hostile_words_stay_text_in_forks_and_changed_messages(otto, browser):
     Agent.objects.create(team="t", name="Clerk", is_entry=True)
     for number, words in enumerate(payloads(40)):
