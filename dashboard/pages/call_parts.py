@@ -53,7 +53,8 @@ class Bar(NamedTuple):
 
 def head(one: Recorded) -> Part:
     """Draw what tells which call it is and how it went."""
-    row, place = one.row, reverse("conversation", args=[one.key])
+    row, place, called = one.row, reverse("conversation", args=[one.key]), one.call.called
+    shown = times.of_event(called.at, called.principal, one.told).shown
     return {
         "is": one, "id": row.id, "href": reverse("call", args=[row.id]), "place": place,
         "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": one.tool[:200],
@@ -61,6 +62,7 @@ def head(one: Recorded) -> Part:
         "took": times.duration(row.duration_ms), "agent": of_name(row.agent) if row.agent else None,
         "conversation": richtext.inline((row.conversation.title or one.key)[:120]),
         "at": datetime.fromtimestamp(row.started_at / 1e6, UTC),
+        "first": shown if called.principal.startswith("import:") and shown != _when(called.at) else None,
         "event": f"{place}?event={row.called_seq}#e{row.called_seq}", "note": calls.note_of(one.call),
     }  # fmt: skip
 
