@@ -8,7 +8,7 @@ from conversations import log
 from conversations.errors import NotFound
 from conversations.fragments import faces, timeline
 from conversations.fragments.hidden import spell
-from conversations.fragments.times import of_event
+from conversations.fragments.times import moment, of_event
 from conversations.fragments.who import who
 from conversations.log import held
 from conversations.models import Conversation, Event, Participant, Run
@@ -69,4 +69,6 @@ def of_one(found: Conversation, seq: int) -> dict[str, Any]:
     }
     facts = {term: spell(text) for term, text in texts.items() if text}
     times = of_event(event.at, event.principal, faces.read(event).body)
-    return {"seq": seq, "facts": facts, "times": times, "hash": link}
+    committed = moment(event.at)
+    first = times.shown if committed is None or times.shown.iso != committed.iso else None
+    return {"seq": seq, "facts": facts, "committed": committed, "first": first, "said": times.said, "hash": link}
