@@ -79,7 +79,10 @@ def test_a_page_of_nothing_is_not_found(people):
     viewer = client_of(people["viewer"])
 
     assert [viewer.get(f"/calls/{id}/").status_code for id in ("nowhere", "%00", "x" * 300)] == [404] * 3
-    assert viewer.get("/calls/compare/?a=x&b=y").status_code == 404
+    compared = viewer.get("/calls/compare/?a=x&b=y")
+    assert compared.status_code == 404
+    assert "No tool call has the id &#39;x&#39;" in compared.content.decode()
+    assert 'name="b" data-code value="y"' in compared.content.decode()
     assert viewer.get("/calls/compare/").status_code == 200
 
 

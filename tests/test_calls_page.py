@@ -59,6 +59,15 @@ def test_what_a_call_gave_is_told_and_a_fault_before_it(browser):
     assert "receipt" not in page
 
 
+def test_who_decided_is_called_by_name_among_the_filters(browser):
+    log.append(toolcalls.ours("ours", "run-1", 1, decision="approve"))
+
+    page = browser.get("/calls/").content.decode()
+
+    assert 'name="by" value="user:maria"' in page
+    assert re.search(r'title="user:maria">maria</span><output>1</output>', page)
+
+
 def test_a_filter_that_would_leave_nothing_to_choose_is_not_drawn(browser):
     store()
     log.append(toolcalls.ours("ours", "run-1", 1, origin="mcp", mcp_server="map"))
