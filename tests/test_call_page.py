@@ -101,6 +101,7 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
 
     told = plain(otto.get(f"/calls/{new.id}/"))
     assert "a replay of the call at event" in told
+    assert "Call id of this replay" in told
     assert "Output beside the recording 2 differences" in told
     assert f'href="/calls/{new.id}/"' in words(otto.get(f"/calls/{old.id}/")), "its replays"
     assert "Output beside the recording" in plain(otto.get(f"/calls/{new.id}/?part=outcome"))
@@ -162,6 +163,17 @@ def test_what_is_missing_is_told_beside_the_form(people, desk):
     assert "that takes a grant, and an admin can give one" in plain(no_grant)
     assert "street: 1 is not of type 'string'" in plain(unfit)
     assert len(desk.ran) == 1
+
+
+def test_a_browser_asks_for_reason_and_name_of_a_call_but_not_of_a_dry_look(people, desk):
+    calls, ada = desk.recorded("send", "put"), client_of(people["admin"])
+    with working(desk.team()):
+        unsafe, free = (words(ada.get(f"/calls/{calls[name].id}/")) for name in ("send", "put"))
+
+    fields = [re.search(rf'<input class="input" name="{name}"[^>]*>', unsafe) for name in ("reason", "tool")]
+    assert all(field and " required" in field[0] for field in fields)
+    assert not re.search(r'name="(reason|tool)"[^>]* required', free)
+    assert 'value="dry" formnovalidate>' in unsafe
 
 
 def test_programs_read_a_call_and_make_it_again(people, desk):

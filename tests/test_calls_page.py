@@ -68,6 +68,17 @@ def test_who_decided_is_called_by_name_among_the_filters(browser):
     assert re.search(r'title="user:maria">maria</span><output>1</output>', page)
 
 
+def test_the_tables_behind_the_charts_begin_with_what_is_newest(browser):
+    store()
+
+    page = browser.get("/numbers/?last=24h").content.decode()
+
+    table = page[page.index('aria-label="Calls, the numbers"') :]
+    moments = re.findall(r'<th scope="row"><time datetime="([^"]+)"', table[: table.index("</table>")])
+    assert len(moments) > 1
+    assert moments == sorted(moments, reverse=True)
+
+
 def test_a_filter_that_would_leave_nothing_to_choose_is_not_drawn(browser):
     store()
     log.append(toolcalls.ours("ours", "run-1", 1, origin="mcp", mcp_server="map"))

@@ -135,6 +135,16 @@ def test_both_conversations_link_to_each_other_and_the_list_tells_forks(browser,
     assert browser.get("/").content.decode().count('<span class="tag">fork</span>') == 1
 
 
+def test_a_fork_was_opened_when_it_was_made(browser, hello):
+    Event.objects.filter(conversation=hello).update(at=1_700_000_000_000_000)
+    made = forks.fork(browser_user(), "hello", 1)
+
+    panel = browser.get(f"/conversations/{made.conversation}/panel/").content.decode()
+
+    assert "<dt>Opened</dt>" in panel
+    assert "2023-11-14T22:13:20" not in panel
+
+
 def browser_user():
     return principals.of_user("otto")
 

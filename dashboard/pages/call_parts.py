@@ -71,10 +71,11 @@ def identity(one: Recorded, facts: dict[str, Any]) -> list[tuple[str, list[Marku
     """Draw the layers of the tool's identity, each apart, as the record has them; `facts` of the tool as offered now
     has what the record does not tell. The third of each says where it is from."""
     row, told = one.row, one.told
+    whose = " of this replay" if row.run and row.replay_of else ", from the provider"
     recorded: list[tuple[str, Any]] = [
         ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", told.get("qualified_name")),
         ("Lookup key", row.lookup_key), ("Origin", row.origin), ("MCP server", told.get("mcp_server")),
-        ("Call id, from the provider", row.call_id), ("Our id", row.id), ("Run", row.run),
+        (f"Call id{whose}", row.call_id), ("Our id", row.id), ("Run", row.run),
         ("Inside call", told.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
         ("Effect then", told.get("effect")),
     ]  # fmt: skip

@@ -21,7 +21,8 @@ RUNS = 5  # of a conversation, the newest
 def of_conversation(found: Conversation) -> dict[str, Any]:
     """Answer what the panel's template asks for. Texts of strangers are fit for text and attributes."""
     names = Participant.objects.filter(conversation=found).order_by("name").values_list("name", flat=True)
-    opened = Event.objects.filter(conversation=found, seq=1).values_list("at", flat=True).first()
+    first = (found.copied_seq or 0) + 1  # a fork begins where its copies end
+    opened = Event.objects.filter(conversation=found, seq=first).values_list("at", flat=True).first()
     runs = held.newest_runs(found.id, RUNS + 1)
     return {
         "conversation": found,
