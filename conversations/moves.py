@@ -90,7 +90,7 @@ def side_of(name: str) -> Side:
     run = Run.objects.filter(id=run_id, conversation__key=key).first()
     found = visible.filter(key=key).first()
     if run is None or found is None:
-        raise NotFound(f"no conversation or run {name[:80]!r}: expected CONVERSATION or CONVERSATION@RUN")
+        raise NotFound(f"No conversation or run is called {name[:80]!r}. Give a conversation's id, or id@run.")
     return Side(found, run)
 
 

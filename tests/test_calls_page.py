@@ -48,6 +48,48 @@ def test_a_row_tells_what_was_called_by_whom_and_what_came_of_it(browser):
         assert words in text(page), words
 
 
+def test_what_a_call_gave_is_told_and_a_fault_before_it(browser):
+    store()
+    log.append(toolcalls.call("desk", 3, status="error", error="busy", output={"receipt": 12}))
+
+    page = text(browser.get("/calls/"))
+
+    assert "paid" in page
+    assert "busy" in page
+    assert "receipt" not in page
+
+
+def test_who_decided_is_called_by_name_among_the_filters(browser):
+    log.append(toolcalls.ours("ours", "run-1", 1, decision="approve"))
+
+    page = browser.get("/calls/").content.decode()
+
+    assert 'name="by" value="user:maria"' in page
+    assert re.search(r'title="user:maria">maria</span><output>1</output>', page)
+
+
+def test_the_tables_behind_the_charts_begin_with_what_is_newest(browser):
+    store()
+
+    page = browser.get("/numbers/?last=24h").content.decode()
+
+    table = page[page.index('aria-label="Calls, the numbers"') :]
+    moments = re.findall(r'<th scope="row"><time datetime="([^"]+)"', table[: table.index("</table>")])
+    assert len(moments) > 1
+    assert moments == sorted(moments, reverse=True)
+
+
+def test_a_filter_that_would_leave_nothing_to_choose_is_not_drawn(browser):
+    store()
+    log.append(toolcalls.ours("ours", "run-1", 1, origin="mcp", mcp_server="map"))
+
+    everything, narrowed = (text(browser.get(f"/calls/{query}")) for query in ("", "?agent=Desk"))
+
+    assert "MCP server" in everything
+    assert "MCP server" not in narrowed
+    assert "Status" not in text(browser.get("/calls/?agent=nobody&part=facets"))
+
+
 def test_filters_combine_and_are_drawn_with_a_way_to_leave_them_out(browser):
     store()
 

@@ -149,6 +149,18 @@ def test_the_page_shows_both_sides_and_marks_where_they_part(team):
     assert "No difference in 2 steps." in vera.get("/compare/?a=a&b=a").content.decode()
 
 
+def test_what_is_not_there_is_told_over_the_form_that_asked_for_it(team):
+    tell("a", said("Refund Ada."))
+
+    answer = client_of(team["viewer"]).get("/compare/?a=a&b=none")
+
+    html = answer.content.decode()
+    assert answer.status_code == 404
+    assert "No conversation or run is called &#39;none&#39;" in html
+    assert 'name="a" required maxlength="400" value="a"' in html
+    assert 'name="b" required maxlength="400" value="none"' in html
+
+
 def test_comparing_changes_nothing(team):
     tell("a", said("one"))
     before = Event.objects.count(), Conversation.objects.values_list("head_seq", flat=True).get()

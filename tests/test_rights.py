@@ -88,7 +88,7 @@ def test_roles_are_read_afresh_inside_a_transaction(people):
 
     Role.objects.filter(user=admin).delete()
 
-    with writing(), pytest.raises(NotAllowed, match="user:ada may not people"):
+    with writing(), pytest.raises(NotAllowed, match="user:ada may not manage people: that takes the role admin"):
         rights.require(admin, "people")
 
 

@@ -91,6 +91,11 @@ class Row:
         return richtext.inline(" ".join(_text(_value(error))[: PREVIEW * 4].split())[:PREVIEW]) if error else Markup()
 
     @property
+    def gave(self) -> Markup:
+        """The beginning of its output."""
+        return richtext.inline(" ".join(_text(_value(_output(self.finished)))[: PREVIEW * 4].split())[:PREVIEW])
+
+    @property
     def took(self) -> str:
         """How long it took."""
         return times.duration(self.found.duration_ms)

@@ -53,7 +53,8 @@ class Bar(NamedTuple):
 
 def head(one: Recorded) -> Part:
     """Draw what tells which call it is and how it went."""
-    row, place = one.row, reverse("conversation", args=[one.key])
+    row, place, called = one.row, reverse("conversation", args=[one.key]), one.call.called
+    shown = times.of_event(called.at, called.principal, one.told).shown
     return {
         "is": one, "id": row.id, "href": reverse("call", args=[row.id]), "place": place,
         "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": one.tool[:200],
@@ -61,6 +62,7 @@ def head(one: Recorded) -> Part:
         "took": times.duration(row.duration_ms), "agent": of_name(row.agent) if row.agent else None,
         "conversation": richtext.inline((row.conversation.title or one.key)[:120]),
         "at": datetime.fromtimestamp(row.started_at / 1e6, UTC),
+        "first": shown if called.principal.startswith("import:") and shown != _when(called.at) else None,
         "event": links.of_event(one.key, row.called_seq), "note": calls.note_of(one.call),
     }  # fmt: skip
 
@@ -69,10 +71,11 @@ def identity(one: Recorded, facts: dict[str, Any]) -> list[tuple[str, list[Marku
     """Draw the layers of the tool's identity, each apart, as the record has them; `facts` of the tool as offered now
     has what the record does not tell. The third of each says where it is from."""
     row, told = one.row, one.told
+    whose = " of this replay" if row.run and row.replay_of else ", from the provider"
     recorded: list[tuple[str, Any]] = [
         ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", told.get("qualified_name")),
         ("Lookup key", row.lookup_key), ("Origin", row.origin), ("MCP server", told.get("mcp_server")),
-        ("Call id, from the provider", row.call_id), ("Our id", row.id), ("Run", row.run),
+        (f"Call id{whose}", row.call_id), ("Our id", row.id), ("Run", row.run),
         ("Inside call", told.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
         ("Effect then", told.get("effect")),
     ]  # fmt: skip

@@ -16,6 +16,7 @@ from conversations.actions.call_exports import begin_export
 from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.fragments import hidden, richtext
 from conversations.fragments.calls import STATES, WORDS
+from conversations.fragments.who import who
 from conversations.models import SavedView
 from conversations.toolcalls import export as exporting
 from conversations.toolcalls import filters as reading
@@ -151,6 +152,7 @@ def _faceted(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dic
         "glyphs": STATES,
         "words": {status: WORDS.get(status, status) for status in reading.STATUSES},
         "inline": lambda value: richtext.inline(value[:200]),
+        "name_of": lambda principal: who(principal, principal).name,
         "spell": hidden.spell,
         "moments": {
             name: reading.iso(at) for name, at in (("from", found.since), ("to", found.until)) if at is not None

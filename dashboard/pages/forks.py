@@ -65,11 +65,13 @@ def _draw(
     page = log.page_before(found.key, at + 1, SHOWN)
     posted = {name: str(value) for name, value in request.POST.items()} if error else {}
     words = _words_of(found, at) if run is None else None
+    is_sooner = run is None and words is None and 0 < answering.seq < at
     agents = list(Agent.objects.order_by("-is_entry", "name").values_list("name", flat=True)[:MOST])
     return draw(
         request, "fork.html", status=status_of(error), epoch=epoch.current(), conversation=found, at=at, run=run,
         name=hidden.spell(found.title or found.key), entries=entries_of(page), words=posted.get("words", words),
         answering=answering if answering.seq else None, whom=_whom(answering),
+        sooner=answering.seq if is_sooner and _words_of(found, answering.seq) is not None else 0,
         agent=posted.get("agent", answering.agent),
         agents=[one for one in dict.fromkeys(agents) if hidden.is_clean(one)], client_id=new_id(),
         run_agent=hidden.spell(run.agent) if run else "", reason=posted.get("reason", ""),

@@ -45,6 +45,14 @@ def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page,
     expect(other.get_by_role("heading", name="Replays")).to_be_visible()  # live: it was open before
     other.close()
 
+    page.goto("/conversations/figures/")
+    line = page.locator(".tool > summary", has=page.locator(".tag")).last
+    line.scroll_into_view_if_needed()
+    boxes = "(line) => ['.tag', '.preview', '.meta'].map((name) => line.querySelector(name).getBoundingClientRect())"
+    tag, preview, meta = line.evaluate(boxes)
+    assert tag["right"] <= preview["left"]
+    assert meta["top"] < tag["bottom"], "all in one line"
+
 
 def test_axe_finds_nothing_on_the_pages_of_calls(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
