@@ -1,5 +1,7 @@
 """Two sequences side by side: where they part, whatever ids and times they have."""
 
+import re
+
 import pytest
 
 from conversations import log, moves, principals
@@ -145,6 +147,21 @@ def test_the_page_shows_both_sides_and_marks_where_they_part(team):
     assert "id=" in vera.get("/compare/").content.decode()
     assert vera.get("/compare/?a=a&b=none").status_code == 404
     assert "No difference in 2 steps." in vera.get("/compare/?a=a&b=a").content.decode()
+
+
+def test_each_side_offers_its_runs_and_chooses_its_own(team):
+    Agent.objects.create(team="t", name="A", is_entry=True)
+    for words in ("one", "two", "three"):
+        log.append([event("c", said(words, "user:otto"), principals.of_user("otto"))])
+    run = Run.objects.earliest("queued_seq")
+    tell("d", said("one"))
+
+    html = client_of(team["viewer"]).get(f"/compare/?a=d&b=c@{run.id}").content.decode()
+
+    first, second = html.split('<select class="input" id="side-b"')
+    assert re.findall(r'value="(\S+?)" selected', first) == ["d"]
+    assert re.findall(r'value="(\S+?)" selected', second) == [f"c@{run.id}"]
+    assert second.count('<option value="c@') == 3
 
 
 def test_comparing_changes_nothing(team):
