@@ -1,6 +1,5 @@
 """One tool call for programs: `GET /api/v1/tool-calls/{id}`, and `POST …/replays` which makes it again (design 3.6)."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +7,7 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from conversations import recorded_call, replayable
+from conversations import envelopes, recorded_call, replayable
 from conversations.actions import replays as actions
 from conversations.errors import Conflict
 from conversations.models import ToolCall
@@ -87,7 +86,7 @@ def _replay(found: ToolCall) -> Json:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text) if text else None
+        return envelopes.decoded(text.encode("utf-8", "replace")) if text else None
     except (ValueError, RecursionError):
         return text
 
