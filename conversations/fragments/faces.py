@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
 
-import msgspec
 from markupsafe import Markup
 
 from conversations import envelopes, principals

@@ -79,9 +79,10 @@ def find(request: HttpRequest) -> HttpResponse:
     except Invalid as wrong:
         error = wrong
     hues.refresh()
+    lines = [_line(hit, cut) for hit, cut in zip(found.hits, search.of_hits(found.hits, query), strict=True)]
     return draw(
         request, "search.html", status=400 if error else 200, told=told, query=query, kinds=_kinds(told["kind"]),
-        lines=[_line(hit, query) for hit in found.hits], is_first=not before, lag=search.lag(),
+        lines=lines, is_first=not before, lag=search.lag(),
         error=hidden.spell(error.message) if error else "", error_field=error.field if error else "",
         older=_href(told, found.cursor) if found.cursor else "", newest=_href(told),
         looked_to=_moment(found.looked_to) if found.looked_to else None,
@@ -90,11 +91,11 @@ def find(request: HttpRequest) -> HttpResponse:
     )  # fmt: skip
 
 
-def _line(hit: search.Hit, query: search.Query) -> Line:
+def _line(hit: search.Hit, cut: list[search.Excerpt]) -> Line:
     event = hit.event
     speaker = faces.read(event).said.speaker or event.principal
     kind = hidden.spell(_WORDS.get(event.kind, event.kind))
-    return Line(hit, who(speaker, event.principal), kind, search.of_hit(hit, query))
+    return Line(hit, who(speaker, event.principal), kind, cut)
 
 
 def _kinds(asked: str) -> dict[str, str]:
