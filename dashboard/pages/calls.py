@@ -17,6 +17,7 @@ from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.fragments import hidden, richtext
 from conversations.fragments.calls import STATES, WORDS
 from conversations.models import SavedView
+from conversations.rights import principal_of
 from conversations.toolcalls import export as exporting
 from conversations.toolcalls import filters as reading
 from conversations.toolcalls import listing
@@ -79,7 +80,7 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
     kind: Form = "csv" if form == "csv" else "jsonl"
     headers = {"Content-Disposition": f'attachment; filename="tool-calls.{form}"', "X-Accel-Buffering": "no"}
     pieces: AsyncIterator[bytes] | Iterator[bytes] = (
-        iter(()) if request.method == "HEAD" else exporting.export(found, kind)
+        iter(()) if request.method == "HEAD" else exporting.export(found, kind, principal_of(request.user))
     )
     return StreamingHttpResponse(pieces, content_type=TYPES[form], headers=headers)
 
