@@ -164,6 +164,18 @@ def test_each_side_offers_its_runs_and_chooses_its_own(team):
     assert second.count('<option value="c@') == 3
 
 
+def test_what_lies_between_a_run_and_its_end_is_looked_at_to_a_bound(monkeypatch):
+    tell("c", said("one"), *[{"event": "token", "text": f"{n} ", "index": n, "agent": "A"} for n in range(50)])
+    tell("c", *[said(f"{n}") for n in range(600)], said("last"))
+    tell("d", said("one"), *[said(f"{n}") for n in range(600)], said("another"))
+
+    assert compared("c", "d").same == 601  # tokens are neither here nor there
+    monkeypatch.setattr(moves, "MOST_LOOKED", 500)
+    found = compared("c", "d")
+
+    assert (found.is_cut, found.is_divided) == (True, False)
+
+
 def test_comparing_changes_nothing(team):
     tell("a", said("one"))
     before = Event.objects.count(), Conversation.objects.values_list("head_seq", flat=True).get()
