@@ -23,7 +23,7 @@ from conversations.toolcalls.listing import Found, Page
 
 SHORT = 65_536  # characters of a body that a list reads for its preview
 PREVIEW = 160  # characters
-MOST_BODIES = 8 << 20  # characters of the events of one answer that tells them whole
+MOST_BODIES = 4 << 20  # characters of the events of one answer that tells them whole
 
 Json = dict[str, Any]
 

@@ -196,7 +196,8 @@ def lines(one: Recorded, events: Sequence[Stored]) -> list[Line]:
 
 
 def _event(event: Stored, place: str, call: str, own: set[int]) -> Line:
-    said, by = faces.read(event).said, faces.read(event).body.get("by")
+    _, said, body = faces.read(event)
+    by = body.get("by")
     speaker = by if event.kind in DONE_BY and isinstance(by, str) and event.run is not None else said.speaker
     words = said.name if event.kind == "tool_step" and said.name else " ".join(said.words[: WORDS * 4].split())
     return Line(
