@@ -34,7 +34,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     """Answer what a replay would be (`dry`, which it is unless told otherwise), or begin it: 201 with run and call."""
     asked = bodies.read(request, ToReplay)
     if not asked.dry:
-        new = actions.replay(request.user, id, arguments=asked.arguments, reason=asked.reason, tool=asked.tool)
+        new = actions.replay(request.user, id, **asked.model_dump(exclude={"dry"}))
         told = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
         return JsonResponse(told, status=201)
     one = recorded_call.find(id)
