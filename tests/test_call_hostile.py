@@ -70,6 +70,18 @@ def test_observed_calls_that_say_hostile_things_bring_nothing_of_theirs_into_a_p
         assert pages(viewer, text, number) <= tame, text
 
 
+def test_what_the_eye_cannot_see_is_no_title_and_is_not_offered():
+    vera = client_of(cast()["viewer"])
+    for number in range(12):
+        (call, _) = pair(f"\u202eevil\x1b[31m{number}", number)
+
+    page, calls = vera.get(f"/calls/{call}/").content.decode(), vera.get("/calls/").content.decode()
+
+    assert not {"\u202e", "\x1b"} & set(page.partition("</title>")[0])
+    assert 'datalist id="known-tool"' in calls
+    assert not re.findall(r'<option value="[^"]*\x1b', calls)
+
+
 ODD = (
     '{"n":1e999,"is":"there"}',
     '{"n":-1e400,"is":"there"}',

@@ -9,7 +9,7 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from conversations import log, recorded_call
-from conversations.fragments import calls, content, differences, faces, jsontree, richtext, times
+from conversations.fragments import calls, content, differences, faces, hidden, jsontree, richtext, times
 from conversations.fragments.calls import STATES
 from conversations.fragments.times import When
 from conversations.fragments.who import Who, of_name, who
@@ -56,7 +56,7 @@ def head(one: Recorded) -> Part:
     row, place = one.row, reverse("conversation", args=[one.key])
     return {
         "is": one, "id": row.id, "href": reverse("call", args=[row.id]), "place": place,
-        "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": one.tool[:200],
+        "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": hidden.spell(one.tool[:200]),
         "state": STATES.get(row.status, "unknown"), "status": row.status, "word": calls.word_of(row.status),
         "took": times.duration(row.duration_ms), "agent": of_name(row.agent) if row.agent else None,
         "conversation": richtext.inline((row.conversation.title or one.key)[:120]),

@@ -147,6 +147,7 @@ def _faceted(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dic
         "words": {status: WORDS.get(status, status) for status in reading.STATUSES},
         "inline": lambda value: richtext.inline(value[:200]),
         "spell": hidden.spell,
+        "is_clean": hidden.is_clean,
         "moments": {
             name: reading.iso(at) for name, at in (("from", found.since), ("to", found.until)) if at is not None
         },

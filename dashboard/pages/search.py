@@ -1,5 +1,6 @@
 """The search page: every conversation's words, newest first; each hit opens its event in context."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -87,8 +88,12 @@ def find(request: HttpRequest) -> HttpResponse:
         older=_href(told, found.cursor) if found.cursor else "", newest=_href(told),
         looked_to=_moment(found.looked_to) if found.looked_to else None,
         broader=[(words, _href(told | {name: ""})) for name, words in _BROADER.items() if told[name]],
-        senders=Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES],
+        senders=[name for name in _agents() if hidden.is_clean(name)],
     )  # fmt: skip
+
+
+def _agents() -> Iterable[str]:
+    return Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES]
 
 
 def _line(hit: search.Hit, cut: list[search.Excerpt]) -> Line:
