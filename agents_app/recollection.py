@@ -16,6 +16,7 @@ output, which no model's server takes.
 """
 
 import json
+from bisect import bisect_right
 from typing import Any, NamedTuple
 
 from agents.items import TResponseInputItem
@@ -36,6 +37,8 @@ PER_ITEM = 4  # events read for each item that is kept: a call has several
 REJECTED = "Tool execution was not approved."
 _READ = f"""SELECT seq,kind,run,body FROM conversations_event WHERE conversation_id=%s AND seq<=%s AND kind<>'token'
 AND kind IN ({",".join(["%s"] * len(KINDS))}) ORDER BY seq DESC LIMIT %s"""
+_ANSWER = """SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'
+AND kind='output' AND run=%s ORDER BY seq DESC LIMIT 1"""
 
 Item = dict[str, Any]
 
@@ -74,16 +77,42 @@ def of_fork(found: Conversation, answers: int, *, newest: int) -> list[TResponse
 
 
 def context_of(found: Conversation, team: str) -> str | None:
-    """Answer a team's context where the fork begins, with the fork's own id; None where it is not known any more: of a
-    context only the newest is kept, so one that a later run of the parent changed begins anew."""
-    parent = found.parent
-    if parent is None or Run.objects.filter(conversation=parent, ended_seq__gt=found.copied_seq).exists():
-        return None
-    kept = session.load(parent.key).context.get(team)
-    read = json.loads(kept) if kept else None
+    """Answer a team's context as it was where the fork begins, with the fork's own id; None where none was kept then.
+
+    A run's context counts from its answer on, though it is kept with the run's end. A fork that has none of its own
+    there yet has its parent's.
+    """
+    parent, at = found.parent, found.copied_seq
+    while parent is not None:
+        held = session.contexts_of(parent.key, team)
+        place = bisect_right(held, at, key=lambda one: one.since)
+        if place < len(held) and _answered(parent, held[place].since, at):
+            place += 1
+        if place:
+            return _of_its_own(held[place - 1].text, parent, found)
+        if Run.objects.filter(conversation=parent, status="done", ended_seq__lte=at).exists():
+            return None
+        at = min(at, parent.copied_seq)
+        parent = parent.parent
+    return None
+
+
+def _answered(conversation: Conversation, ended: int, at: int) -> bool:
+    """Tell whether the run that ended there had answered by an earlier event."""
+    run = Run.objects.filter(conversation=conversation, ended_seq=ended, queued_seq__lte=at).first()
+    if run is None:
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(_ANSWER, [conversation.pk, run.queued_seq, ended, run.id])
+        answer = cursor.fetchone()
+    return answer is not None and int(answer[0]) <= at
+
+
+def _of_its_own(text: str, parent: Conversation, found: Conversation) -> str:
+    read = json.loads(text)
     if isinstance(read, dict) and read.get("conversation_id") == parent.key:
         return json.dumps(read | {"conversation_id": found.key})
-    return kept
+    return text
 
 
 class _Memory:

@@ -326,7 +326,9 @@ class Attempt(Claimed):
     def _save(self, context: str | None) -> None:
         if self._memory is None:
             return
-        self._memory.save(team=self._roster.team.name, context=context, days=settings.CONFIG.session_days)
+        self._memory.save(
+            team=self._roster.team.name, context=context, run=self.claim.run, days=settings.CONFIG.session_days
+        )
 
     def _fit(self, payload: Body) -> Body:
         return cut(payload)

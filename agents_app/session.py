@@ -1,7 +1,8 @@
 """A conversation's model memory: the SDK's `Session` over rows, apart from the record (design F, notes on sessions).
 
 A run reads it once and keeps what is new to itself; `save` writes that in the transaction that ends the run or puts it
-aside, so memory and record agree. What a team's context holds is kept between the items, as rows of its own.
+aside, so memory and record agree. What a team's context holds is kept between the items, as rows of its own: as
+`CONTEXT` the newest, and as `WAS` what it held before, so that a fork goes on with what held where it begins.
 
     memory = session.load("conversation", newest=200, days=30)      # sync
     Runner.run_streamed(agent, words, session=memory)
@@ -11,30 +12,40 @@ aside, so memory and record agree. What a team's context holds is kept between t
 import inspect
 import json
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 from django.db import connection
+from django.db.models import Q
 
 from agents_app.heard import Heard
 from agents_app.pen import covered
-from conversations.models import SessionItem
+from conversations.models import Run, SessionItem
 from conversations.nodes import database_time
 
 logger = logging.getLogger(__name__)
 
 OURS = '{"switchboard.'  # how a row begins that is no item: a context, or
 CONTEXT = f'{OURS}context":'
+WAS = f'{OURS}was":'
 HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers
 DAY = 86_400_000_000  # µs
 _TABLE = "conversations_sessionitem"
 NEWEST = (
     f"SELECT seq, at, payload FROM {_TABLE} WHERE conversation=%s AND payload NOT LIKE %s ORDER BY seq DESC LIMIT %s"
 )
-CONTEXTS = f"SELECT seq, payload FROM {_TABLE} WHERE conversation=%s AND payload LIKE %s ORDER BY seq"
+CONTEXTS = f"""SELECT seq, payload FROM {_TABLE}
+ WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s) ORDER BY seq"""
 INSERT = f"INSERT INTO {_TABLE} (conversation, seq, at, payload) VALUES (%s, %s, %s, %s)"
 _Kept = tuple[Any, str]  # an item, and how it is kept
+
+
+class Held(NamedTuple):
+    """What a team's context held from the end of a run on, the event `since`."""
+
+    since: int
+    text: str
 
 
 class DjangoSession:
@@ -100,9 +111,10 @@ class DjangoSession:
         known = [item for _, item in self._stored] + [item for item, _ in self._new()]
         return known[-min(limit or self._newest, self._newest) :]
 
-    def save(self, *, team: str = "", context: str | None = None, days: float = 30) -> None:
-        """Write what changed, and a team's context. Sync; call it in the transaction that ends the run, with the
-        conversation locked. It changes rows alone, so it may run again after a rollback; read anew after it."""
+    def save(self, *, team: str = "", context: str | None = None, run: str = "", days: float = 30) -> None:
+        """Write what changed, and a team's context at the end of a run. Sync; call it in the transaction that ends the
+        run, with the conversation locked. It changes rows alone: it may run again after a rollback; read anew after
+        it."""
         now = database_time()
         if self._is_cleared or self._gone or self._has_old:
             self._forget(now - int(days * DAY))
@@ -111,13 +123,21 @@ class DjangoSession:
             SessionItem.objects.filter(conversation=self.session_id, payload__startswith=HEARD).delete()
             new.append(f"{HEARD}{self._hears}}}")
         if context is not None and context != self.context.get(team):
-            if team in self.context:
-                rows = SessionItem.objects.filter(conversation=self.session_id)
-                rows.filter(payload__startswith=_context_row(team)).delete()
-            new.append(f"{_context_row(team)}{json.dumps(context)}}}")
+            new += self._changed(team, context, run)
         with connection.cursor() as cursor:
             for n, payload in enumerate(new, self._last + 1):
                 cursor.execute(INSERT, [self.session_id, n, now, payload])
+
+    def _changed(self, team: str, context: str, run: str) -> list[str]:
+        """Answer the rows of a context as it was, and as it is since the run's end."""
+        ended = Run.objects.filter(id=run).values_list("ended_seq", flat=True).first()
+        rows = []
+        if team in self.context:
+            kept = SessionItem.objects.filter(conversation=self.session_id, payload__startswith=_row(CONTEXT, team))
+            was = [json.loads(payload) for payload in kept.values_list("payload", flat=True)]
+            rows = [_row(WAS, team, one["context"], one.get("since")) for one in was]
+            kept.delete()
+        return [*rows, _row(CONTEXT, team, context, ended)]
 
     def _new(self) -> list[_Kept]:
         """Answer what is new: what was said meanwhile stands before it, but for the outputs of calls made earlier."""
@@ -142,7 +162,7 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     with connection.cursor() as cursor:
         cursor.execute(NEWEST, [conversation, f"{OURS}%", newest + 50])
         rows = cursor.fetchall()
-        cursor.execute(CONTEXTS, [conversation, f"{OURS}%"])
+        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%", f"{HEARD}%"])
         contexts = cursor.fetchall()
     kept = [(seq, payload) for seq, at, payload in rows if at >= oldest]
     memory = DjangoSession(conversation, _readable(conversation, kept)[-newest:], newest=newest)
@@ -184,8 +204,18 @@ def _readable(conversation: str, newest_first: list[tuple[int, str]]) -> list[tu
     return found
 
 
-def _context_row(team: str) -> str:
-    return f'{CONTEXT}{json.dumps(team)},"context":'
+def contexts_of(conversation: str, team: str) -> list[Held]:
+    """Answer what a team's context held and when, as far as that is kept, oldest first. Sync."""
+    rows = SessionItem.objects.filter(conversation=conversation)
+    rows = rows.filter(Q(payload__startswith=_row(WAS, team)) | Q(payload__startswith=_row(CONTEXT, team)))
+    kept = [json.loads(payload) for payload in rows.order_by("seq").values_list("payload", flat=True)]
+    return [Held(one["since"], one["context"]) for one in kept if one.get("since") is not None]
+
+
+def _row(kind: str, team: str, context: str | None = None, since: int | None = None) -> str:
+    """Write a row of a context; without one, how such a row begins."""
+    begins = f'{kind}{json.dumps(team)},"context":'
+    return begins if context is None else f'{begins}{json.dumps(context)},"since":{json.dumps(since)}}}'
 
 
 def _context(payload: str) -> tuple[str, str]:

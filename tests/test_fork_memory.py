@@ -196,7 +196,7 @@ def count(context: RunContextWrapper[Counter]) -> int:
     return context.context.heard
 
 
-def test_a_teams_context_goes_on_where_it_is_known_and_begins_anew_where_it_is_not():
+def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
     steps = [[function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 9)]
     clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[count])
     otto = cast()["operator"]
@@ -211,9 +211,38 @@ def test_a_teams_context_goes_on_where_it_is_known_and_begins_anew_where_it_is_n
         over(4)
 
     assert told("tool_step", whole)[-1]["output"] == 3
-    assert told("tool_step", early)[-1]["output"] == 1
+    assert told("tool_step", early)[-1]["output"] == 2
     contexts = [session.load(key).context["test"] for key in ("c", whole)]
     assert [json.loads(text) for text in contexts] == [
         {"conversation_id": "c", "heard": 2},
         {"conversation_id": whole, "heard": 3},
     ]
+
+
+def test_every_place_of_a_fork_and_of_its_fork_has_the_context_of_its_time():
+    steps = [
+        [function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 19)
+    ]
+    clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[count])
+    otto = cast()["operator"]
+
+    def in_a_fork(key: str, at: int) -> int | None:
+        made = Conversation.objects.get(key=forks.fork(otto, key, at).conversation)
+        text = recollection.context_of(made, "test")
+        assert text is None or json.loads(text)["conversation_id"] == made.key
+        return None if text is None else json.loads(text)["heard"]
+
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter)):
+        for n in (1, 2, 3):
+            say("count")
+            over(n)
+        events = list(Event.objects.filter(conversation__key="c").order_by("seq").values_list("seq", "kind"))
+        answers = [seq for seq, kind in events if kind == "output"]
+        middle = Run.objects.filter(conversation__key="c").order_by("queued_seq")[1].input_seq
+        branch = forks.fork(otto, "c", middle, run=True).conversation
+        over(4)
+        head = Conversation.objects.get(key=branch).head_seq
+
+    for seq, _ in events:
+        assert in_a_fork("c", seq) == (sum(answer <= seq for answer in answers) or None), seq
+    assert [in_a_fork(branch, at) for at in (answers[0] - 1, answers[0], middle, head)] == [None, 1, 1, 2]

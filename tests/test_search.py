@@ -113,10 +113,30 @@ def test_pages_neither_repeat_nor_skip_while_more_is_said():
     assert third.cursor is None
 
 
+@pytest.mark.parametrize("rare", [1, 3, 17, 50])
+def test_every_hit_is_found_however_far_apart_they_are(monkeypatch, rare):
+    monkeypatch.setattr("conversations.search.sqlite.FIRST", 4)
+    monkeypatch.setattr("conversations.search.postgresql.Postgres.block", 1)
+    monkeypatch.setattr("conversations.search.postgresql.FIRST", 2)
+    monkeypatch.setattr("conversations.search.postgresql.MOST_ASKED", 3)
+    said = ["refund zebra" if number % rare == 0 else "refund" for number in range(90)]
+    say("long", *said)
+    catch_up()
+
+    pages, before = [], ""
+    while before is not None:
+        pages.append(search.find(search.read("refund zebra"), before=before, limit=4))
+        before = pages[-1].cursor
+
+    found = [hit.event.seq for page in pages for hit in page.hits]
+    assert found == [seq for seq in range(90, 0, -1) if "zebra" in said[seq - 1]]
+    assert all(len(page.hits) == 4 for page in pages[:-1])
+
+
 def test_what_takes_too_long_says_how_far_it_looked(monkeypatch):
     monkeypatch.setattr("conversations.search.sqlite.FIRST", 4)
     monkeypatch.setattr("conversations.search.postgresql.Postgres.block", 2)
-    monkeypatch.setattr("conversations.search.postgresql.AT_ONCE", 3)
+    monkeypatch.setattr("conversations.search.postgresql.FIRST", 3)
     say("long", *["left" if number % 2 else "right" for number in range(40)])
     catch_up()
     monkeypatch.setattr("conversations.search.hits.PATIENCE", -1)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+from collections.abc import Callable
 
 import pytest
 from django.db import connection
@@ -102,6 +103,39 @@ def test_a_count_that_looked_at_some_only_says_that_there_may_be_more(monkeypatc
     by_agent = {one.value: one.words for one in facets.facets(Filters(replayed="no"))[1].values}
 
     assert by_agent == {"Desk": "5+"}
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="steps are SQLite's to count")
+@pytest.mark.parametrize(
+    "asked",
+    [Filters(min_ms=1.0), Filters(agent=("Rare",)), Filters(agent=("Rare",), min_ms=1.0), Filters(replayed="no")],
+)
+def test_counting_takes_no_longer_the_more_calls_there_are(monkeypatch, asked):
+    monkeypatch.setattr(facets, "WALK", 20)
+    monkeypatch.setattr(facets, "MOST", 20)
+
+    def recorded_so_far(numbers: range) -> int:
+        log.append([
+            one for number in numbers
+            for one in toolcalls.call("c", number, agent="Desk" if number % 400 else "Rare", duration_ms=5.0)
+        ])  # fmt: skip
+        return _steps(lambda: facets.facets(asked))
+
+    few, many = recorded_so_far(range(200)), recorded_so_far(range(200, 1600))
+
+    assert few > 0
+    assert many < 2 * few
+
+
+def _steps(do: Callable[[], object]) -> int:
+    """Count how often SQLite told of ten more steps of its machine."""
+    told = []
+    connection.connection.set_progress_handler(lambda: told.append(1), 10)
+    try:
+        do()
+    finally:
+        connection.connection.set_progress_handler(None, 0)
+    return len(told)
 
 
 def test_a_walk_that_ends_says_so_and_its_cursor_goes_on():

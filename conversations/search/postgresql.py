@@ -1,14 +1,13 @@
 """The index on PostgreSQL: a tsvector of ours under GIN, read block by block of ids from the newest on.
 
 GIN knows no order: asked for the newest 50 of a word with 300,000 hits it fetches and sorts all of them. So each row
-also holds the mark of its block (4,096 ids), `conversations_searchword` says which blocks hold a word, and a block is
+also holds the mark of its block (2,048 ids), `conversations_searchword` says which blocks hold a word, and a block is
 asked for by its mark: GIN walks from the few of the block into the many of the word. `id+0` keeps the planner from the
 primary key, along which it would look for rare words row by row.
 """
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from django.db.backends.utils import CursorWrapper
 
@@ -18,8 +17,8 @@ from conversations.search.tables import FOUND, Row, Wanted, blocks_of
 TABLE = "conversations_search"
 LAST = 16_383  # positions of a tsvector
 MOST_PLACES = 255  # of one word
-AT_ONCE = 64  # blocks looked up by one statement
-MOST_ASKED = 32  # of them asked together
+FIRST = 256  # blocks looked up by the first statement; the next look at eight times as many
+MOST_ASKED = 64  # of them asked together
 _NEWEST = f"""SELECT id FROM {TABLE} WHERE words @@ %s::tsquery AND id+0>=%s AND id+0<%s
 ORDER BY id+0 DESC LIMIT %s"""
 
@@ -27,7 +26,7 @@ ORDER BY id+0 DESC LIMIT %s"""
 class Postgres:
     """The statements; see `tables.Tables`."""
 
-    block = 12
+    block = 11
 
     def insert(self, cursor: CursorWrapper, rows: Sequence[Row]) -> None:
         """Put rows in."""
@@ -60,36 +59,38 @@ class Postgres:
         self, cursor: CursorWrapper, wanted: Wanted, low: int, high: int, limit: int, deadline: float
     ) -> tuple[list[int], int]:
         """Answer the newest ids, a few blocks at a time: as many as what was found so far lets expect to be enough."""
+        cursor.execute(f"SELECT COALESCE(MAX(id),0) FROM {TABLE}")
+        high = min(high, cursor.fetchone()[0] + 1)
         found: list[int] = []
-        asked, looked = _asked(wanted), 0
-        blocks = self._blocks(cursor, wanted, low >> self.block, (high - 1) >> self.block)
-        while some := self._next(blocks, round((limit - len(found)) * looked / len(found)) if found else looked):
-            marks = "|".join(f"':b{block}'" for block in some)
-            cursor.execute(_NEWEST, [f"{asked} & ({marks})", low, high, limit - len(found)])
-            found += [id_ for (id_,) in cursor.fetchall()]
-            if len(found) >= limit:
-                return found, found[-1]
-            looked += len(some)
-            if time.monotonic() > deadline:
-                return found, max(low, some[-1] << self.block)
+        asked, looked, most = _asked(wanted), 0, 1
+        for width, blocks in self._blocks(cursor, wanted, low >> self.block, (high - 1) >> self.block):
+            rare = width // max(len(blocks), 1)  # the fewer blocks have it, the less stands in each
+            most = min(MOST_ASKED, max(most, rare**2))
+            while blocks:
+                some, blocks = blocks[:most], blocks[most:]
+                marks = "|".join(f"':b{block}'" for block in some)
+                cursor.execute(_NEWEST, [f"{asked} & ({marks})", low, high, limit - len(found)])
+                found += [id_ for (id_,) in cursor.fetchall()]
+                if len(found) >= limit:
+                    return found, found[-1]
+                looked += len(some)
+                if time.monotonic() > deadline:
+                    return found, max(low, some[-1] << self.block)
+                most = min(MOST_ASKED, max(1, (limit - len(found)) * looked // len(found)) if found else 2 * looked)
         return found, low
 
-    def _next(self, blocks: Iterator[int], number: int) -> list[int]:
-        return list(islice(blocks, min(max(number, 1), MOST_ASKED)))
-
-    def _blocks(self, cursor: CursorWrapper, wanted: Wanted, first: int, last: int) -> Iterator[int]:
-        """Answer the blocks in which every word wanted stands, the newest first."""
+    def _blocks(self, cursor: CursorWrapper, wanted: Wanted, first: int, last: int) -> Iterator[tuple[int, list[int]]]:
+        """Answer the blocks in which every word wanted stands, newest first: of so many, those."""
         sets = [list(place) for places in wanted.terms for place in places]
         sets += [[f".{one}"] for one in wanted.characters] + [[f":{mark}"] for mark in wanted.marks]
         one = f"SELECT DISTINCT block FROM {FOUND} WHERE word=ANY(%s) AND block BETWEEN %s AND %s"
-        while True:
-            values = [value for some in sets for value in (some, first, last)]
-            cursor.execute(" INTERSECT ".join([one] * len(sets)) + " ORDER BY block DESC LIMIT %s", [*values, AT_ONCE])
-            found = [block for (block,) in cursor.fetchall()]
-            yield from found
-            if len(found) < AT_ONCE:
-                return
-            last = found[-1] - 1
+        sql = " INTERSECT ".join([one] * len(sets)) + " ORDER BY block DESC"
+        width = FIRST
+        while first <= last:
+            begin = max(first, last - width + 1)
+            cursor.execute(sql, [value for some in sets for value in (some, begin, last)])
+            yield last - begin + 1, [block for (block,) in cursor.fetchall()]
+            last, width = begin - 1, width * 8
 
 
 def _vector(row: Row, bits: int) -> str:

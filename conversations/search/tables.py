@@ -23,7 +23,7 @@ from conversations.search.query import Query, Term
 MOST_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MOST_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
 MOST_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
-VERSION = f"1 {unicodedata.unidata_version}"  # of what a word is, and which texts have some: another one begins anew
+VERSION = f"2 {unicodedata.unidata_version}"  # of what a word is, which texts have some, blocks: another begins anew
 FOUND = "conversations_searchword"
 
 

@@ -16,6 +16,7 @@ from django.db import connection
 
 from conversations.errors import Invalid
 from conversations.models import Approval
+from conversations.toolcalls.conditions import UNSTAGED, Test, is_staging
 from conversations.toolcalls.filters import LAST, STATUSES, micros, moment
 
 COUNTED = 5_000
@@ -131,10 +132,11 @@ def range_of(last: str, begins: str, ends: str, now: datetime | None = None) -> 
 def numbers(asked: Range) -> Numbers:
     """Read everything of a range."""
     spans = [Span(start) for start, _ in asked.edges()]
-    _count(asked, spans)
-    _time(asked, spans)
+    seen = UNSTAGED if is_staging() else Test("1=1")  # asked of what was read: the bounds hold beside an import, too
+    _count(asked, spans, seen)
+    _time(asked, spans, seen)
     asked_since = _wait(asked, spans)
-    spent, turns_since = _spend(asked)
+    spent, turns_since = _spend(asked, seen)
     for span in spans:
         span.took.sort()
         span.waited.sort()
@@ -146,31 +148,32 @@ def rank(values: Sequence[float], percent: int) -> float | None:
     return values[max(0, ceil(len(values) * percent / 100) - 1)] if values else None
 
 
-def _count(asked: Range, spans: list[Span]) -> None:
+def _count(asked: Range, spans: list[Span], seen: Test) -> None:
     part = (
-        "SELECT %s AS n,COUNT(*) FROM (SELECT 1 FROM conversations_toolcall WHERE status=%s AND started_at>=%s"
-        " AND started_at<%s LIMIT %s) AS t"
+        "SELECT %s AS n,COUNT(*) FROM (SELECT conversation_id FROM conversations_toolcall WHERE status=%s AND"
+        f" started_at>=%s AND started_at<%s LIMIT %s) AS t WHERE {seen.sql}"
     )
     sql = " UNION ALL ".join([part] * asked.spans)
     for status in STATUSES:
         values: list[Any] = []
         for number, (start, end) in enumerate(asked.edges()):
-            values += (number, status, start, end, COUNTED + 1)
+            values += (number, status, start, end, COUNTED + 1, *seen.values)
         for number, count in _rows(sql, values):
             if count:
                 spans[number].counts[status] = min(count, COUNTED)
                 spans[number].is_cut = spans[number].is_cut or count > COUNTED
 
 
-def _time(asked: Range, spans: list[Span]) -> None:
+def _time(asked: Range, spans: list[Span], seen: Test) -> None:
     part = (
-        "SELECT * FROM (SELECT %s AS n,duration_ms FROM conversations_toolcall WHERE status='done' AND started_at>=%s"
-        " AND started_at<%s ORDER BY started_at DESC LIMIT %s) AS b{0}"
+        "SELECT %s AS n,duration_ms FROM (SELECT conversation_id,duration_ms FROM conversations_toolcall"
+        " WHERE status='done' AND started_at>=%s AND started_at<%s ORDER BY started_at DESC LIMIT %s) AS t"
+        f" WHERE {seen.sql}"
     )
     values: list[Any] = []
     for number, (start, end) in enumerate(asked.edges()):
-        values += (number, start, end, TIMED)
-    sql = " UNION ALL ".join(part.format(number) for number in range(asked.spans))
+        values += (number, start, end, TIMED, *seen.values)
+    sql = " UNION ALL ".join([part] * asked.spans)
     for number, ms in _rows(sql, values):
         if ms is not None:
             spans[number].took.append(ms)
@@ -189,15 +192,15 @@ def _wait(asked: Range, spans: list[Span]) -> datetime | None:
     return _moment(rows[-1][0]) if len(rows) == ASKED else None
 
 
-def _spend(asked: Range) -> tuple[list[Spent], datetime | None]:
+def _spend(asked: Range, seen: Test) -> tuple[list[Spent], datetime | None]:
     newest = (
-        "SELECT at,agent,model,is_demo,input_tokens,output_tokens FROM conversations_turn WHERE at>=%s AND at<%s"
-        " ORDER BY at DESC LIMIT %s"
+        "SELECT conversation_id,at,agent,model,is_demo,input_tokens,output_tokens FROM conversations_turn"
+        " WHERE at>=%s AND at<%s ORDER BY at DESC LIMIT %s"
     )
     rows = _rows(
         "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),MIN(at)"
-        f" FROM ({newest}) AS t GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
-        [asked.start, asked.width, asked.start, asked.end, TURNS],
+        f" FROM ({newest}) AS t WHERE {seen.sql} GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
+        [asked.start, asked.width, asked.start, asked.end, TURNS, *seen.values],
     )
     spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
     for span, agent, model, is_demo, used, given, turns, _ in rows:
