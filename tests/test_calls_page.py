@@ -1,5 +1,6 @@
 """The tool-calls page, saved views and the API: what is drawn, what a wrong filter says, who may change a view."""
 
+import asyncio
 import json
 import re
 
@@ -9,7 +10,9 @@ from django.test import Client
 from conversations import log, principals
 from conversations.actions import saved_views
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
-from conversations.models import AuditEntry, SavedView
+from conversations.models import AuditEntry, Role, SavedView
+from conversations.toolcalls import export, rows
+from conversations.toolcalls.filters import Filters
 from tests import toolcalls
 from tests.cast import client_of, last_entry, said
 from tests.doors import Answer
@@ -239,6 +242,50 @@ def test_an_export_is_entered_before_it_is_sent(team):
     assert json.loads(last_entry().correlation)["query"] == "status=failed"
     assert client.get("/calls/export/pdf").status_code == 404
     assert client.get("/calls/export/csv?status=odd").status_code == 400
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_ends_when_the_right_is_taken_away(team):
+    for number in range(export.BATCH + 1):
+        log.append(toolcalls.call("desk", number))
+    sent = []
+
+    async def read() -> None:
+        async for piece in export.export(Filters(), "jsonl", principals.of_user("audrey")):
+            sent.append(piece)
+            if piece:
+                await asyncio.to_thread(Role.objects.all().delete)
+
+    with pytest.raises(NotAllowed):
+        asyncio.run(read())
+    assert sum(piece.count(b"\n") for piece in sent) == export.BATCH
+
+
+def test_one_answer_tells_no_more_than_its_bound_and_goes_on(browser, monkeypatch):
+    for number in range(7):
+        log.append(toolcalls.call("desk", number, args={"who": "x" * 1000}))
+    monkeypatch.setattr(rows, "MOST_BODIES", 2_500)
+
+    found, before = [], ""
+    while before is not None:
+        answer = browser.get("/api/v1/tool-calls", {"limit": 5, "before": before}).json()
+        assert 1 <= len(answer["items"]) <= 2
+        found += [item["call_id"] for item in answer["items"]]
+        before = answer["cursor"]
+
+    assert found == [f"call-{number}" for number in reversed(range(7))]
+    told = b"".join(export_all()).decode().splitlines()
+    assert [json.loads(line)["call_id"] for line in told] == found
+
+
+def export_all():
+    """All lines of an export, page by page."""
+    place = None
+    while True:
+        piece, place = export.page(Filters(), "jsonl", place)
+        yield piece
+        if place is None:
+            return
 
 
 def test_hostile_texts_are_drawn_as_text_and_filtered_by(browser):

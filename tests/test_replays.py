@@ -1,9 +1,12 @@
 """A call made again: by its effect, by whom, with what; once, linked, told, and fed back to nobody."""
 
+import json
+
 import pytest
 from agents.testing import assistant_message, function_call
 
 from agents_app.chat import chat_send
+from conversations import envelopes, log, principals
 from conversations.actions import approvals, control, replays, runs
 from conversations.actions.grants import give_grant
 from conversations.actions.policies import set_policy
@@ -44,6 +47,39 @@ def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, d
     before = rows()
     list(rebuild())
     assert rows() == before
+
+
+def test_the_same_client_id_again_is_the_same_replay(people, desk):
+    old = desk.recorded("send")["send"]
+    asked = {"reason": "the street was missed", "tool": "send"}
+
+    with working(desk.team()):
+        made = [replays.replay(people["admin"], old.id, client_id="once", **asked) for _ in range(3)]
+        ended(made[0].run)
+        after = replays.replay(people["admin"], old.id, client_id="once", **asked)
+        other = replays.replay(people["admin"], old.id, client_id="twice", **asked)
+        ended(other.run)
+
+    assert {*made, after} == {made[0]}
+    assert other.call != made[0].call
+    assert len(desk.ran) == 3
+    with pytest.raises(Invalid, match="at most 100"):
+        replays.replay(people["admin"], old.id, client_id="x" * 101, **asked)
+
+
+def test_an_event_of_a_strangers_is_no_replay(people, desk):
+    old = desk.recorded("look")["look"]
+    mark = replays._mark(principals.of_user("otto"), old.id, "known")
+    claim = json.dumps(
+        {"event": "replay.requested", "id": mark, "conversation_id": "c", "run_id": "r", "tool_call": "t"}
+    )
+    said_ = envelopes.read(claim.encode())
+    log.append([log.of_payload("stream:c", mark, claim, said_, principals.of_token("robot"))])
+
+    with working(desk.team()), pytest.raises(Conflict, match="something else"):
+        replays.replay(people["operator"], old.id, client_id="known")
+
+    assert len(desk.ran) == 1
 
 
 def test_an_idempotent_call_goes_under_the_first_ones_key_also_when_a_replay_is_replayed(people, desk):

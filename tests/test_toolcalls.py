@@ -108,6 +108,16 @@ def test_a_count_ends_at_its_bound(monkeypatch):
     assert by_agent == {"Desk": "9+", "Rare": "1"}
 
 
+def test_a_count_that_looked_at_some_only_says_that_there_may_be_more(monkeypatch):
+    monkeypatch.setattr(facets, "WALK", 5)
+    for number in range(8):
+        log.append(toolcalls.call("c", number, agent="Desk"))
+
+    by_agent = {one.value: one.words for one in facets.facets(Filters(replayed="no"))[1].values}
+
+    assert by_agent == {"Desk": "5+"}
+
+
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="steps are SQLite's to count")
 @pytest.mark.parametrize(
     "asked",

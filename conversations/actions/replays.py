@@ -9,13 +9,13 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
-from conversations import audit, grants, log, masking, policy, replayable
+from conversations import audit, grants, log, masking, policy, principals, replayable
 from conversations.actions.acting import acting, writing_as
 from conversations.actions.calls import call_of
 from conversations.actions.runs import Body
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.ids import new_id
-from conversations.models import Conversation, ToolCall
+from conversations.models import Conversation, Event, ToolCall
 from conversations.principals import Principal
 from conversations.replayable import Today
 from conversations.rights import Who
@@ -33,18 +33,25 @@ class Asked(NamedTuple):
 
 
 def replay(
-    by: Who, call: str, *, arguments: dict[str, Any] | str | None = None, reason: str = "", tool: str = ""
-) -> Asked:
+    by: Who, call: str, *, arguments: dict[str, Any] | str | None = None, reason: str = "", tool: str = "",
+    client_id: str = "",
+) -> Asked:  # fmt: skip
     """Have a call made again, with other `arguments` (an object, or its text) or those that it was sent with.
 
-    `tool` is its qualified name as the person typed it. Raises `NotFound`, `Conflict` (code not_replayable) when there
-    is nothing to call, `NotAllowed` without the right, `Invalid` naming what is missing.
+    `tool` is its qualified name as the person typed it. The same `client_id` again answers the same replay. Raises
+    `NotFound`, `Conflict` (code not_replayable) when there is nothing to call, `NotAllowed` without the right,
+    `Invalid` naming what is missing.
     """
+    if len(client_id) > 100:
+        raise Invalid("expected at most 100 characters", field="client_id")
     with acting(by, "replay", f"call:{call}"[:300], right="replay") as principal:
         old = ToolCall.objects.filter(id=call[:64], conversation__is_staged=False).first()
         if old is None:
             raise NotFound(f"no tool call {call[:80]!r}")
         conversation = Conversation.objects.locked(old.conversation_id)
+        mark = _mark(principal, call, client_id) if client_id else new_id()
+        if client_id and (made := _made(conversation, mark)) is not None:
+            return made
         told = replayable.body_of(old.conversation_id, old.called_seq)
         today = replayable.of_call(old, told, rows=policy.stored())
         if today.why_not:
@@ -56,7 +63,7 @@ def replay(
         new = Asked(run, call_of(run, call_id, 1))
         facts = _facts(old, told, today) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
         facts |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
-        _tell(principal, conversation.key, facts | ({"reason": reason.strip()} if reason.strip() else {}))
+        _tell(principal, conversation.key, mark, facts | ({"reason": reason.strip()} if reason.strip() else {}))
         audit.enter(
             principal, "replay", f"call:{old.id}", reason=reason.strip(), after=audit.digest({"args_raw": text}),
             correlation={
@@ -102,10 +109,27 @@ def _facts(old: ToolCall, told: dict[str, Any], today: Today) -> Body:
     return {"agent": old.agent, "team": today.team, **name, **layers, **line}
 
 
-def _tell(principal: Principal, key: str, facts: Body) -> None:
+def _mark(principal: Principal, call: str, client_id: str) -> str:
+    """Answer the id of a request's event: the same for the same asker, call and client id."""
+    mark = hashlib.sha256(f"replay\0{principal}\0{call}\0{client_id}".encode()).hexdigest()
+    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+
+
+def _made(conversation: Conversation, mark: str) -> Asked | None:
+    """Find the replay that was begun under this id. Raises `Conflict` when a stranger's event has it."""
+    found = Event.objects.filter(conversation=conversation, event_id=mark).first()
+    if found is None:
+        return None
+    if found.kind != "replay.requested" or not principals.is_ours(found.principal):
+        raise Conflict("something else has this client_id's event id", code="id_reused")
+    body = json.loads(found.body)
+    return Asked(body["run_id"], body["tool_call"])
+
+
+def _tell(principal: Principal, key: str, mark: str, facts: Body) -> None:
     """Append the request and, on it, its run."""
     writer, by_whom = writing_as(principal)
-    asked: Body = {"event": "replay.requested", "id": new_id(), **facts, **by_whom}
+    asked: Body = {"event": "replay.requested", "id": mark, **facts, **by_whom}
     (stored,) = log.append([log.of_ours(key, asked, writer)])
     queued: Body = {"event": "run.queued", "id": new_id(), "run_kind": "replay", "input_seq": stored.seq}
     queued |= {"run_id": facts["run_id"], "agent": facts["agent"], "replay_of": facts["replay_of"], **by_whom}

@@ -15,6 +15,7 @@ from conversations.log.pages import (
     preview_before,
     read_after,
     read_before,
+    read_told,
 )
 from conversations.log.staging import Batch, discard_staged, remove
 from conversations.log.writer import Writer
@@ -45,6 +46,7 @@ __all__ = [
     "preview_before",
     "read_after",
     "read_before",
+    "read_told",
     "remove",
     "words",
     "writing",

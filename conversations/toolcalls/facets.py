@@ -89,7 +89,7 @@ def _counts(
         return sizes, set()
     often = sorted(sizes, key=lambda one: (one not in chosen, -sizes[one], one))[: max(SHOWN, len(chosen))]
     rest = [*asked.tests.values(), *walk.rest]
-    return _each(column, often, asked.bounds(), rest, WALK), {one for one in often if sizes[one] > MOST}
+    return _each(column, often, asked.bounds(), rest, walk.bound), {one for one in often if sizes[one] > walk.bound}
 
 
 def _are_few(asked: Conditions, walk: Walk) -> bool:

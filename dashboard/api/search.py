@@ -57,14 +57,15 @@ def search(request: HttpRequest) -> JsonResponse:
     limit = whole_number(request, "limit", most=MOST, default=50)
     query = searching.read(**{name: request.GET.get(name, "") for name in FIELDS})
     found = searching.find(query, before=request.GET.get("before", ""), limit=limit)
-    items = [_item(hit, query).model_dump() for hit in found.hits]
+    cut = searching.of_hits(found.hits, query)
+    items = [_item(hit, some).model_dump() for hit, some in zip(found.hits, cut, strict=True)]
     answer = {"items": items, "cursor": found.cursor, "looked_to": found.looked_to, "lag": searching.lag().events}
     return JsonResponse(answer)
 
 
-def _item(hit: searching.Hit, query: searching.Query) -> Hit:
+def _item(hit: searching.Hit, cut: list[searching.Excerpt]) -> Hit:
     event = hit.event
-    excerpts = [Excerpt(label=one.label, text=one.text, marks=list(one.marks)) for one in searching.of_hit(hit, query)]
+    excerpts = [Excerpt(label=one.label, text=one.text, marks=list(one.marks)) for one in cut]
     return Hit(
         conversation_id=event.conversation,
         title=hit.title,

@@ -64,6 +64,7 @@ class ToReplay(BaseModel):
     arguments: dict[str, Any] | str | None = None
     reason: Annotated[str, Field(max_length=2000)] = ""
     tool: Annotated[str, Field(max_length=401)] = ""
+    client_id: Annotated[str, Field(max_length=100, description="the same again is the same replay")] = ""
 
 
 class ReplayRequest(Shape):

@@ -39,6 +39,7 @@ def replays(request: HttpRequest, id: str) -> HttpResponse:
         asked = actions.replay(
             request.user, id, arguments=replay_parts.given(one, replay_parts.today_of(one), posted),
             reason=posted.get("reason", "").strip()[: actions.MOST_REASON], tool=posted.get("tool", ""),
+            client_id=posted.get("client_id", "")[:100],
         )  # fmt: skip
     except (Conflict, Invalid, NotAllowed) as error:
         return _draw(request, id, posted, error)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from conversations import links, log, recorded_call
-from conversations.fragments import calls, content, differences, faces, jsontree, richtext, times
+from conversations.fragments import calls, content, differences, faces, hidden, jsontree, richtext, times
 from conversations.fragments.calls import STATES
 from conversations.fragments.times import When
 from conversations.fragments.who import Who, of_name, who
@@ -57,7 +57,7 @@ def head(one: Recorded) -> Part:
     shown = times.of_event(called.at, called.principal, one.told).shown
     return {
         "is": one, "id": row.id, "href": reverse("call", args=[row.id]), "place": place,
-        "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": one.tool[:200],
+        "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": hidden.spell(one.tool[:200]),
         "state": STATES.get(row.status, "unknown"), "status": row.status, "word": calls.word_of(row.status),
         "took": times.duration(row.duration_ms), "agent": of_name(row.agent) if row.agent else None,
         "conversation": richtext.inline((row.conversation.title or one.key)[:120]),
@@ -198,7 +198,8 @@ def lines(one: Recorded, events: Sequence[Stored]) -> list[Line]:
 
 
 def _event(event: Stored, call: str, own: set[int]) -> Line:
-    said, by = faces.read(event).said, faces.read(event).body.get("by")
+    _, said, body = faces.read(event)
+    by = body.get("by")
     speaker = by if event.kind in DONE_BY and isinstance(by, str) and event.run is not None else said.speaker
     words = said.name if event.kind == "tool_step" and said.name else " ".join(said.words[: WORDS * 4].split())
     return Line(

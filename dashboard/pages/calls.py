@@ -18,6 +18,7 @@ from conversations.fragments import hidden, richtext
 from conversations.fragments.calls import STATES, WORDS
 from conversations.fragments.who import who
 from conversations.models import SavedView
+from conversations.rights import principal_of
 from conversations.toolcalls import export as exporting
 from conversations.toolcalls import filters as reading
 from conversations.toolcalls import listing
@@ -86,7 +87,7 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
     kind: Form = "csv" if form == "csv" else "jsonl"
     headers = {"Content-Disposition": f'attachment; filename="tool-calls.{form}"', "X-Accel-Buffering": "no"}
     pieces: AsyncIterator[bytes] | Iterator[bytes] = (
-        iter(()) if request.method == "HEAD" else exporting.export(found, kind)
+        iter(()) if request.method == "HEAD" else exporting.export(found, kind, principal_of(request.user))
     )
     return StreamingHttpResponse(pieces, content_type=TYPES[form], headers=headers)
 
@@ -154,6 +155,7 @@ def _faceted(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dic
         "inline": lambda value: richtext.inline(value[:200]),
         "name_of": lambda principal: who(principal, principal).name,
         "spell": hidden.spell,
+        "is_clean": hidden.is_clean,
         "moments": {
             name: reading.iso(at) for name, at in (("from", found.since), ("to", found.until)) if at is not None
         },

@@ -1,6 +1,6 @@
 """The search page: every conversation's words, newest first; each hit opens its event in context."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -92,23 +92,30 @@ def find(request: HttpRequest) -> HttpResponse:
         older=_href(told, found.cursor) if found.cursor else "", newest=_href(told),
         looked_to=_moment(found.looked_to) if found.looked_to else None,
         broader=[(words, _href(told | {name: ""})) for name, words in _BROADER.items() if told[name]],
-        senders=Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES],
+        senders=[name for name in _agents() if hidden.is_clean(name)],
     )  # fmt: skip
+
+
+def _agents() -> Iterable[str]:
+    return Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES]
 
 
 def _lines(hits: Sequence[search.Hit], query: search.Query) -> list[Line]:
     calls = log.call_ids([hit.event for hit in hits if hit.event.kind in log.STEPS])
-    return [_line(hit, query, calls.get((hit.event.conversation, hit.event.seq), "")) for hit in hits]
+    return [
+        _line(hit, cut, calls.get((hit.event.conversation, hit.event.seq), ""))
+        for hit, cut in zip(hits, search.of_hits(hits, query), strict=True)
+    ]
 
 
-def _line(hit: search.Hit, query: search.Query, call: str = "") -> Line:
+def _line(hit: search.Hit, cut: list[search.Excerpt], call: str) -> Line:
     event = hit.event
     said = faces.read(event).said
     kind = hidden.spell(_WORDS.get(event.kind, event.kind))
     name = (said.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
     face = who(said.speaker or event.principal, event.principal)
-    return Line(hit, face, kind, search.of_hit(hit, query), richtext.inline(name), href)
+    return Line(hit, face, kind, cut, richtext.inline(name), href)
 
 
 def _kinds(asked: str) -> dict[str, str]:
