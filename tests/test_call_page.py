@@ -12,17 +12,12 @@ from conversations.actions.policies import set_policy
 from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.policy import Row
 from conversations.principals import SYSTEM
-from tests.cast import cast, client_of
+from tests.cast import client_of
 from tests.live import until
 from tests.replay_desk import Desk, ended, working
 from tests.visits import words
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture

@@ -16,15 +16,9 @@ from conversations.errors import Conflict, Invalid
 from conversations.models import ToolCall
 from conversations.policy import Row
 from tests.agents_running import over, say, told, working
-from tests.cast import cast
 from tests.replay_desk import ARGS, Desk, ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture
