@@ -1,7 +1,7 @@
 """One invocation of a tool: a projection of tool steps."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from conversations.models.conversation import Conversation
 
@@ -47,10 +47,11 @@ class ToolCall(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "call_id", "nth"], name="call_once")]
-        # Those on `PLACE` serve the list of calls: a filter walks its own newest first, and never the table. Partial
-        # where most calls tell nothing; a qualified name is looked up by `call_by_name` where there is no namespace.
+        # Those on `PLACE` serve the list of calls: a filter walks its own newest first, and never the table. The one of
+        # all is on an expression: else PostgreSQL walks it for filters that few of its calls pass. Partial where most
+        # calls tell nothing; a qualified name is looked up by `call_by_name` where there is no namespace.
         indexes = [
-            models.Index(fields=PLACE, name="call_newest"),
+            models.Index(F("started_at") + 0, "conversation", "called_seq", name="call_newest"),
             models.Index(fields=["name", *PLACE], name="call_by_name"),
             models.Index(fields=["agent", *PLACE], name="call_by_agent"),
             models.Index(fields=["status", *PLACE], name="call_by_status"),

@@ -9,8 +9,8 @@ from conversations.models.tool_call import class_of
 from conversations.toolcalls import texts
 from conversations.toolcalls.filters import Filters
 
-NEWEST = "t.started_at DESC,t.conversation_id DESC,t.called_seq DESC"
-PLACE = "t.started_at,t.conversation_id,t.called_seq"
+OWN = "t.started_at"
+EVERYBODYS = "(t.started_at+0)"  # as the index of all calls has it, so that no other way is walked along that one
 
 
 class Test(NamedTuple):
@@ -35,7 +35,8 @@ class Way(NamedTuple):
     """How to find the calls of one filter by an index: each branch is a part of one, in the order of the list.
 
     `whole` is all branches at once, or a little more, for counting. `rank`: of ways with more calls than may be looked
-    at, the lowest is walked; it is the guess at which is rarest.
+    at, the lowest is walked; it is the guess at which is rarest. `is_exact`: what is on it passes its filter; else each
+    call is tested, too. `moment`: its index's column of when.
     """
 
     field: str
@@ -43,33 +44,58 @@ class Way(NamedTuple):
     whole: Test
     rank: int
     is_ordered: bool = True
+    is_exact: bool = True
+    moment: str = OWN
+
+    @property
+    def place(self) -> str:
+        """The columns of a call's place in the list."""
+        return f"{self.moment},t.conversation_id,t.called_seq"
+
+    @property
+    def newest(self) -> str:
+        """The order of the list."""
+        return f"{self.moment} DESC,t.conversation_id DESC,t.called_seq DESC"
+
+    def from_on(self, floor: Place) -> Test:
+        """Test that a call does not lie behind the end of a walk."""
+        return Test(f"({self.place})>=(%s,%s,%s)", tuple(floor))
 
 
-EVERY = Way("", (Test("1=1"),), Test("1=1"), 99)
+EVERY = Way("", (Test("1=1"),), Test("1=1"), 99, moment=EVERYBODYS)
+BY_ITSELF = EVERY._replace(moment=OWN)  # by the index of any one column
 
 
 class Conditions(NamedTuple):
-    """What a call must fulfil: `bounds` hold for every way, `tests` are by the filter's name."""
+    """What a call must fulfil: `begins`, `until` (µs UTC) and `before` hold for every way, `tests` are by the filter's
+    name."""
 
-    bounds: list[Test]
+    begins: int | None
+    until: int | None
+    before: Place | None
     tests: dict[str, Test]
     ways: list[Way]
 
+    def bounds(self, way: Way = BY_ITSELF) -> list[Test]:
+        """Answer the tests of time and place along a way."""
+        found = [Test(f"{way.moment}>=%s", (self.begins,))] if self.begins is not None else []
+        found += [Test(f"{way.moment}<=%s", (self.until,))] if self.until is not None else []
+        return found + ([Test(f"({way.place})<(%s,%s,%s)", tuple(self.before))] if self.before else [])
+
     def rest(self, way: Way) -> list[Test]:
         """Answer what walking this way does not see to."""
-        return [test for name, test in self.tests.items() if name != way.field]
+        return [test for name, test in self.tests.items() if name != way.field or not way.is_exact]
 
 
 def of(filters: Filters, before: Place | None = None, now: datetime | None = None) -> Conditions:
     """Make the conditions of these filters, for calls that stand behind `before`."""
-    bounds = list(_bounds(filters, before, now or datetime.now(UTC)))
     tests: dict[str, Test] = {}
     ways = []
     for way, test in (*_named(filters), *_exact(filters), *_ranges(filters), *_others(filters)):
         tests[way.field] = test
         if way.branches:
             ways.append(way)
-    return Conditions(bounds, tests, ways)
+    return Conditions(filters.begins(now or datetime.now(UTC)), filters.until, before, tests, ways)
 
 
 def is_staging() -> bool:
@@ -80,16 +106,6 @@ def is_staging() -> bool:
 UNSTAGED = Test(
     "NOT EXISTS (SELECT 1 FROM conversations_conversation s WHERE s.id=t.conversation_id AND s.is_staged=%s)", (True,)
 )
-
-
-def _bounds(filters: Filters, before: Place | None, now: datetime) -> Iterator[Test]:
-    begins = filters.begins(now)
-    if begins is not None:
-        yield Test("t.started_at>=%s", (begins,))
-    if filters.until is not None:
-        yield Test("t.started_at<=%s", (filters.until,))
-    if before is not None:
-        yield Test(f"({PLACE})<(%s,%s,%s)", tuple(before))
 
 
 _COLUMNS = {  # filter → column, and the guess at how rare
@@ -137,8 +153,10 @@ def _ranges(filters: Filters) -> Iterator[tuple[Way, Test]]:
         values = tuple(value for value in (least, most) if value is not None)
         test = Test(" AND ".join(ends), values)
         first, last = class_of(least or 0) or 0, class_of(most if most is not None else 2.0**62) or 0
-        branches = tuple(Test(f"t.{classes}=%s AND {test.sql}", (number, *values)) for number in range(first, last + 1))
-        yield Way(field, branches, Test(f"t.{classes} BETWEEN %s AND %s", (first, last)), 8), test
+        branches = tuple(Test(f"t.{classes}=%s", (number,)) for number in range(first, last + 1))
+        whole = Test(f"t.{classes} BETWEEN %s AND %s", (first, last))
+        is_exact = most is None and (least is None or least == 0 or least == 1 << (first - 1))
+        yield Way(field, branches, whole, 8, is_exact=is_exact), test
 
 
 def _others(filters: Filters) -> Iterator[tuple[Way, Test]]:

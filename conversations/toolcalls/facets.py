@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from conversations.toolcalls import conditions, listing
-from conversations.toolcalls.conditions import NEWEST, Conditions, Test
+from conversations.toolcalls.conditions import BY_ITSELF, Conditions, Test
 from conversations.toolcalls.filters import STATUSES, Filters
 from conversations.toolcalls.listing import Walk
 
@@ -84,25 +84,24 @@ def _counts(
     """Count each value; and say which ones may have more calls than were counted, since the walk ended."""
     if asked.tests and _are_few(asked, walk):
         return _grouped(column, asked, walk), set()
-    sizes = _each(column, values, asked.bounds, [], MOST + 1)
+    sizes = _each(column, values, asked.bounds(), [], MOST + 1)
     if not walk.rest and not asked.tests:
         return sizes, set()
     often = sorted(sizes, key=lambda one: (one not in chosen, -sizes[one], one))[: max(SHOWN, len(chosen))]
     rest = [*asked.tests.values(), *walk.rest]
-    return _each(column, often, asked.bounds, rest, WALK), {one for one in often if sizes[one] > MOST}
+    return _each(column, often, asked.bounds(), rest, WALK), {one for one in often if sizes[one] > MOST}
 
 
 def _are_few(asked: Conditions, walk: Walk) -> bool:
     """Tell whether the others leave no more calls than may be looked at: a way by itself has no floor, however long."""
     if walk.rest or walk.floor:
         return walk.floor is None
-    return listing.count([walk.way.whole, *asked.bounds], walk.bound + 1) <= walk.bound
+    return listing.count([walk.way.whole, *asked.bounds(walk.way)], walk.bound + 1) <= walk.bound
 
 
 def _grouped(column: str, asked: Conditions, walk: Walk) -> Counter[str]:
     """Count all values at once where the others leave no more calls than may be looked at."""
-    exact = [asked.tests[walk.way.field]] if walk.way.field in ("ms", "bytes") else []
-    where, values = listing.together([walk.way.whole, *asked.bounds, *walk.rest, *exact])
+    where, values = listing.together([walk.way.whole, *asked.bounds(walk.way), *walk.rest])
     named = f"t.{column}||''"  # a form that no index serves: grouping in its order would look at every call there is
     rows = listing.fetch(f"SELECT {named},COUNT(*) FROM conversations_toolcall t WHERE {where} GROUP BY 1", values)
     return Counter({value: number for value, number in rows if value})
@@ -114,7 +113,7 @@ def _each(column: str, some: Sequence[str], bounds: Sequence[Test], rest: Sequen
         return Counter()
     inside, held = listing.together([Test(f"t.{column}=%s"), *bounds])
     passing, passed = listing.together([Test("1=1"), *rest])
-    columns, order = ("t.*", f" ORDER BY {NEWEST}") if rest else ("1", "")
+    columns, order = ("t.*", f" ORDER BY {BY_ITSELF.newest}") if rest else ("1", "")
     walk = f"SELECT {columns} FROM conversations_toolcall t WHERE {inside}{order} LIMIT %s"
     part = f"SELECT %s,COUNT(*) FROM ({walk}) AS t WHERE {passing}"
     values = [value for one in some for value in (one, one, *held, most, *passed)]

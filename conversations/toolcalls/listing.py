@@ -14,7 +14,7 @@ from django.db import connection
 
 from conversations.errors import Invalid
 from conversations.toolcalls import conditions
-from conversations.toolcalls.conditions import EVERY, NEWEST, PLACE, UNSTAGED, Conditions, Place, Test, Way
+from conversations.toolcalls.conditions import BY_ITSELF, EVERY, UNSTAGED, Conditions, Place, Test, Way
 from conversations.toolcalls.filters import Filters
 
 WALK = 5_000  # calls that one page looks at, when it has to look at more than it shows
@@ -80,7 +80,7 @@ def newest(filters: Filters, *, before: Place | None = None, limit: int = 50, wa
     """Answer the newest calls that match, those behind `before`; at most `walk` calls are looked at."""
     asked = conditions.of(filters, before)
     chosen = choose(asked, walk // TEXT_SHARE if filters.q else walk)
-    calls = _read(asked.bounds, chosen, limit + 1)
+    calls = _read(asked, chosen, limit + 1)
     if len(calls) > limit:
         return Page(calls[:limit], calls[limit - 1].place)
     return Page(calls, chosen.floor, chosen.bound if chosen.floor else 0)
@@ -104,14 +104,14 @@ def moment_of(place: Place) -> datetime:
 def choose(asked: Conditions, bound: int) -> Walk:
     """Choose the way with the fewest calls; each is counted up to the bound, by its index alone."""
     staging = [UNSTAGED] if conditions.is_staging() else []
-    if len(asked.tests) == len(asked.ways) == 1 and asked.ways[0].is_ordered and not staging:
+    if len(asked.tests) == len(asked.ways) == 1 and asked.ways[0].is_ordered and asked.ways[0].is_exact and not staging:
         return Walk(asked.ways[0], [], None, bound)  # nothing to choose, nothing to pass over
-    sizes = [(count([way.whole, *asked.bounds], bound + 1), way.rank, way) for way in asked.ways]
+    sizes = [(count([way.whole, *asked.bounds(way)], bound + 1), way.rank, way) for way in asked.ways]
     fit = [one for one in sizes if one[0] <= bound or one[2].is_ordered]
     size, _, way = min(fit, key=lambda one: one[:2], default=(bound + 1, 0, EVERY))
     rest = [*asked.rest(way), *staging]
     is_whole = size <= bound or not rest
-    return Walk(way, rest, None if is_whole else _floor(asked.bounds, way, bound), bound)
+    return Walk(way, rest, None if is_whole else _floor(asked, way, bound), bound)
 
 
 def count(tests: Sequence[Test], most: int) -> int:
@@ -121,32 +121,27 @@ def count(tests: Sequence[Test], most: int) -> int:
     return int(fetch(sql, [*values, most])[0][0])
 
 
-def floor_test(floor: Place) -> Test:
-    """Test that a call does not lie behind the end of a walk."""
-    return Test(f"({PLACE})>=(%s,%s,%s)", tuple(floor))
-
-
-def _floor(bounds: Sequence[Test], way: Way, bound: int) -> Place | None:
+def _floor(asked: Conditions, way: Way, bound: int) -> Place | None:
     """Find where the newest `bound` calls of a way end, over all its branches; None when it has no more."""
     ends = []
     for branch in way.branches:
-        where, values = together([branch, *bounds])
-        sql = f"SELECT {PLACE} FROM conversations_toolcall t WHERE {where} ORDER BY {NEWEST} LIMIT 1 OFFSET %s"
+        where, values = together([branch, *asked.bounds(way)])
+        sql = f"SELECT {way.place} FROM conversations_toolcall t WHERE {where} ORDER BY {way.newest} LIMIT 1 OFFSET %s"
         ends += [Place(*row) for row in fetch(sql, [*values, max(0, bound // len(way.branches) - 1)])]
     return max(ends, default=None)
 
 
-def _read(bounds: Sequence[Test], walk: Walk, limit: int) -> list[Found]:
-    floor = [floor_test(walk.floor)] if walk.floor else []
+def _read(asked: Conditions, walk: Walk, limit: int) -> list[Found]:
+    floor = [walk.way.from_on(walk.floor)] if walk.floor else []
     parts, values = [], []
     for number, branch in enumerate(walk.way.branches):
-        where, some = together([branch, *bounds, *floor, *walk.rest])
-        part = f"SELECT {_SELECT} FROM conversations_toolcall t WHERE {where} ORDER BY {NEWEST} LIMIT %s"
+        where, some = together([branch, *asked.bounds(walk.way), *floor, *walk.rest])
+        part = f"SELECT {_SELECT} FROM conversations_toolcall t WHERE {where} ORDER BY {walk.way.newest} LIMIT %s"
         parts.append(f"SELECT * FROM ({part}) AS b{number}")
         values += [*some, limit]
     if len(parts) == 1:
         return [Found(*row) for row in fetch(part, values)]
-    sql = f"SELECT {_SELECT} FROM ({' UNION ALL '.join(parts)}) AS t ORDER BY {NEWEST} LIMIT %s"
+    sql = f"SELECT {_SELECT} FROM ({' UNION ALL '.join(parts)}) AS t ORDER BY {BY_ITSELF.newest} LIMIT %s"
     return [Found(*row) for row in fetch(sql, [*values, limit])]
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import platform
 import shutil
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,35 @@ def set_up() -> None:
     django.setup()
     sys.setswitchinterval(0.0001)
     call_command("migrate", verbosity=0)
+
+
+def on_postgresql() -> bool:
+    """Tell whether this process is the one that measures on PostgreSQL (`ON=postgresql`): its server is started then.
+    Before `set_up`."""
+    if os.environ.get("ON") != "postgresql":
+        return False
+    from tests.services import PostgresServer
+
+    server = PostgresServer("-c", "shared_buffers=256MB", "-c", "autovacuum=off")
+    server.start()
+    atexit.register(server.close)
+    os.environ["SWITCHBOARD_DATABASE_URL"] = server.url
+    os.environ["SWITCHBOARD_SECRET_KEY"] = "a secret of this benchmark's own, for as long as it runs"
+    return True
+
+
+def on_both(name: str, measure: Callable[[], None]) -> None:
+    """Measure, and on SQLite once more in a process on PostgreSQL; end with its code."""
+    from django.db import connection
+
+    try:
+        measure()
+    finally:
+        tear_down()
+        connection.close()
+    if connection.vendor == "sqlite":
+        again = {**os.environ, "ON": "postgresql"}
+        sys.exit(subprocess.run([sys.executable, "-m", f"tests.benchmarks.{name}"], env=again, check=False).returncode)
 
 
 def tear_down() -> None:

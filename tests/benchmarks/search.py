@@ -8,22 +8,12 @@ words at least 100 times as fast as LIKE over the bodies. `raw_ms` is the databa
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 
 from tests.benchmarks import common
 
-IS_POSTGRESQL = os.environ.get("ON") == "postgresql"
-if IS_POSTGRESQL:
-    from tests.services import PostgresServer
-
-    server = PostgresServer("-c", "shared_buffers=256MB", "-c", "autovacuum=off")
-    server.start()
-    os.environ["SWITCHBOARD_DATABASE_URL"] = server.url
-    os.environ["SWITCHBOARD_SECRET_KEY"] = "a secret of this benchmark's own, for as long as it runs"
-
+IS_POSTGRESQL = common.on_postgresql()
 common.set_up()
 
 from django.db import connection
@@ -167,13 +157,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        common.tear_down()
-        if IS_POSTGRESQL:
-            connection.close()
-            server.close()
-    if not IS_POSTGRESQL:
-        again = {**os.environ, "ON": "postgresql"}
-        sys.exit(subprocess.run([sys.executable, "-m", "tests.benchmarks.search"], env=again, check=False).returncode)
+    common.on_both("search", main)
