@@ -13,17 +13,12 @@ from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.policy import Row
 from conversations.principals import SYSTEM
 from tests import toolcalls
-from tests.cast import cast, client_of
+from tests.cast import client_of
 from tests.live import until
 from tests.replay_desk import Desk, ended, working
 from tests.visits import words
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture
@@ -181,6 +176,9 @@ def test_programs_read_a_call_and_make_it_again(people, desk):
     with working(desk.team()):
         one = ada.get(f"/api/v1/tool-calls/{old.id}").json()
         dry = ada.post(f"/api/v1/tool-calls/{old.id}/replays", "{}", content_type="application/json").json()
+        edited = ada.post(
+            f"/api/v1/tool-calls/{old.id}/replays", '{"arguments": {"street": "Oak"}}', content_type="application/json"
+        ).json()
         body = json.dumps({"dry": False, "arguments": {"street": "Oak"}})
         begun = ada.post(f"/api/v1/tool-calls/{old.id}/replays", body, content_type="application/json")
         ended(begun.json()["run_id"])
@@ -188,6 +186,7 @@ def test_programs_read_a_call_and_make_it_again(people, desk):
 
     assert (one["arguments"], one["output"]["nth"], one["today"]["takes"]) == ({"street": "Elm"}, 1, [])
     assert (dry["request"]["key"], dry["recorded"]["id"]) == (old.id, old.id)
+    assert (dry["request"]["edited"], edited["request"]["edited"], edited["request"]["key"]) == (False, True, "")
     assert begun.status_code == 201
     assert again["replays"] == [{"id": begun.json()["tool_call"], "run_id": begun.json()["run_id"], "status": "done"}]
 

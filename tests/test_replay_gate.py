@@ -13,16 +13,10 @@ from conversations.errors import Fenced
 from conversations.models import Approval, Event, Run, ToolCall
 from conversations.policy import Row
 from tests.agents_running import told, working
-from tests.cast import cast
 from tests.live import until
 from tests.replay_desk import Desk, ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture

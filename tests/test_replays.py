@@ -15,16 +15,11 @@ from conversations.log.rebuild import rebuild
 from conversations.models import Approval, Conversation, Run, SessionItem, ToolCall, ToolSchema
 from conversations.policy import Row
 from tests.agents_running import kinds, over, say, team, told, working
-from tests.cast import cast, last_entry, said
+from tests.cast import last_entry, said
 from tests.replay_desk import Desk, ended
 from tests.test_projections import rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture

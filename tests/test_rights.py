@@ -7,14 +7,9 @@ from conversations.actions import tokens
 from conversations.errors import NotAllowed
 from conversations.log.writing import writing
 from conversations.models import Role, Token
-from tests.cast import STRANGER, cast, person
+from tests.cast import STRANGER, person
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 # The table as the design prints it, so that a slip in `rights` is seen: verb → viewer operator approver auditor admin.

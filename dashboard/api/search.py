@@ -9,11 +9,10 @@ from pydantic import Field
 from conversations import links
 from conversations import search as searching
 from conversations.fragments import faces
-from dashboard.api.queries import whole_number
+from dashboard.api.queries import limit_of
 from dashboard.api.shapes import Paged, Seq, Shape
 from dashboard.pages.allowed import takes
 
-MOST = 200  # items of one answer
 FIELDS = ("q", "conversation", "kind", "sender", "since", "until")
 
 
@@ -54,7 +53,7 @@ class Hits(Paged[Hit]):
 def search(request: HttpRequest) -> JsonResponse:
     """Answer hits newest first: `?q=` words, "phrases" and beginnings*; `?conversation=`, `?kind=`, `?sender=`,
     `?since=`, `?until=`; `?before=` a cursor, `?limit=` (1 to 200)."""
-    limit = whole_number(request, "limit", most=MOST, default=50)
+    limit = limit_of(request)
     query = searching.read(**{name: request.GET.get(name, "") for name in FIELDS})
     found = searching.find(query, before=request.GET.get("before", ""), limit=limit)
     cut = searching.of_hits(found.hits, query)

@@ -9,10 +9,8 @@ from conversations.toolcalls import filters, listing
 from conversations.toolcalls.rows import item, rows, within
 from dashboard.api import bodies
 from dashboard.api.call_shapes import ToName, ToSaveView
-from dashboard.api.queries import whole_number
+from dashboard.api.queries import limit_of
 from dashboard.pages.allowed import takes
-
-MOST = 200  # items of one answer
 
 
 @require_safe
@@ -25,7 +23,7 @@ def tool_calls(request: HttpRequest) -> JsonResponse:
     found = listing.newest(
         filters.strictly(dict(request.GET.lists())),
         before=listing.place_of(request.GET.get("before", "")),
-        limit=whole_number(request, "limit", most=MOST, default=50),
+        limit=limit_of(request),
     )
     page = within(found)
     items = [item(row) for row in rows(page.calls, whole=True)]
