@@ -144,7 +144,7 @@ def test_the_page_shows_both_sides_and_marks_where_they_part(team):
     assert "The first difference: arguments" in html
     assert "After 1 equal step they part." in html
     assert "/conversations/b/?event=2#e2" in html
-    assert "id=" in vera.get("/compare/").content.decode()
+    assert re.findall(r'<input class="input" id="side-(\w)"', vera.get("/compare/").content.decode()) == ["a", "b"]
     assert vera.get("/compare/?a=a&b=none").status_code == 404
     assert "No difference in 2 steps." in vera.get("/compare/?a=a&b=a").content.decode()
 

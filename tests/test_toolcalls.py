@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -73,12 +74,24 @@ def test_an_address_says_the_same_filters_again(recorded):
 def test_facets_count_what_a_look_at_every_call_counts(recorded):
     dice = random.Random(13)
     for asked in [Filters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
-        for facet in facets.facets(asked):
+        found = facets.facets(asked)
+        assert [facet.name for facet in found] == list(facets.COLUMNS)
+        for facet in found:
             for value in facet.values:
                 only = asked.without(facet.name)
                 wanted = len(toolcalls.brute(type(only)(**_fields(only) | {facet.name: (value.value,)})))
 
                 assert value.count == wanted or (value.is_more and value.count <= wanted), (asked, facet.name, value)
+
+
+def test_facets_name_the_most_frequent_values(recorded):
+    for facet in facets.facets(Filters()):
+        there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)
+        counted = Counter(one for one in there if one)
+        shown = counted.most_common(None if facet.name == "status" else facets.SHOWN)
+
+        assert {one.value for one in facet.values} <= set(facet.known) == set(counted) or facet.name == "status"
+        assert sorted(one.count for one in facet.values) == sorted(count for _, count in shown), facet.name
 
 
 def _fields(asked: Filters) -> dict[str, object]:
@@ -215,6 +228,16 @@ def test_a_wrong_value_is_told_by_its_name(query, field, words):
 def test_a_cursor_of_nobodys_is_refused(cursor):
     with pytest.raises(Invalid, match="cursor"):
         listing.place_of(cursor)
+
+
+def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_from():
+    for number in (1, 2):
+        log.append(toolcalls.call("c", number))
+    old = ToolCall.objects.get(call_id="call-1")
+    ToolCall.objects.filter(pk=old.pk).update(started_at=old.started_at - 2 * 3600 * 10**6)
+
+    assert [len(found(Filters(last=last))) for last in ("1h", "24h")] == [1, 2]
+    assert found(Filters(last="24h", since=old.started_at)) == found(Filters(last="1h"))
 
 
 def test_a_cursor_is_read_as_it_was_written():

@@ -52,15 +52,15 @@ def replay(
         mark = _mark(principal, call, client_id) if client_id else new_id()
         if client_id and (made := _made(conversation, mark)) is not None:
             return made
-        told = _told(old)
+        told = replayable.body_of(old.conversation_id, old.called_seq)
         today = replayable.of_call(old, told, rows=policy.stored())
         if today.why_not:
             raise _refusal(today)
-        sent, text = _arguments(told, arguments, today.schema)
-        is_edited = _is_edited(told, sent)
+        sent, text, is_edited = checked(told, arguments, today.schema)
         if not today.is_free(is_edited=is_edited):
             _require(by, today, reason, tool)
-        new = Asked(run := new_id(), call_of(run, call_id := f"replay-{new_id()}", 1))
+        run, call_id = new_id(), f"replay-{new_id()}"
+        new = Asked(run, call_of(run, call_id, 1))
         facts = _facts(old, told, today) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
         facts |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
         _tell(principal, conversation.key, mark, facts | ({"reason": reason.strip()} if reason.strip() else {}))
@@ -77,30 +77,18 @@ def replay(
 def checked(told: dict[str, Any], given: dict[str, Any] | str | None, schema: str) -> tuple[dict[str, Any], str, bool]:
     """Answer arguments as an object, as the text that would go, and whether they are others than the recorded ones.
 
-    For a dry replay. Raises `Invalid` when they do not fit today's schema.
+    Raises `Invalid` when they do not fit today's schema: the SDK drops what it does not know, and says nothing.
     """
-    sent, text = _arguments(told, given, schema)
+    sent, text = arguments.read(replayable.arguments_of(told) or "{}" if given is None else given, schema)
+    if masking.mask(text) != text:
+        raise Invalid("what looks like a key or a password would be kept in the record", field="arguments")
     return sent, text, _is_edited(told, sent)
-
-
-def _told(old: ToolCall) -> dict[str, Any]:
-    called = Event.objects.filter(conversation=old.conversation_id, seq=old.called_seq)
-    found: Any = json.loads(called.values_list("body", flat=True).get())
-    return found if isinstance(found, dict) else {}
 
 
 def _refusal(today: Today) -> Conflict | NotAllowed:
     if today.rule == "deny":
         return NotAllowed(today.why_not, code="policy")
     return Conflict(today.why_not, code="not_replayable")
-
-
-def _arguments(told: dict[str, Any], given: dict[str, Any] | str | None, schema: str) -> tuple[dict[str, Any], str]:
-    """Hold arguments against today's schema: the SDK drops what it does not know, and says nothing."""
-    sent, text = arguments.read(replayable.arguments_of(told) or "{}" if given is None else given, schema)
-    if masking.mask(text) != text:
-        raise Invalid("what looks like a key or a password would be kept in the record", field="arguments")
-    return sent, text
 
 
 def _require(by: Who, today: Today, reason: str, typed: str) -> None:

@@ -116,5 +116,5 @@ def _cut(label: str, text: str, spans: Sequence[Span]) -> Excerpt:
         end = space
     begin, rest = ("… " if start else ""), (" …" if end < len(text) else "")
     shift = len(begin) - start
-    inside = [(at + shift, min(to, end) + shift) for at, to in spans if at < end and at >= start]
+    inside = [(at + shift, min(to, end) + shift) for at, to in spans if at < end]
     return Excerpt(label, f"{begin}{text[start:end]}{rest}", inside)

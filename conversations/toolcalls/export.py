@@ -28,19 +28,7 @@ COLUMNS = (
     *("error", "duration_ms", "output_bytes", "approver", "replay_of", "conversation_id", "called_seq", "run_id"),
     *("call_id", "url"),
 )
-FORMULAS = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\n",
-    "＝",
-    "＋",
-    "－",
-    "＠",
-)  # the full-width ones too: some programs fold them
+FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # the full-width ones too: some programs fold them
 
 
 async def export(filters: Filters, form: Form, by: Principal) -> AsyncIterator[bytes]:

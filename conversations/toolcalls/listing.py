@@ -21,15 +21,9 @@ WALK = 5_000  # calls that one page looks at, when it has to look at more than i
 FAR = 100_000  # those of a page whose reader asked to look further
 TEXT_SHARE = 5  # looking into a text costs about as much as looking at so many calls
 
-COLUMNS = (
-    "id,conversation_id,run,call_id,agent,name,namespace,qualified_name,lookup_key,origin,mcp_server,schema,called_seq,"
-    "finished_seq,status,started_at,duration_ms,output_bytes,approver,replay_of"
-)
-_SELECT = ",".join(f"t.{column}" for column in COLUMNS.split(","))
-
 
 class Found(NamedTuple):
-    """A call's row."""
+    """A call's row; the fields are the columns that are read."""
 
     id: str
     conversation_id: int
@@ -56,6 +50,9 @@ class Found(NamedTuple):
     def place(self) -> Place:
         """Where it stands in the list."""
         return Place(self.started_at, self.conversation_id, self.called_seq)
+
+
+_SELECT = ",".join(f"t.{column}" for column in Found._fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +118,7 @@ def count(tests: Sequence[Test], most: int) -> int:
     """Count calls, `most` at the most."""
     where, values = together(tests)
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS counted"
-    return int(_rows(sql, [*values, most])[0][0])
+    return int(fetch(sql, [*values, most])[0][0])
 
 
 def _floor(asked: Conditions, way: Way, bound: int) -> Place | None:
@@ -130,7 +127,7 @@ def _floor(asked: Conditions, way: Way, bound: int) -> Place | None:
     for branch in way.branches:
         where, values = together([branch, *asked.bounds(way)])
         sql = f"SELECT {way.place} FROM conversations_toolcall t WHERE {where} ORDER BY {way.newest} LIMIT 1 OFFSET %s"
-        ends += [Place(*row) for row in _rows(sql, [*values, max(0, bound // len(way.branches) - 1)])]
+        ends += [Place(*row) for row in fetch(sql, [*values, max(0, bound // len(way.branches) - 1)])]
     return max(ends, default=None)
 
 
@@ -143,9 +140,9 @@ def _read(asked: Conditions, walk: Walk, limit: int) -> list[Found]:
         parts.append(f"SELECT * FROM ({part}) AS b{number}")
         values += [*some, limit]
     if len(parts) == 1:
-        return [Found(*row) for row in _rows(part, values)]
+        return [Found(*row) for row in fetch(part, values)]
     sql = f"SELECT {_SELECT} FROM ({' UNION ALL '.join(parts)}) AS t ORDER BY {BY_ITSELF.newest} LIMIT %s"
-    return [Found(*row) for row in _rows(sql, [*values, limit])]
+    return [Found(*row) for row in fetch(sql, [*values, limit])]
 
 
 def together(tests: Iterable[Test]) -> tuple[str, list[Any]]:
@@ -154,7 +151,8 @@ def together(tests: Iterable[Test]) -> tuple[str, list[Any]]:
     return " AND ".join(test.sql for test in some), [value for test in some for value in test.values]
 
 
-def _rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def fetch(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Ask the database; answer all rows."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return list(cursor.fetchall())

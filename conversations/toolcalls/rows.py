@@ -12,7 +12,7 @@ from django.db import connection
 from django.urls import NoReverseMatch, reverse
 from markupsafe import Markup
 
-from conversations import hues
+from conversations import hues, links
 from conversations.envelopes import Said, read
 from conversations.errors import SwitchboardError
 from conversations.fragments import hidden, richtext, times
@@ -99,8 +99,7 @@ class Row:
     @property
     def event_href(self) -> str:
         """Where it stands in the transcript."""
-        seq = self.found.called_seq
-        return f"{reverse('conversation', args=[self.key])}?event={seq}#e{seq}"
+        return links.of_event(self.key, self.found.called_seq)
 
     @cached_property
     def href(self) -> str:

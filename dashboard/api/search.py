@@ -3,14 +3,14 @@
 from typing import Annotated
 
 from django.http import HttpRequest, JsonResponse
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 from pydantic import Field
 
+from conversations import links
 from conversations import search as searching
 from conversations.fragments import faces
 from dashboard.api.queries import whole_number
-from dashboard.api.shapes import Seq, Shape
+from dashboard.api.shapes import Paged, Seq, Shape
 from dashboard.pages.allowed import takes
 
 MOST = 200  # items of one answer
@@ -39,11 +39,9 @@ class Hit(Shape):
     url: str
 
 
-class Hits(Shape):
+class Hits(Paged[Hit]):
     """Hits, newest first; `cursor` is the `before` of the next page, null at the end."""
 
-    items: list[Hit]
-    cursor: str | None
     looked_to: Annotated[
         int | None,
         Field(description="µs UTC: so far back it looked in the time it takes; the cursor goes on from there"),
@@ -77,5 +75,5 @@ def _item(hit: searching.Hit, cut: list[searching.Excerpt]) -> Hit:
         sender=faces.read(event).said.speaker,
         principal=event.principal,
         excerpts=excerpts,
-        url=f"{reverse('conversation', args=[event.conversation])}?event={event.seq}#e{event.seq}",
+        url=links.of_event(event.conversation, event.seq),
     )

@@ -11,6 +11,7 @@ from conversations.actions import replays as actions
 from conversations.errors import Conflict, Invalid, NotAllowed, SwitchboardError
 from dashboard.pages import call_parts, replay_parts
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page
 
 
@@ -65,9 +66,8 @@ def _draw(
     hues.refresh()
     one = recorded_call.find(id)
     today = replay_parts.today_of(one)
-    status = 200 if error is None else 422 if isinstance(error, Invalid) else error.status
     return page(
-        request, "call.html", status=status, epoch=epoch.current(), **_live(one),
+        request, "call.html", status=status_of(error), epoch=epoch.current(), **_live(one),
         link=request.build_absolute_uri(reverse("call", args=[one.row.id])),
         layers=call_parts.identity(one, today.facts), schema=one.row.schema or "",
         arguments=call_parts.arguments(one, today.schema),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.urls import reverse
 from markupsafe import Markup
 
-from conversations import log, recorded_call
+from conversations import links, log, recorded_call
 from conversations.fragments import calls, content, differences, faces, hidden, jsontree, richtext, times
 from conversations.fragments.calls import STATES
 from conversations.fragments.times import When
@@ -61,7 +61,7 @@ def head(one: Recorded) -> Part:
         "took": times.duration(row.duration_ms), "agent": of_name(row.agent) if row.agent else None,
         "conversation": richtext.inline((row.conversation.title or one.key)[:120]),
         "at": datetime.fromtimestamp(row.started_at / 1e6, UTC),
-        "event": f"{place}?event={row.called_seq}#e{row.called_seq}", "note": calls.note_of(one.call),
+        "event": links.of_event(one.key, row.called_seq), "note": calls.note_of(one.call),
     }  # fmt: skip
 
 
@@ -191,17 +191,16 @@ def bars(one: Recorded, found: Sequence[ToolCall]) -> list[Bar]:
 def lines(one: Recorded, events: Sequence[Stored]) -> list[Line]:
     """Draw events as a list, a call's step with the way to its own page."""
     found, own = log.calls_of(one.key, events), set(one.call.seqs)
-    place = reverse("conversation", args=[one.key])
-    return [_event(event, place, found[event.seq].id if event.seq in found else "", own) for event in events]
+    return [_event(event, found[event.seq].id if event.seq in found else "", own) for event in events]
 
 
-def _event(event: Stored, place: str, call: str, own: set[int]) -> Line:
+def _event(event: Stored, call: str, own: set[int]) -> Line:
     _, said, body = faces.read(event)
     by = body.get("by")
     speaker = by if event.kind in DONE_BY and isinstance(by, str) and event.run is not None else said.speaker
     words = said.name if event.kind == "tool_step" and said.name else " ".join(said.words[: WORDS * 4].split())
     return Line(
-        event.seq, f"{place}?event={event.seq}#e{event.seq}", richtext.inline(event.kind[:60]),
+        event.seq, links.of_event(event.conversation, event.seq), richtext.inline(event.kind[:60]),
         who(speaker, event.principal) if speaker else None, richtext.inline((words or "")[:WORDS]),
         call if event.seq not in own else "", event.seq in own,
     )  # fmt: skip

@@ -26,6 +26,7 @@ from conversations.toolcalls.facets import facets
 from conversations.toolcalls.filters import Filters
 from conversations.toolcalls.rows import rows
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page as draw
 
 PAGE = 50  # calls
@@ -64,9 +65,14 @@ def save(request: HttpRequest) -> HttpResponse:
 @takes("view")
 def change(request: HttpRequest, number: int) -> HttpResponse:
     """Rename a saved view, or with `verb=remove` remove it."""
-    if request.POST.get("verb") == "remove":
-        return _changed(request, lambda: actions.remove_view(request.user, number))
-    return _changed(request, lambda: actions.rename_view(request.user, number, request.POST.get("name", "")))
+
+    def act() -> str:
+        if request.POST.get("verb") == "remove":
+            actions.remove_view(request.user, number)
+            return ""
+        return actions.rename_view(request.user, number, request.POST.get("name", ""))
+
+    return _changed(request, act)
 
 
 @require_safe
@@ -102,7 +108,7 @@ def _page(
 ) -> HttpResponse:
     views = [(view, richtext.inline(view.name), hidden.spell(view.name)) for view in SavedView.objects.all()]
     context = _listed(request, found, wrong) | _faceted(request, found, wrong)
-    status = (422 if error.status == 400 else error.status) if error else 400 if wrong else 200
+    status = 400 if wrong and not error else status_of(error)
     return draw(
         request, "calls.html", status=status, epoch=epoch.current(), views=views,
         error=hidden.spell(error.message) if error else "", **context,

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from conversations import hues, search
+from conversations import hues, links, search
 from conversations.errors import Invalid
 from conversations.fragments import faces, hidden, richtext
 from conversations.fragments.who import Who, who
@@ -58,8 +58,7 @@ class Line:
     @property
     def href(self) -> str:
         """Where it stands in context."""
-        event = self.hit.event
-        return f"{reverse('conversation', args=[event.conversation])}?event={event.seq}#e{event.seq}"
+        return links.of_event(self.hit.event.conversation, self.hit.event.seq)
 
     @property
     def at(self) -> datetime:

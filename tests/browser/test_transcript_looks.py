@@ -11,7 +11,6 @@ from tests.browser.transcript import Transcript
 from tests.live import Server
 
 _number = itertools.count(1)
-LONG_NAME = "feedback_formatter_tool_with_a_long_name"
 UNBROKEN = "https://example.org/" + "a" * 300
 
 
