@@ -108,7 +108,7 @@ def _lines(hits: Sequence[search.Hit], query: search.Query) -> list[Line]:
     ]
 
 
-def _line(hit: search.Hit, cut: list[search.Excerpt], call: str) -> Line:
+def _line(hit: search.Hit, cut: list[search.Excerpt], call: str = "") -> Line:
     event = hit.event
     said = faces.read(event).said
     kind = hidden.spell(_WORDS.get(event.kind, event.kind))
