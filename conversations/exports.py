@@ -12,40 +12,40 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
+from conversations import rights
 from conversations.fragments import hidden
+from conversations.principals import Principal
 
 Form = Literal["csv", "jsonl"]
 TYPES: dict[str, str] = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
-FORMULAS = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\n",
-    "＝",
-    "＋",
-    "－",
-    "＠",
-)  # the full-width ones too: some programs fold them
+FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # the full-width ones too: some programs fold them
 
 Place = TypeVar("Place")
 
 
-async def stream(head: bytes, page: Callable[[Place | None], tuple[bytes, Place | None]]) -> AsyncIterator[bytes]:
+async def stream(
+    by: Principal, head: bytes, page: Callable[[Place | None], tuple[bytes, Place | None]]
+) -> AsyncIterator[bytes]:
     """Answer the file in pieces; each page is read in a thread when the reader has taken the one before.
 
-    `page` answers what stands behind a place, and where to go on; None at the end.
+    `page` answers what stands behind a place, and where to go on; None at the end. Raises `NotAllowed` where it has
+    come to when the right is taken away meanwhile.
     """
     yield head
     place: Place | None = None
     while True:
-        piece, place = await asyncio.to_thread(page, place)
+        piece, place = await asyncio.to_thread(_allowed, by, page, place)
         if piece:
             yield piece
         if place is None:
             return
+
+
+def _allowed(
+    by: Principal, page: Callable[[Place | None], tuple[bytes, Place | None]], place: Place | None
+) -> tuple[bytes, Place | None]:
+    rights.require(by, "export")  # as it stands now: long files take long
+    return page(place)
 
 
 def head(form: Form, columns: Sequence[str]) -> bytes:

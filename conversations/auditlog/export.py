@@ -8,6 +8,7 @@ from conversations.auditlog import listing
 from conversations.auditlog.filters import Filters
 from conversations.auditlog.rows import item
 from conversations.exports import Form
+from conversations.principals import Principal
 
 BATCH = 500  # entries read at a time
 COLUMNS = (
@@ -16,9 +17,9 @@ COLUMNS = (
 )
 
 
-def export(filters: Filters, form: Form) -> AsyncIterator[bytes]:
-    """Answer the file in pieces."""
-    return exports.stream(exports.head(form, COLUMNS), partial(page, filters, form))
+def export(filters: Filters, form: Form, by: Principal) -> AsyncIterator[bytes]:
+    """Answer the file in pieces, as long as `by` may export."""
+    return exports.stream(by, exports.head(form, COLUMNS), partial(page, filters, form))
 
 
 def page(filters: Filters, form: Form, before: int | None) -> tuple[bytes, int | None]:

@@ -5,10 +5,11 @@ from functools import partial
 
 from conversations import exports
 from conversations.exports import Form
+from conversations.principals import Principal
 from conversations.toolcalls import listing
 from conversations.toolcalls.conditions import Place
 from conversations.toolcalls.filters import Filters
-from conversations.toolcalls.rows import Row, item, rows
+from conversations.toolcalls.rows import Row, item, rows, within
 
 BATCH = 20  # calls read at a time: a body may have a megabyte
 COLUMNS = (
@@ -18,9 +19,9 @@ COLUMNS = (
 )
 
 
-def export(filters: Filters, form: Form) -> AsyncIterator[bytes]:
-    """Answer the file in pieces."""
-    return exports.stream(head(form), partial(page, filters, form))
+def export(filters: Filters, form: Form, by: Principal) -> AsyncIterator[bytes]:
+    """Answer the file in pieces, as long as `by` may export."""
+    return exports.stream(by, head(form), partial(page, filters, form))
 
 
 def head(form: Form) -> bytes:
@@ -30,7 +31,7 @@ def head(form: Form) -> bytes:
 
 def page(filters: Filters, form: Form, place: Place | None) -> tuple[bytes, Place | None]:
     """Answer the calls behind a place, and where to go on; None at the end."""
-    found = listing.newest(filters, before=place, limit=BATCH)
+    found = within(listing.newest(filters, before=place, limit=BATCH))
     return lines(rows(found.calls, whole=True), form), found.after
 
 

@@ -19,6 +19,7 @@ from conversations.auditlog.filters import Filters
 from conversations.auditlog.rows import moment, rows
 from conversations.errors import Invalid, NotFound
 from conversations.fragments import hidden, richtext
+from conversations.fragments.who import who
 from conversations.models import AuditEntry, AuditHead
 from conversations.toolcalls.filters import LAST, iso
 from dashboard.pages.allowed import takes
@@ -85,7 +86,8 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
     kind = form_of(form)
     found = reading.strictly(dict(request.GET.lists()))
     begin_export(request.user, found, form)
-    return attached(request, "audit", kind, lambda: exporting.export(found, kind))
+    by = rights.principal_of(request.user)
+    return attached(request, "audit", kind, lambda: exporting.export(found, kind, by))
 
 
 def _listed(
@@ -126,7 +128,9 @@ def _faceted(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dic
         "names": NAMES,
         "last": LAST,
         "inline": lambda value: richtext.inline(value[:100]),
+        "name_of": lambda value: who(value, value).name if value.startswith("user:") else richtext.inline(value[:100]),
         "spell": hidden.spell,
+        "is_clean": hidden.is_clean,
         "moments": {name: iso(at) for name, at in (("from", found.since), ("to", found.until)) if at is not None},
     }
 

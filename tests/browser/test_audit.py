@@ -39,10 +39,10 @@ def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, enter
     page.keyboard.press("g")
     page.keyboard.press("l")
     expect(page).to_have_url(re.compile("/audit/$"))
-    page.get_by_role("checkbox", name="user:maria").focus()
+    page.get_by_role("checkbox", name="maria", exact=True).focus()
     page.keyboard.press("Space")
     expect(page).to_have_url(re.compile(r"who=user%3Amaria"))
-    expect(page.get_by_role("checkbox", name="user:maria")).to_be_focused()
+    expect(page.get_by_role("checkbox", name="maria", exact=True)).to_be_focused()
     expect(rows(page).filter(has_not_text="maria")).to_have_count(0)
     assert "who=user%3Amaria" in str(page.get_by_role("link", name="CSV").get_attribute("href"))
 
