@@ -10,23 +10,26 @@ from markupsafe import Markup
 from conversations import deliveries, epoch, hues, log
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from dashboard.pages import composer, facts, lanes, standings
+from dashboard.pages import composer, facts, graph, lanes, standings
 from dashboard.pages.allowed import takes
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
 from dashboard.pages.numbers_in import number
 
-VIEWS = {"transcript": "conversation.html", "lanes": "lanes.html"}  # `?view=` → template
+VIEWS = {"transcript": "conversation.html", "lanes": "lanes.html", "graph": "graph.html"}  # `?view=` → template
 
 
 @require_safe
 def conversation(request: HttpRequest, cid: str) -> HttpResponse:
-    """Show the newest entries, or with `?event=N` those around event N; `?view=lanes` in lanes.
+    """Show the newest entries, or with `?event=N` those around event N.
 
+    `?view=lanes` shows a column for each voice, `?view=graph` who spoke to whom (`&part=graph` that part alone).
     404 for an unknown conversation.
     """
     found = _find(cid)
     view = _view(request)
+    if view == "graph":
+        return _graph(request, found)
     event = min(number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
     drawn: dict[str, Any] = {"event": event, "page": page, "view": view, "epoch": epoch.current()}
@@ -73,6 +76,14 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
     drawn: dict[str, Any] = {"standing": standings.of(request, found), "deliveries": told}
     drawn["again_s"] = min((one.again_s for one in told if one.again_s), default=0)
     return draw(request, "partials/standing_now.html", **drawn)
+
+
+def _graph(request: HttpRequest, found: Conversation) -> HttpResponse:
+    drawn: dict[str, Any] = {"graph": graph.graph_of(found)}
+    if request.GET.get("part") == "graph":
+        return draw(request, "partials/exchanges.html", **drawn)
+    drawn |= {"view": "graph", "event": 0, "epoch": epoch.current(), "standing": standings.of(request, found)}
+    return draw(request, VIEWS["graph"], **drawn, **facts.of_conversation(found))
 
 
 def _view(request: HttpRequest) -> str:
