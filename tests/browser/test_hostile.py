@@ -178,7 +178,7 @@ def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]
     page.goto(f"/conversations/{key}/?view=lanes")
     prove_looks(page, ROW, at_least=50)
     page.goto(f"/conversations/{key}/?view=graph")
-    prove_looks(page, ".graph", at_least=1)
+    prove_looks(page, ".graph > [data-part]", at_least=1)
     prove_in_calls(page, key, len(texts))
 
 
