@@ -100,11 +100,6 @@ class Calls:
         """List the calls that were entered and have not ended, those of earlier attempts too."""
         return [*self._running.values(), *(call.id for call in self._known if call.status == "executing")]
 
-    @property
-    def has_begun(self) -> bool:
-        """Tell whether this run has entered a call, in this attempt or before."""
-        return bool(self._uses)
-
     def decided(
         self, call_id: str, digest: str = "", *, besides: Collection[str] = (), asked: Collection[str] = ASKED
     ) -> str | None:

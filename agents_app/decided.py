@@ -7,15 +7,12 @@ has put in place for the tool's guardrails before; a call that a person answers 
 """
 
 import functools
-from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from agents import FunctionTool
 from agents.tool_context import ToolContext
 
 from agents_app.nesting import current
-
-Invoke = Callable[[ToolContext[Any], str], Awaitable[Any]]
 
 
 class Decided(NamedTuple):

@@ -106,7 +106,7 @@ def of(found: Conversation, seqs: Collection[int]) -> dict[int, Delivery]:
         if run is None and one.seq <= (found.forked_at or 0):
             continue  # a copy: it was sent in the conversation that this one was forked from
         if run is None:
-            told[one.seq] = _elsewhere(found, one, posts.get(one.seq))
+            told[one.seq] = _elsewhere(found, one, posts.get(one.seq, False))
         elif run.status == "queued":
             if run.agent not in reasons:
                 reasons[run.agent] = _hindrance(found, run.agent)

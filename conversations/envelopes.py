@@ -139,6 +139,16 @@ def read(payload: bytes) -> Said:
     return said
 
 
+def decoded(body: bytes) -> Any:  # any JSON
+    """Decode a stored body. What this process holds in no text or number of its own stays there: a number as it was
+    written, half a character as a question mark. Raises `ValueError` for what is no JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        value = json.loads(body.decode(), parse_int=_whole, parse_float=_number, parse_constant=_refuse_constant)
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
 def check_size(size: int) -> None:
     """Refuse a payload over 1 MiB."""
     if size > MAX_BYTES:
@@ -202,7 +212,8 @@ def conversation_of(topic: str, said: Said) -> str | None:
 def _read_anyhow(payload: bytes) -> Said:
     """Read a payload whose fields are not of the types we expect: keep what fits, leave the rest in the body."""
     try:
-        value: Any = json.loads(payload.decode(), parse_constant=_refuse_constant)  # UTF-8: json guesses at bytes
+        text = payload.decode()  # UTF-8: json guesses at bytes
+        value: Any = json.loads(text, parse_constant=_refuse_constant, parse_float=_number)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"expected a JSON object: {error}", field="payload") from None
     if not isinstance(value, dict):
@@ -211,12 +222,23 @@ def _read_anyhow(payload: bytes) -> Said:
     found |= {n: value[n] for n in _INTEGERS if type(value.get(n)) is int and abs(value[n]) < 1 << 31}
     found |= {n: msgspec.Raw(json.dumps(value[n]).encode()) for n in _RAWS if value.get(n) is not None}
     duration: Any = value.get("duration_ms")
-    if type(duration) in (int, float) and math.isfinite(duration) and 0 <= duration <= 1e12:
+    if type(duration) in (int, float) and 0 <= duration <= 1e12:
         found["duration_ms"] = float(duration)
     metadata = value.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("output_id"), str):
         found["metadata"] = Metadata(output_id=fit(metadata["output_id"]))
     return Said(**found)
+
+
+def _whole(text: str) -> int | str:
+    """Read a whole number of 18 digits at most; a longer one stays as it was written."""
+    return int(text) if len(text) < 19 else text
+
+
+def _number(text: str) -> float | str:
+    """Read a number; one that no float holds stays as it was written, since JSON has no infinity."""
+    found = float(text)
+    return found if math.isfinite(found) else text
 
 
 def _refuse_constant(name: str) -> None:

@@ -19,7 +19,8 @@ from conversations.projections import starts_call
 from conversations.responses import words_of
 
 MOST_EVENTS = 5_000  # of each side, after what they share
-MOST_BYTES = 16 << 20
+MOST_LOOKED = 20_000  # of them and of other runs between them
+MOST_BYTES = 8 << 20  # of all that is looked at
 BEFORE = 3  # equal moves shown before the first difference
 AFTER = 120  # moves of each side shown from there on
 ENDS = ("run.failed", "run.cancelled", "run.interrupted", "run.incompatible")
@@ -90,7 +91,7 @@ def side_of(name: str) -> Side:
     run = Run.objects.filter(id=run_id, conversation__key=key).first()
     found = visible.filter(key=key).first()
     if run is None or found is None:
-        raise NotFound(f"no conversation or run {name[:80]!r}: expected CONVERSATION or CONVERSATION@RUN")
+        raise NotFound(f"No conversation or run is called {name[:80]!r}. Give a conversation's id, or id@run.")
     return Side(found, run)
 
 
@@ -124,19 +125,19 @@ def _shared(left: Side, right: Side) -> int:
 
 def _moves(side: Side, shared: int) -> tuple[list[Move], bool]:
     """Read one side's moves; whether there is more than was read."""
-    events, size, cut = [], 0, False
+    events, size, looked, cut = [], 0, 0, False
     key = side.conversation.key
     after = side.run.queued_seq - 1 if side.run else max(0, shared - CONTEXT)
     last = (side.run.ended_seq if side.run else None) or side.conversation.head_seq
     while after < last:
-        page = log.read_after(key, after)
+        page = log.read_told(key, after)
         if not page:
             break
         after = page[-1].seq
-        kept = [e for e in page if e.seq <= last and e.kind != "token" and (side.run is None or e.run == side.run.id)]
-        events += kept
-        size += sum(len(e.body) for e in kept)
-        if after < last and (len(events) >= MOST_EVENTS or size > MOST_BYTES):
+        events += [e for e in page if e.seq <= last and (side.run is None or e.run == side.run.id)]
+        looked += len(page)
+        size += sum(len(e.body) for e in page)
+        if after < last and (len(events) >= MOST_EVENTS or size > MOST_BYTES or looked >= MOST_LOOKED):
             cut = True
             break
     asked = log.read_after(key, side.run.input_seq - 1, 1) if side.run else []

@@ -82,11 +82,11 @@ def find(id: str) -> Recorded:
     found = ToolCall.objects.filter(id=id[:64].replace("\0", ""), conversation__is_staged=False)
     row = found.select_related("conversation").first()
     if row is None:
-        raise NotFound(f"no tool call {id[:80]!r}")
+        raise NotFound(f"No tool call has the id {id[:80]!r}. It may be mistyped, or history went back.")
     called = log.read_after(row.conversation.key, row.called_seq - 1, 1)
     call = log.calls_of(row.conversation.key, called).get(row.called_seq)
     if call is None:
-        raise NotFound(f"the record does not hold the call {id[:80]!r} any more")
+        raise NotFound(f"The record does not hold the call {id[:80]!r} any more")
     ended = call.finished if call.finished is not None and call.finished.kind == "tool_step" else None
     approval = Approval.objects.filter(tool_call=row.id).first()
     return Recorded(

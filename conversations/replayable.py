@@ -189,15 +189,16 @@ def require_second(principal: Principal, found: Approval, run: Run) -> None:
     """Raise `NotAllowed` when somebody decides about a destructive call that they themselves have made again."""
     if run.kind != "replay":
         return
-    asked = _body(found.conversation_id, found.asked_seq)
+    asked = body_of(found.conversation_id, found.asked_seq)
     held = policy.for_tool(run.agent, _text(asked.get("qualified_name")), Declared("ask", _effect(asked)))
-    if held.effect == "destructive" and _body(found.conversation_id, run.input_seq).get("by") == str(principal):
+    if held.effect == "destructive" and body_of(found.conversation_id, run.input_seq).get("by") == str(principal):
         raise NotAllowed(
             f"{principal} asked for this replay, and it is destructive: somebody else decides", code="four_eyes"
         )
 
 
-def _body(conversation: int, seq: int) -> dict[str, Any]:
+def body_of(conversation: int, seq: int) -> dict[str, Any]:
+    """Answer what an event says; nothing of one that is not there, or says no object."""
     told = Event.objects.filter(conversation=conversation, seq=seq).values_list("body", flat=True).first()
     found: Any = json.loads(told) if told else {}
     return found if isinstance(found, dict) else {}

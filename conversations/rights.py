@@ -42,6 +42,19 @@ TABLE = {
     "metrics": ADMIN,
 }
 VERBS = tuple(TABLE)
+WORDS = {  # of those that do not say themselves what one does
+    "speak": "speak as another",
+    "replay_unsafe": "replay calls that have an effect",
+    "decide": "decide about calls",
+    "audit": "read the audit log",
+    "control": "steer conversations",
+    "reveal": "reveal what is masked",
+    "people": "manage people",
+    "tokens": "manage tokens",
+    "policies": "change policies",
+    "quarantine": "settle quarantined messages",
+    "metrics": "see operations",
+}
 
 
 def may(who: Who | Roles, verb: str, target: str = "") -> bool:
@@ -58,8 +71,8 @@ def may(who: Who | Roles, verb: str, target: str = "") -> bool:
 def require(who: Who | Roles, verb: str, target: str = "") -> None:
     """Raise `NotAllowed` unless `who` may do `verb`. Records nothing: `actions.acting` and the edges do."""
     if not may(who, verb, target):
-        roles = ", ".join(sorted(TABLE[verb]))
-        raise NotAllowed(f"{principal_of(who)} may not {verb.replace('_', ' ')}: that takes one of {roles}")
+        words, roles = WORDS.get(verb, verb.replace("_", " ")), " or ".join(sorted(TABLE[verb]))
+        raise NotAllowed(f"{principal_of(who)} may not {words}: that takes the role {roles}")
 
 
 def is_own(agent: str, name: str) -> bool:

@@ -6,7 +6,10 @@ from end to end and a few threads keep their connections: half the time.
 """
 
 import asyncio
+import contextlib
 import io
+import logging
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
@@ -19,7 +22,10 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from conversations import logs
+from conversations.errors import SwitchboardError
 from conversations.threads import ASKING
+
+logger = logging.getLogger(__name__)
 
 MAX_BODY = 4 << 20  # bytes, before anything looks at them; settings limit what forms may hold
 
@@ -43,8 +49,14 @@ class PageHandler(ASGIHandler):
             return
         loop = asyncio.get_running_loop()
         response = await loop.run_in_executor(self._pool, self._answer_known, scope, body)
-        await self.send_response(response, send)
-        if response.streaming:
+        if not response.streaming:
+            await self.send_response(response, send)
+            return
+        try:
+            await _while_there(receive, self.send_response(response, send))
+        except SwitchboardError as error:  # the server closes the connection: what came is not all of it
+            logger.warning("%s was cut off: %s", scope["path"], error.message)
+        finally:
             await loop.run_in_executor(self._pool, response.close)
 
     async def read_body(self, receive: Any) -> IO[bytes]:
@@ -80,6 +92,19 @@ class PageHandler(ASGIHandler):
         response = self.get_response(request)
         response._handler_class = self.__class__  # type: ignore[attr-defined]  # its close() signals with it
         return response
+
+
+async def _while_there(receive: Any, sending: Coroutine[Any, Any, None]) -> None:
+    """Send as long as the reader is there: after the body, all that `receive` tells is that they left."""
+    task, leaving = asyncio.create_task(sending), asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        if not task.done():
+            task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _too_large() -> HttpResponse:

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client, override_settings
 
 from conversations import hues, policy, refusals
-from conversations.actions import people
+from conversations.actions.people import create_person
 from conversations.fragments import drawing
 from conversations.models import User
 from conversations.principals import SYSTEM
@@ -61,6 +61,12 @@ def team() -> dict[str, User]:
 
 
 @pytest.fixture
+def people(team: dict[str, User]) -> dict[str, User]:
+    """The same, where a team is one of agents."""
+    return team
+
+
+@pytest.fixture
 def admin(team: dict[str, User]) -> Client:
     """A browser of the admin's."""
     return client_of(team["admin"])
@@ -69,7 +75,7 @@ def admin(team: dict[str, User]) -> Client:
 @pytest.fixture
 def maria(team: dict[str, User]) -> User:
     """Make a viewer who has a password."""
-    return people.create_person(SYSTEM, "maria", ["viewer"], password=PASSWORD)
+    return create_person(SYSTEM, "maria", ["viewer"], password=PASSWORD)
 
 
 @pytest.fixture(scope="session")

@@ -245,6 +245,8 @@ def _numbers() -> list[Case]:
         Case("an index beyond 32 bits", compact(message(index=1 << 31)), True),
         Case("a duration below zero", compact(message(event="tool_step", name="t", duration_ms=-1)), True),
         Case("a duration of an age", compact(message(event="tool_step", name="t", duration_ms=1e300)), True),
+        Case("a duration of 400 digits", _OPEN + b',"event":"tool_step","duration_ms":' + digits + b"}", True),
+        Case("a float beyond all", _OPEN + b',"event":"tool_step","index":1.5,"args":{"x":1e999}}', True),
         Case("a kind of 1,000 characters", compact(message(event="k" * 1000)), True),
         Case("an id of 10,000 characters", compact(message(id="i" * 10_000)), True),
         Case("a sender of 10,000 characters", compact(message(sender="s" * 10_000)), True),

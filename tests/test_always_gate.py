@@ -16,18 +16,12 @@ from conversations.models import AlwaysRule, Approval, AuditEntry, Run, ToolCall
 from conversations.policy import Row
 from dashboard.pages.entries import entries_of
 from tests.agents_running import Scripted, kinds, over, say, told, working
-from tests.cast import cast
 from tests.live import until
 from tests.test_always import rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SO = [assistant_message("Done so.")]
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 class Till:

@@ -14,17 +14,12 @@ from conversations.models import AuditEntry, Conversation, Event, Response, Run,
 from conversations.principals import of_user
 from conversations.responses import Asked
 from tests.agents_running import over, team, working
-from tests.cast import CAST, STRANGER, cast, client_of, last_entry, said
+from tests.cast import CAST, STRANGER, client_of, last_entry, said
 from tests.responses import answer, ask, calls, function, returned, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 RAIN, WIND = function("rain"), function("wind")
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture

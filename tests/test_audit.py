@@ -14,15 +14,9 @@ from conversations.chains import Verdict
 from conversations.errors import NotAllowed
 from conversations.log.writing import writing
 from conversations.models import AuditEntry, AuditHead, Conversation, Event, User
-from tests.cast import cast
 
 MARIA = principals.of_user("maria")
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 def said(verdict):

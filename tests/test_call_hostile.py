@@ -8,6 +8,9 @@ import pytest
 
 from conversations import envelopes, log, principals
 from conversations.models import Agent, ToolCall
+from conversations.toolcalls import export, listing
+from conversations.toolcalls.filters import Filters
+from conversations.toolcalls.rows import rows
 from tests.cast import cast, client_of
 from tests.hostile import payloads
 from tests.replay_desk import Desk
@@ -65,6 +68,49 @@ def test_observed_calls_that_say_hostile_things_bring_nothing_of_theirs_into_a_p
 
     for number, text in enumerate(payloads(20)):
         assert pages(viewer, text, number) <= tame, text
+
+
+def test_what_the_eye_cannot_see_is_no_title_and_is_not_offered():
+    vera = client_of(cast()["viewer"])
+    for number in range(12):
+        (call, _) = pair(f"\u202eevil\x1b[31m{number}", number)
+
+    page, calls = vera.get(f"/calls/{call}/").content.decode(), vera.get("/calls/").content.decode()
+
+    assert not {"\u202e", "\x1b"} & set(page.partition("</title>")[0])
+    assert 'datalist id="known-tool"' in calls
+    assert not re.findall(r'<option value="[^"]*\x1b', calls)
+
+
+ODD = (
+    '{"n":1e999,"is":"there"}',
+    '{"n":-1e400,"is":"there"}',
+    f'{{"n":{"9" * 400},"is":"there"}}',
+    '{"n":"\\ud800","is":"there"}',
+)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd[:12])
+def test_what_no_number_or_text_of_ours_holds_hides_nothing_of_a_call(odd):
+    vera = client_of(cast()["viewer"])
+    step = '"event":"tool_step","name":"look","agent":"A","tool_call_id":"c","conversation_id":"odd"'
+    for more in (f'"status":"start","args":{odd}', f'"status":"success","output":{odd},"duration_ms":{"9" * 400}'):
+        body = f"{{{step},{more}}}"
+        said = envelopes.read(body.encode())
+        log.append([log.of_payload("stream:odd", None, body, said, principals.of_token("robot"))])
+    (call,) = ToolCall.objects.values_list("id", flat=True)
+
+    told = vera.get(f"/api/v1/tool-calls/{call}").content.decode()
+    page = vera.get(f"/calls/{call}/")
+
+    found = json.loads(told, parse_constant=pytest.fail)
+    assert (found["arguments"]["is"], found["output"]["is"]) == ("there", "there")
+    assert page.status_code == 200
+    assert page.content.decode().count("there") > 3
+    for form in ("csv", "jsonl"):
+        exported = export.lines(rows(listing.newest(Filters()).calls, whole=True), form).decode()
+        assert "there" in exported
+        assert form == "csv" or json.loads(exported, parse_constant=pytest.fail)
 
 
 def test_a_form_that_is_filled_with_hostile_things_brings_nothing_of_theirs(tmp_path):

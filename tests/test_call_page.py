@@ -6,23 +6,19 @@ import sys
 
 import pytest
 
-from conversations import log, recorded_call
+from conversations import log, principals, recorded_call
 from conversations.actions import granting, replays, rules
 from conversations.actions.policies import set_policy
 from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.policy import Row
 from conversations.principals import SYSTEM
-from tests.cast import cast, client_of
+from tests import toolcalls
+from tests.cast import client_of
 from tests.live import until
 from tests.replay_desk import Desk, ended, working
 from tests.visits import words
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture
@@ -78,7 +74,10 @@ def test_a_page_of_nothing_is_not_found(people):
     viewer = client_of(people["viewer"])
 
     assert [viewer.get(f"/calls/{id}/").status_code for id in ("nowhere", "%00", "x" * 300)] == [404] * 3
-    assert viewer.get("/calls/compare/?a=x&b=y").status_code == 404
+    compared = viewer.get("/calls/compare/?a=x&b=y")
+    assert compared.status_code == 404
+    assert "No tool call has the id &#39;x&#39;" in compared.content.decode()
+    assert 'name="b" data-code value="y"' in compared.content.decode()
     assert viewer.get("/calls/compare/").status_code == 200
 
 
@@ -97,9 +96,43 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
 
     told = plain(otto.get(f"/calls/{new.id}/"))
     assert "a replay of the call at event" in told
+    assert "Call id of this replay" in told
     assert "Output beside the recording 2 differences" in told
     assert f'href="/calls/{new.id}/"' in words(otto.get(f"/calls/{old.id}/")), "its replays"
     assert "Output beside the recording" in plain(otto.get(f"/calls/{new.id}/?part=outcome"))
+
+
+def test_a_dry_press_says_that_nothing_was_started(people, desk):
+    old, otto = desk.recorded("look")["look"], client_of(people["operator"])
+    with working(desk.team()):
+        as_it_was, other = (
+            plain(otto.post(f"/calls/{old.id}/replays/", {"do": "dry", "arg.street": street}))
+            for street in ("Elm", "Oak")
+        )
+        untouched = plain(otto.get(f"/calls/{old.id}/"))
+
+    assert "Nothing was started. With the recorded arguments it would go as follows." in as_it_was
+    assert "Nothing was started. With these other arguments it would go as follows." in other
+    assert "Nothing was started" not in untouched
+
+
+def test_a_call_that_nobody_was_asked_about_says_so(people, desk):
+    ours = desk.recorded("look")["look"]
+    log.append(toolcalls.call("theirs", 1))
+    theirs = ToolCall.objects.get(conversation__key="theirs")
+    vera = client_of(people["viewer"])
+
+    assert "Decision Nobody was asked about this call." in plain(vera.get(f"/calls/{ours.id}/"))
+    assert "Decision Nobody here was asked: its agent runs elsewhere" in plain(vera.get(f"/calls/{theirs.id}/"))
+
+
+def test_an_imported_call_says_when_it_happened_and_when_it_came_here(people):
+    step = {"event": "tool_step", "name": "refund", "args": {}, "created_at": "2025-08-01T16:22:31Z"}
+    log.append([toolcalls.event("old", step, principals.of_import("file"))])
+
+    told = plain(client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/"))
+
+    assert re.search(r"event 1 , 16:22:31 , imported 20\d\d-", told)
 
 
 def test_an_untouched_form_sends_what_was_recorded(people, desk):
@@ -127,11 +160,25 @@ def test_what_is_missing_is_told_beside_the_form(people, desk):
     assert len(desk.ran) == 1
 
 
+def test_a_browser_asks_for_reason_and_name_of_a_call_but_not_of_a_dry_look(people, desk):
+    calls, ada = desk.recorded("send", "put"), client_of(people["admin"])
+    with working(desk.team()):
+        unsafe, free = (words(ada.get(f"/calls/{calls[name].id}/")) for name in ("send", "put"))
+
+    fields = [re.search(rf'<input class="input" name="{name}"[^>]*>', unsafe) for name in ("reason", "tool")]
+    assert all(field and " required" in field[0] for field in fields)
+    assert not re.search(r'name="(reason|tool)"[^>]* required', free)
+    assert 'value="dry" formnovalidate>' in unsafe
+
+
 def test_programs_read_a_call_and_make_it_again(people, desk):
     old, ada = desk.recorded("look")["look"], client_of(people["admin"])
     with working(desk.team()):
         one = ada.get(f"/api/v1/tool-calls/{old.id}").json()
         dry = ada.post(f"/api/v1/tool-calls/{old.id}/replays", "{}", content_type="application/json").json()
+        edited = ada.post(
+            f"/api/v1/tool-calls/{old.id}/replays", '{"arguments": {"street": "Oak"}}', content_type="application/json"
+        ).json()
         body = json.dumps({"dry": False, "arguments": {"street": "Oak"}})
         begun = ada.post(f"/api/v1/tool-calls/{old.id}/replays", body, content_type="application/json")
         ended(begun.json()["run_id"])
@@ -139,6 +186,7 @@ def test_programs_read_a_call_and_make_it_again(people, desk):
 
     assert (one["arguments"], one["output"]["nth"], one["today"]["takes"]) == ({"street": "Elm"}, 1, [])
     assert (dry["request"]["key"], dry["recorded"]["id"]) == (old.id, old.id)
+    assert (dry["request"]["edited"], edited["request"]["edited"], edited["request"]["key"]) == (False, True, "")
     assert begun.status_code == 201
     assert again["replays"] == [{"id": begun.json()["tool_call"], "run_id": begun.json()["run_id"], "status": "done"}]
 

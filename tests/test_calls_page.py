@@ -1,5 +1,6 @@
 """The tool-calls page, saved views and the API: what is drawn, what a wrong filter says, who may change a view."""
 
+import asyncio
 import json
 import re
 
@@ -9,7 +10,9 @@ from django.test import Client
 from conversations import log, principals
 from conversations.actions import saved_views
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
-from conversations.models import AuditEntry, SavedView
+from conversations.models import AuditEntry, Role, SavedView
+from conversations.toolcalls import export, rows
+from conversations.toolcalls.filters import Filters
 from tests import toolcalls
 from tests.cast import client_of, last_entry, said
 from tests.doors import Answer
@@ -46,6 +49,48 @@ def test_a_row_tells_what_was_called_by_whom_and_what_came_of_it(browser):
     assert 'href="/conversations/desk/?event=1#e1"' in page.content.decode()
     for words in ("look_up", "Desk", "{&#34;who&#34;: &#34;Ada&#34;}", "1.5 s", "503, two tries", "desk #1"):
         assert words in text(page), words
+
+
+def test_what_a_call_gave_is_told_and_a_fault_before_it(browser):
+    store()
+    log.append(toolcalls.call("desk", 3, status="error", error="busy", output={"receipt": 12}))
+
+    page = text(browser.get("/calls/"))
+
+    assert "paid" in page
+    assert "busy" in page
+    assert "receipt" not in page
+
+
+def test_who_decided_is_called_by_name_among_the_filters(browser):
+    log.append(toolcalls.ours("ours", "run-1", 1, decision="approve"))
+
+    page = browser.get("/calls/").content.decode()
+
+    assert 'name="by" value="user:maria"' in page
+    assert re.search(r'title="user:maria">maria</span><output>1</output>', page)
+
+
+def test_the_tables_behind_the_charts_begin_with_what_is_newest(browser):
+    store()
+
+    page = browser.get("/numbers/?last=24h").content.decode()
+
+    table = page[page.index('aria-label="Calls, the numbers"') :]
+    moments = re.findall(r'<th scope="row"><time datetime="([^"]+)"', table[: table.index("</table>")])
+    assert len(moments) > 1
+    assert moments == sorted(moments, reverse=True)
+
+
+def test_a_filter_that_would_leave_nothing_to_choose_is_not_drawn(browser):
+    store()
+    log.append(toolcalls.ours("ours", "run-1", 1, origin="mcp", mcp_server="map"))
+
+    everything, narrowed = (text(browser.get(f"/calls/{query}")) for query in ("", "?agent=Desk"))
+
+    assert "MCP server" in everything
+    assert "MCP server" not in narrowed
+    assert "Status" not in text(browser.get("/calls/?agent=nobody&part=facets"))
 
 
 def test_filters_combine_and_are_drawn_with_a_way_to_leave_them_out(browser):
@@ -197,6 +242,50 @@ def test_an_export_is_entered_before_it_is_sent(team):
     assert json.loads(last_entry().correlation)["query"] == "status=failed"
     assert client.get("/calls/export/pdf").status_code == 404
     assert client.get("/calls/export/csv?status=odd").status_code == 400
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_ends_when_the_right_is_taken_away(team):
+    for number in range(export.BATCH + 1):
+        log.append(toolcalls.call("desk", number))
+    sent = []
+
+    async def read() -> None:
+        async for piece in export.export(Filters(), "jsonl", principals.of_user("audrey")):
+            sent.append(piece)
+            if piece:
+                await asyncio.to_thread(Role.objects.all().delete)
+
+    with pytest.raises(NotAllowed):
+        asyncio.run(read())
+    assert sum(piece.count(b"\n") for piece in sent) == export.BATCH
+
+
+def test_one_answer_tells_no_more_than_its_bound_and_goes_on(browser, monkeypatch):
+    for number in range(7):
+        log.append(toolcalls.call("desk", number, args={"who": "x" * 1000}))
+    monkeypatch.setattr(rows, "MOST_BODIES", 2_500)
+
+    found, before = [], ""
+    while before is not None:
+        answer = browser.get("/api/v1/tool-calls", {"limit": 5, "before": before}).json()
+        assert 1 <= len(answer["items"]) <= 2
+        found += [item["call_id"] for item in answer["items"]]
+        before = answer["cursor"]
+
+    assert found == [f"call-{number}" for number in reversed(range(7))]
+    told = b"".join(export_all()).decode().splitlines()
+    assert [json.loads(line)["call_id"] for line in told] == found
+
+
+def export_all():
+    """All lines of an export, page by page."""
+    place = None
+    while True:
+        piece, place = export.page(Filters(), "jsonl", place)
+        yield piece
+        if place is None:
+            return
 
 
 def test_hostile_texts_are_drawn_as_text_and_filtered_by(browser):

@@ -1,5 +1,7 @@
 """Two sequences side by side: where they part, whatever ids and times they have."""
 
+import re
+
 import pytest
 
 from conversations import log, moves, principals
@@ -142,9 +144,48 @@ def test_the_page_shows_both_sides_and_marks_where_they_part(team):
     assert "The first difference: arguments" in html
     assert "After 1 equal step they part." in html
     assert "/conversations/b/?event=2#e2" in html
-    assert "id=" in vera.get("/compare/").content.decode()
+    assert re.findall(r'<input class="input" id="side-(\w)"', vera.get("/compare/").content.decode()) == ["a", "b"]
     assert vera.get("/compare/?a=a&b=none").status_code == 404
     assert "No difference in 2 steps." in vera.get("/compare/?a=a&b=a").content.decode()
+
+
+def test_what_is_not_there_is_told_over_the_form_that_asked_for_it(team):
+    tell("a", said("Refund Ada."))
+
+    answer = client_of(team["viewer"]).get("/compare/?a=a&b=none")
+
+    html = answer.content.decode()
+    assert answer.status_code == 404
+    assert "No conversation or run is called &#39;none&#39;" in html
+    assert 'name="a" required maxlength="400" value="a"' in html
+    assert 'name="b" required maxlength="400" value="none"' in html
+
+
+def test_each_side_offers_its_runs_and_chooses_its_own(team):
+    Agent.objects.create(team="t", name="A", is_entry=True)
+    for words in ("one", "two", "three"):
+        log.append([event("c", said(words, "user:otto"), principals.of_user("otto"))])
+    run = Run.objects.earliest("queued_seq")
+    tell("d", said("one"))
+
+    html = client_of(team["viewer"]).get(f"/compare/?a=d&b=c@{run.id}").content.decode()
+
+    first, second = html.split('<select class="input" id="side-b"')
+    assert re.findall(r'value="(\S+?)" selected', first) == ["d"]
+    assert re.findall(r'value="(\S+?)" selected', second) == [f"c@{run.id}"]
+    assert second.count('<option value="c@') == 3
+
+
+def test_what_lies_between_a_run_and_its_end_is_looked_at_to_a_bound(monkeypatch):
+    tell("c", said("one"), *[{"event": "token", "text": f"{n} ", "index": n, "agent": "A"} for n in range(50)])
+    tell("c", *[said(f"{n}") for n in range(600)], said("last"))
+    tell("d", said("one"), *[said(f"{n}") for n in range(600)], said("another"))
+
+    assert compared("c", "d").same == 601  # tokens are neither here nor there
+    monkeypatch.setattr(moves, "MOST_LOOKED", 500)
+    found = compared("c", "d")
+
+    assert (found.is_cut, found.is_divided) == (True, False)
 
 
 def test_comparing_changes_nothing(team):

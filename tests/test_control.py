@@ -14,7 +14,7 @@ from conversations.errors import Invalid, NotAllowed, NotFound, TooLate
 from conversations.log.rebuild import rebuild
 from conversations.models import Agent, Approval, Conversation, Event, Post, Run, Token, ToolCall
 from tests import teamwork
-from tests.cast import cast, last_entry, said
+from tests.cast import last_entry, said
 from tests.test_projections import rows
 
 pytestmark = pytest.mark.django_db
@@ -33,11 +33,6 @@ VERBS = {
 @pytest.fixture(autouse=True)
 def town():
     teamwork.team()
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture

@@ -2,17 +2,18 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from conversations import log
+from conversations import log, principals
 from conversations.envelopes import read
 from conversations.log import of_payload
 from conversations.models import Conversation, User
-from conversations.principals import SYSTEM
+from conversations.principals import SYSTEM, Principal
 from tests.cast import client_of, person
 
 pytestmark = pytest.mark.django_db
@@ -26,10 +27,10 @@ def say(*texts: str, key: str = KEY) -> None:
     store(*payloads, key=key)
 
 
-def store(*payloads: dict[str, Any], key: str = KEY) -> None:
-    """Store events as they come through a door, from ourselves."""
+def store(*payloads: dict[str, Any], key: str = KEY, by: Principal = SYSTEM) -> None:
+    """Store events as they come through a door, from ourselves unless told."""
     bodies = [json.dumps({**payload, "conversation_id": key}) for payload in payloads]
-    log.append([of_payload(f"stream:{key}", None, body, read(body.encode()), SYSTEM) for body in bodies])
+    log.append([of_payload(f"stream:{key}", None, body, read(body.encode()), by) for body in bodies])
 
 
 def token(text: str, turn: int = 1) -> dict[str, Any]:
@@ -220,6 +221,16 @@ def test_the_facts_of_an_event_are_those_of_the_record(browser: Client) -> None:
 
     event = Conversation.objects.get(key=KEY).events.get()
     assert all(fact in html for fact in ("m-7", "system", "Rosa", "agent:Dialogue", "message", event.hash))
+
+
+def test_the_facts_of_an_imported_event_tell_when_it_happened_apart_from_when_it_was_committed(browser: Client) -> None:
+    store({"type": "message", "content": "hi", "created_at": "2025-08-01T16:22:31Z"}, by=principals.of_import("file"))
+
+    html = browser.get(reverse("conversation-panel", args=[KEY]) + "?event=1").content.decode()
+
+    committed = datetime.fromtimestamp(Conversation.objects.get(key=KEY).events.get().at / 1e6, UTC)
+    assert re.search(r'<dt>Happened</dt><dd><time datetime="2025-08-01T16:22:31', html)
+    assert f'<dt>Committed</dt><dd><time datetime="{committed:%Y-%m-%dT%H:%M:%S}' in html
 
 
 def test_what_the_eye_cannot_see_is_spelled_out_in_title_and_facts(browser: Client) -> None:

@@ -20,16 +20,11 @@ from conversations.principals import SYSTEM
 from dashboard.pages.entries import entries_of
 from tests import teamwork
 from tests.agents_running import over, say, told, working
-from tests.cast import cast, client_of, last_entry, said
+from tests.cast import client_of, last_entry, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SO = [assistant_message("Done so.")]
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 class Office:

@@ -29,8 +29,8 @@ def told(seq: int, key: str = "flood") -> Delivery:
     return deliveries.of(Conversation.objects.get(key=key), [seq])[seq]
 
 
-def shown(seq: int) -> tuple[str, str, str]:
-    one = told(seq)
+def shown(seq: int, key: str = "flood") -> tuple[str, str, str]:
+    one = told(seq, key)
     return one.state, f"{one.words} {one.agent} {one.verb}".strip(), str(one.detail)
 
 
@@ -167,6 +167,14 @@ def test_without_a_bus_what_nobody_here_answers_is_stored(otto):
 
     assert shown(seq) == ("stored", "Stored", "")
     assert told(seq).again_s == 0
+
+
+def test_words_changed_in_a_fork_are_stored_and_wait_for_no_bus(otto):
+    seq = teamwork.say(otto)
+    fork = forks.fork(otto, "flood", seq, words="Other words", run=False)
+
+    assert shown(seq + 1, fork.conversation) == ("stored", "Stored", "")
+    assert told(seq + 1, fork.conversation).again_s == 0
 
 
 def test_a_relayed_message_is_on_the_bus_once_all_its_posts_are(otto, settings):

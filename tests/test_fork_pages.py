@@ -135,6 +135,16 @@ def test_both_conversations_link_to_each_other_and_the_list_tells_forks(browser,
     assert browser.get("/").content.decode().count('<span class="tag">fork</span>') == 1
 
 
+def test_a_fork_was_opened_when_it_was_made(browser, hello):
+    Event.objects.filter(conversation=hello).update(at=1_700_000_000_000_000)
+    made = forks.fork(browser_user(), "hello", 1)
+
+    panel = browser.get(f"/conversations/{made.conversation}/panel/").content.decode()
+
+    assert "<dt>Opened</dt>" in panel
+    assert "2023-11-14T22:13:20" not in panel
+
+
 def browser_user():
     return principals.of_user("otto")
 
@@ -200,6 +210,16 @@ def test_what_a_call_offers_leads_to_a_fork_before_it(otto):
     log.append([event("p", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"}, principals.SYSTEM)])
 
     assert "/conversations/p/fork/?event=1" in drawn("p")
+
+
+def test_before_a_call_the_form_leads_to_where_words_can_be_changed(browser, hello):
+    log.append([event("hello", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"}, principals.SYSTEM)])
+
+    amid, said = (browser.get(f"{form()}?event={at}").content.decode() for at in (Event.objects.count(), 1))
+
+    assert '<a href="?event=1">Fork after event 1</a> to say in other words' in amid
+    assert 'name="words"' not in amid
+    assert "Fork after event 1</a>" not in said
 
 
 def test_hostile_words_stay_text_in_forks_and_changed_messages(otto, browser):

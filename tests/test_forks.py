@@ -144,6 +144,7 @@ def test_a_message_is_in_other_words_and_the_old_ones_are_kept(otto, hello):
     was = {"conversation_id": "hello", "seq": 1, "sender": "user:otto", "content": "Refund Ada."}
     assert body["metadata"]["changed"] == was
     assert not Run.objects.filter(conversation__key=made.conversation).exists()
+    assert not Post.objects.filter(conversation__key=made.conversation).exists()  # nobody elsewhere is asked
     assert said(last_entry()) == ("user:otto", "fork", "conversation:hello", "done")
     assert last_entry().reason == "the wrong person"
 
@@ -158,6 +159,8 @@ def test_a_run_is_queued_only_when_asked_for(otto, hello):
     run = Run.objects.get(id=made.run)
     assert (run.agent, run.status, run.input_seq, run.conversation.key) == ("Clerk", "queued", 2, made.conversation)
     assert run.conversation.handler == "agent:Clerk"
+    topics = Post.objects.filter(conversation__key=made.conversation).values_list("topic", flat=True)
+    assert set(topics) == {"chat:Clerk", f"chat:{made.conversation}"}
 
 
 def test_a_run_goes_on_from_what_was_said_and_by_whom_one_names(otto, hello):
@@ -189,6 +192,35 @@ def test_the_same_client_id_again_is_the_same_fork(otto, hello):
     assert Conversation.objects.count() == 2
 
 
+def test_who_asks_while_the_same_fork_is_made_is_answered_with_it(otto, hello, monkeypatch):
+    found, looks = forks._made, []
+    first = forks.fork(otto, "hello", 1, client_id="once")
+    monkeypatch.setattr(forks, "_made", lambda key: found(key) if looks else looks.append(key))  # not there at first
+
+    assert forks.fork(otto, "hello", 1, client_id="once") == first
+    assert Conversation.objects.count() == 2
+
+
+def test_who_copies_while_the_same_fork_is_made_is_answered_with_it(otto, hello, monkeypatch):
+    quicker = []
+
+    def meanwhile(_):
+        monkeypatch.setattr(forks, "failpoint", lambda _: None)
+        quicker.append(forks.fork(otto, "hello", 1, client_id="once"))
+
+    monkeypatch.setattr(forks, "failpoint", meanwhile)
+
+    assert [forks.fork(otto, "hello", 1, client_id="once")] == quicker
+    assert Conversation.objects.count() == 2
+
+
+def test_a_message_that_was_erased_is_not_said_in_other_words(otto, hello):
+    Event.objects.filter(conversation=hello, seq=1).update(erased_by=2)
+
+    with pytest.raises(Invalid, match="event 1 is no message that can be said in other words"):
+        forks.fork(otto, "hello", 1, words="Refund Bo.")
+
+
 @pytest.mark.parametrize(
     ("at", "more", "field"),
     [
@@ -212,7 +244,8 @@ def test_what_cannot_be_forked_so_is_refused_and_leaves_nothing(otto, at, more, 
     assert Conversation.objects.count() == 1
 
 
-def test_who_may_not_is_refused_and_that_is_recorded(team, hello):
+def test_who_may_not_is_refused_before_anything_is_copied_and_that_is_recorded(team, hello, monkeypatch):
+    monkeypatch.setattr(forks, "failpoint", lambda _: pytest.fail("it was copied"))
     for who in (team["viewer"], team["approver"], team[""], STRANGER):
         with pytest.raises(NotAllowed):
             forks.fork(who, "hello", 1)

@@ -232,6 +232,14 @@ def test_state_of_a_call_is_an_attribute_and_a_word(status, state):
     assert f'data-state="{state}" data-status="{status}"' in html
 
 
+def test_arguments_that_came_escaped_are_read_in_their_own_letters_on_the_closed_line():
+    escaped = draw(stored(1, "tool_step", name="refund", args={"اسم": "محمد"}))  # as json.dumps writes them
+    no_json = draw(stored(2, "tool_step", name="refund", args_raw=r"\u0627 {"))
+
+    assert "{&#34;اسم&#34;:&#34;محمد&#34;}</span>" in escaped
+    assert r"\u0627 {</span>" in no_json
+
+
 def test_falsy_result_is_a_result():
     event = stored(5, "tool_step", agent="A", name="t", args={}, output=0, status="success")
 

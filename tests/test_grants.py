@@ -92,7 +92,7 @@ def test_a_grant_counts_only_with_the_role_of_the_plain_verb(team, role):
     give_grant(SYSTEM, somebody.username, "speak_as", "*")
 
     assert grants.held(somebody, "speak_as") == frozenset()
-    with pytest.raises(NotAllowed, match="takes one of admin, operator"):
+    with pytest.raises(NotAllowed, match="takes the role admin or operator"):
         grants.require(somebody, "speak_as", "system")
 
 

@@ -11,18 +11,12 @@ from agents_app.teams import Team
 from conversations.actions import approvals, control
 from conversations.models import Approval, Run, ToolCall
 from tests.agents_running import over, say, told, working
-from tests.cast import cast
 from tests.managed_flows import FILES, flow_of, needs_flows
 
 pytestmark = [pytest.mark.django_db(transaction=True), needs_flows]
 
 FLOWS = {path.stem.removeprefix("anthropic_managed_"): path for path in FILES}
 TYPES = {str: "string", int: "integer"}
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 class Session:

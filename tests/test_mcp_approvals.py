@@ -20,7 +20,6 @@ from conversations.models import Agent as AgentRow
 from conversations.models import Approval, Run, ToolCall
 from dashboard.pages.entries import entries_of
 from tests.agents_running import over, say, told, working
-from tests.cast import cast
 from tests.live import until
 from tests.test_mcp_servers import SO, Desk, call, connected, made, quick  # noqa: F401  # a fixture
 
@@ -46,11 +45,6 @@ def desk(ran):
     yield ran
     if ran.process.poll() is not None:
         ran.start()
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 def office(desk, *steps, **more):

@@ -127,3 +127,11 @@ def test_a_range_that_is_none_names_its_mistake(last, begins, ends, field):
         range_of(last, begins, ends, NOW)
 
     assert told.value.field == field
+
+
+def test_what_counts_as_failed_and_as_stopped():
+    counts = {"failed": 1, "timeout": 2, "unknown": 4, "rejected": 8, "blocked": 16, "done": 32, "waiting": 64}
+
+    span = numbers.Span(0, counts)
+
+    assert (span.failed, span.stopped, span.others, span.calls) == (7, 24, 96, 127)

@@ -6,7 +6,7 @@ import threading
 import pytest
 from asgiref.sync import SyncToAsync
 from django.db import connection
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
@@ -27,10 +27,26 @@ def look(request):
     return HttpResponse(f"{person_count} {len(request.body)}")
 
 
+given = []
+
+
+async def pieces():
+    """Answer a file without an end."""
+    while True:
+        given.append(len(given))
+        yield b"x" * 1000
+        await asyncio.sleep(0)
+
+
+def stream(request):
+    """Send that file."""
+    return StreamingHttpResponse(pieces())
+
+
 class Routes:
     """The product's routes and a page that notes where it runs."""
 
-    urlpatterns = [*urls.urlpatterns, path("api/v1/look", look)]
+    urlpatterns = [*urls.urlpatterns, path("api/v1/look", look), path("api/v1/stream", stream)]
     handler400, handler403 = urls.handler400, urls.handler403
     handler404, handler500 = urls.handler404, urls.handler500
 
@@ -117,3 +133,29 @@ def test_who_hangs_up_early_gets_no_answer(handler):
 
 def test_an_unknown_page_is_404(handler):
     assert answer_of(asyncio.run(ask(handler, path="/nowhere/")))[0] == 404
+
+
+def test_a_file_ends_where_its_reader_leaves(handler):
+    cookie = client_of(person("vera", "viewer")).cookies.output(attrs=[], header="", sep=";").strip()
+    given.clear()
+
+    async def read_some():
+        messages, left = [{"type": "http.request", "body": b"", "more_body": False}], asyncio.Event()
+
+        async def receive():
+            if messages:
+                return messages.pop()
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            if len(given) == 5:
+                left.set()
+
+        headers = [(b"host", b"127.0.0.1:8000"), (b"cookie", cookie.encode())]
+        scope = {"type": "http", "method": "GET", "path": "/api/v1/stream", "query_string": b"", "headers": headers}
+        await asyncio.wait_for(handler(scope | {"server": ("127.0.0.1", 8000)}, receive, send), 5)
+
+    asyncio.run(read_some())
+
+    assert 5 <= len(given) < 20

@@ -7,7 +7,6 @@ from tests.poison import CASES, CONVERSATION, LARGE, TOPIC
 from tests.recorders import add, envelope, stored
 
 UNFIT = [case for case in CASES if not case.is_fit]
-FIT = [case for case in CASES if case.is_fit]
 
 
 def quarantined(place):

@@ -1,24 +1,22 @@
 """What stands before a replayed call in the worker, in the SDK's order; and a worker that dies does nothing twice."""
 
+import asyncio
+import json
+from contextlib import contextmanager
+
 import pytest
 from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolOutputGuardrail
 
 from conversations.actions import approvals, calls, replays, runs
 from conversations.actions.policies import set_policy
 from conversations.errors import Fenced
-from conversations.models import Approval, Run, ToolCall
+from conversations.models import Approval, Event, Run, ToolCall
 from conversations.policy import Row
 from tests.agents_running import told, working
-from tests.cast import cast
 from tests.live import until
 from tests.replay_desk import Desk, ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture
@@ -63,11 +61,7 @@ def test_what_stops_a_call_stops_its_replay_and_says_why(people, desk, name):
 
 def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
     old = desk.recorded("look")["look"]
-    with working(desk.team()):
-        pass
-    with working(desk.team()) as worker:
-        worker._claiming = _Held()
-        until(lambda: worker._claiming.is_waited, what="the worker to stop claiming")
+    with working(desk.team()) as worker, held(worker):
         new = replays.replay(people["operator"], old.id)
         set_policy(people["admin"], Row("", "look", "deny", note="closed"))
         worker._claiming.go()
@@ -77,24 +71,47 @@ def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
     assert "closed" in told("policy.refused")[0]["reason"]
 
 
+def test_what_was_asked_for_is_held_against_the_schema_once_more_before_the_call(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team()) as worker, held(worker):
+        new = replays.replay(people["operator"], old.id)
+        asked = Event.objects.get(kind="replay.requested")
+        asked.body = json.dumps(json.loads(asked.body) | {"args": {"street": 1}})
+        asked.save()
+        worker._claiming.go()
+        run = ended(new.run)
+
+    assert (run.status, len(desk.ran)) == ("incompatible", 1)
+    assert "the arguments do not fit look: street: 1 is not of type 'string'" in run.reason
+
+
+@contextmanager
+def held(worker):
+    """Have a worker claim nothing until `go`."""
+    worker._claiming = _Held()
+    until(lambda: worker._claiming.is_waited, what="the worker to stop claiming")
+    try:
+        yield
+    finally:
+        worker._claiming.go()
+
+
 class _Held:
     """A lock that lets nobody in until told."""
 
     def __init__(self):
-        import asyncio
-
-        self.is_waited, self._gate, self._asyncio = False, False, asyncio
+        self.is_waited = self._is_open = False
 
     async def __aenter__(self):
         self.is_waited = True
-        while not self._gate:
-            await self._asyncio.sleep(0.01)
+        while not self._is_open:  # noqa: ASYNC110  # another thread opens it
+            await asyncio.sleep(0.01)
 
     async def __aexit__(self, *_):
         return None
 
     def go(self):
-        self._gate = True
+        self._is_open = True
 
 
 def test_an_output_guardrail_puts_its_words_in_the_place_of_the_output(people, desk):
@@ -166,16 +183,26 @@ def test_a_tool_that_changed_while_a_replay_waited_is_not_called(people, desk):
     assert "has changed since this was asked for" in run.reason
 
 
+def test_a_replay_whose_kept_state_is_not_what_was_sealed_is_not_made(people, desk):
+    old = desk.recorded("burn")["burn"]
+    set_policy(people["admin"], Row("", "burn", "ask"))
+    run, _ = desk.again(people["admin"], old, reason="why", tool="burn")
+    approvals.decide(people["approver"], Approval.objects.get().id, "approve")
+    Run.objects.filter(id=run.id).update(state_mac="0")
+
+    with working(desk.team()):
+        run = ended(run.id)
+
+    assert (run.status, len(desk.ran)) == ("incompatible", 1)
+    assert "not what was sealed" in run.reason
+
+
 def begun(people, desk):
     """Queue a replay and take it as a worker that then dies; answer the claim and what was asked."""
     old = desk.recorded("put")["put"]
-    with working(desk.team()) as worker:
-        worker._is_stopping = True
-        worker._claiming = _Held()
-        until(lambda: worker._claiming.is_waited, what="the worker to stop claiming")
+    with working(desk.team()) as worker, held(worker):
         asked = replays.replay(people["operator"], old.id)
         (claim,) = runs.claim("host:dead", ["Clerk"], at_most=1)
-        worker._claiming.go()
     return claim, asked
 
 
@@ -224,7 +251,17 @@ def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people
     assert len(desk.ran) == 1
 
 
-def test_a_replay_is_stopped_by_a_person_before_and_while_it_runs(people, desk):
+def test_a_replay_is_stopped_by_a_person_before_it_runs(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team()) as worker, held(worker):
+        asked = replays.replay(people["operator"], old.id)
+        runs.stop(people["operator"], asked.run)
+
+    assert (Run.objects.get(id=asked.run).status, len(desk.ran)) == ("cancelled", 1)
+    assert ToolCall.objects.get(id=asked.call).status == "blocked"
+
+
+def test_a_replay_is_stopped_by_a_person_while_it_runs(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team(tools=[desk.slow("look")])):
         asked = replays.replay(people["operator"], old.id)

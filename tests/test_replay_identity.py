@@ -16,15 +16,9 @@ from conversations.errors import Conflict, Invalid
 from conversations.models import ToolCall
 from conversations.policy import Row
 from tests.agents_running import over, say, told, working
-from tests.cast import cast
 from tests.replay_desk import ARGS, Desk, ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture
@@ -165,12 +159,12 @@ def test_an_agent_inside_that_asks_for_an_approval_makes_the_replay_a_failed_cal
     assert "a replay cannot wait there" in told("tool_step")[-1]["error"]
 
 
-def observed(principal, **more):
+def observed(principal, key="f", **more):
     step = {"event": "tool_step", "name": "look", "args": ARGS, "tool_call_id": "f1", "agent": "Clerk", **more}
     for status in ("start", "success"):
-        body = json.dumps(step | {"conversation_id": "f", "status": status, "output": "seen"})
-        log.append([log.of_payload("stream:f", None, body, envelopes.read(body.encode()), principal)])
-    return ToolCall.objects.get(conversation__key="f")
+        body = json.dumps(step | {"conversation_id": key, "status": status, "output": "seen"})
+        log.append([log.of_payload(f"stream:{key}", None, body, envelopes.read(body.encode()), principal)])
+    return ToolCall.objects.get(conversation__key=key, run=None)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +175,7 @@ def test_what_was_only_observed_is_not_made_however_it_names_itself(people, desk
     foreign = observed(
         principal, lookup_key="bare:look", origin="function", run_id=ours.run, tool_call=ours.id, replay_of=ours.id
     )
+    observed(principal, "c", replay_of=ours.id)
     with working(desk.team()), pytest.raises(Conflict, match="It was only observed"):
         replays.replay(people["admin"], foreign.id)
 

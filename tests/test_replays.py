@@ -1,25 +1,25 @@
 """A call made again: by its effect, by whom, with what; once, linked, told, and fed back to nobody."""
 
-import pytest
+import json
 
+import pytest
+from agents.testing import assistant_message, function_call
+
+from agents_app.chat import chat_send
+from conversations import envelopes, log, principals
 from conversations.actions import approvals, control, replays, runs
 from conversations.actions.grants import give_grant
 from conversations.actions.policies import set_policy
 from conversations.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.log.rebuild import rebuild
-from conversations.models import Approval, Conversation, Run, SessionItem, ToolCall
+from conversations.models import Approval, Conversation, Run, SessionItem, ToolCall, ToolSchema
 from conversations.policy import Row
-from tests.agents_running import kinds, told, working
-from tests.cast import cast, last_entry, said
+from tests.agents_running import kinds, over, say, team, told, working
+from tests.cast import last_entry, said
 from tests.replay_desk import Desk, ended
 from tests.test_projections import rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.fixture
@@ -42,6 +42,39 @@ def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, d
     before = rows()
     list(rebuild())
     assert rows() == before
+
+
+def test_the_same_client_id_again_is_the_same_replay(people, desk):
+    old = desk.recorded("send")["send"]
+    asked = {"reason": "the street was missed", "tool": "send"}
+
+    with working(desk.team()):
+        made = [replays.replay(people["admin"], old.id, client_id="once", **asked) for _ in range(3)]
+        ended(made[0].run)
+        after = replays.replay(people["admin"], old.id, client_id="once", **asked)
+        other = replays.replay(people["admin"], old.id, client_id="twice", **asked)
+        ended(other.run)
+
+    assert {*made, after} == {made[0]}
+    assert other.call != made[0].call
+    assert len(desk.ran) == 3
+    with pytest.raises(Invalid, match="at most 100"):
+        replays.replay(people["admin"], old.id, client_id="x" * 101, **asked)
+
+
+def test_an_event_of_a_strangers_is_no_replay(people, desk):
+    old = desk.recorded("look")["look"]
+    mark = replays._mark(principals.of_user("otto"), old.id, "known")
+    claim = json.dumps(
+        {"event": "replay.requested", "id": mark, "conversation_id": "c", "run_id": "r", "tool_call": "t"}
+    )
+    said_ = envelopes.read(claim.encode())
+    log.append([log.of_payload("stream:c", mark, claim, said_, principals.of_token("robot"))])
+
+    with working(desk.team()), pytest.raises(Conflict, match="something else"):
+        replays.replay(people["operator"], old.id, client_id="known")
+
+    assert len(desk.ran) == 1
 
 
 def test_an_idempotent_call_goes_under_the_first_ones_key_also_when_a_replay_is_replayed(people, desk):
@@ -95,9 +128,25 @@ def test_who_may_not_replay_is_refused_and_it_is_in_the_audit_log(people, desk, 
     assert len(desk.ran) == 1
 
 
-def test_a_call_that_is_not_there_or_a_foreign_one_is_not_made(people, desk):
-    with pytest.raises(NotFound):
-        replays.replay(people["admin"], "nowhere")
+def test_a_call_that_is_not_there_or_that_an_import_still_writes_is_not_made(people, desk):
+    staged = desk.recorded("look")["look"]
+    Conversation.objects.update(is_staged=True)
+
+    for call in ("nowhere", staged.id):
+        with working(desk.team()), pytest.raises(NotFound):
+            replays.replay(people["admin"], call)
+
+
+def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(people):
+    said = {"recipient": "chat:c", "content": "It is filed.", "conversation_id": None}
+    sends = function_call("chat_send", said, call_id="c1")
+    with working(team([sends], [assistant_message("Done.")], tools=[chat_send])):
+        say(metadata={"hop": 3})
+        over(1)
+        new = replays.replay(people["admin"], ToolCall.objects.get().id, reason="why", tool="chat_send")
+        ended(new.run)
+
+    assert [one["metadata"]["hop"] for one in told("message") if one["sender"] == "agent:Clerk"] == [4, 4]
 
 
 def test_beside_a_paused_conversation_that_a_person_holds(people, desk):
@@ -126,6 +175,7 @@ def test_a_second_person_decides_about_what_destroys_where_the_policy_asks(peopl
     with working(desk.team()):
         run = ended(run.id)
     assert (run.status, ToolCall.objects.get(id=new.id).status, len(desk.ran)) == ("done", "done", 2)
+    assert run.state is None  # what it paused with
     before = rows()
     list(rebuild())
     assert rows() == before
@@ -156,12 +206,14 @@ def test_an_approver_may_edit_a_replay_and_it_runs_with_that(people, desk):
     assert [line.split()[:2] for line in desk.ran] == [["send", "Elm"], ["send", "Oak"]]
 
 
-def test_what_the_policy_denies_is_refused_at_the_edge_and_at_the_gate(people, desk):
+def test_what_the_policy_denies_is_refused_before_anything_is_begun(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()):
         set_policy(people["admin"], Row("", "look", "deny", note="closed"))
         with pytest.raises(NotAllowed, match="policy denies"):
             replays.replay(people["operator"], old.id)
+
+    assert not Run.objects.filter(kind="replay").exists()
     assert len(desk.ran) == 1
 
 
@@ -193,3 +245,20 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk
         replays.replay(people["operator"], old.id, arguments=given)
 
     assert not Run.objects.filter(kind="replay").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "is_edited"),
+    [
+        ({"b": "x", "a": 1}, False),
+        ('{"b":"x",  "a": 1}', False),
+        ({"a": True, "b": "x"}, True),
+        ({"a": 1.0, "b": "x"}, True),
+    ],
+)
+def test_arguments_are_others_when_they_are_other_json(given, is_edited):
+    ToolSchema.objects.create(hash="5c" * 32, name="f", body='{"params_json_schema": {}}')
+
+    _, _, found = replays.checked({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
+
+    assert found is is_edited

@@ -17,18 +17,12 @@ from conversations.log import rebuild
 from conversations.models import Approval, Response, Run, ToolCall
 from conversations.responses import message_item_id
 from tests.agents_running import kinds, over, team, told, working
-from tests.cast import cast
 from tests.live import until
 from tests.provider_server import Answer, served_apart
 from tests.responses import answer, ask, calls, function, returned, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WEATHER = function("weather")
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 def refusing(text):

@@ -7,14 +7,9 @@ from conversations.actions import tokens
 from conversations.errors import NotAllowed
 from conversations.log.writing import writing
 from conversations.models import Role, Token
-from tests.cast import STRANGER, cast, person
+from tests.cast import STRANGER, person
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 # The table as the design prints it, so that a slip in `rights` is seen: verb → viewer operator approver auditor admin.
@@ -88,7 +83,7 @@ def test_roles_are_read_afresh_inside_a_transaction(people):
 
     Role.objects.filter(user=admin).delete()
 
-    with writing(), pytest.raises(NotAllowed, match="user:ada may not people"):
+    with writing(), pytest.raises(NotAllowed, match="user:ada may not manage people: that takes the role admin"):
         rights.require(admin, "people")
 
 

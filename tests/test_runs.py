@@ -8,7 +8,6 @@ from conversations import envelopes, log, principals
 from conversations.actions import approvals, calls, messages, runs
 from conversations.errors import Conflict, Fenced, IdReused, Invalid, NotAllowed
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
-from tests.cast import cast
 
 pytestmark = pytest.mark.django_db
 ROBOT = principals.of_token("robot")
@@ -18,11 +17,6 @@ ROBOT = principals.of_token("robot")
 def town():
     Agent.objects.create(team="town", name="Dialogue", is_entry=True)
     Agent.objects.create(team="town", name="Insights")
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 def say(recipient="agent:Dialogue", key="c", sender="Rosa", principal=ROBOT, live=True, **more):

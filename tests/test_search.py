@@ -1,5 +1,7 @@
 """What is found: words, phrases, beginnings, in any script; by conversation, kind, sender and time; page by page."""
 
+import json
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -8,8 +10,9 @@ from hypothesis import strategies as st
 
 from conversations import search
 from conversations.errors import Invalid
+from conversations.log import Stored
 from conversations.models import Event
-from conversations.search import texts
+from conversations.search import hits, texts
 from tests.examples import EXAMPLES
 from tests.hostile import payloads
 from tests.searching import asked, catch_up, say
@@ -205,3 +208,32 @@ def test_every_kind_says_something_but_those_that_only_hold_together():
 
     assert {"token", "model.turn", "run.started"} <= silent
     assert not silent & {"message", "output", "tool_step", "conversation.opened", "run.failed", "approval.requested"}
+
+
+def test_a_page_of_long_events_is_cut_out_soon():
+    words = "the of to and a in is it you that he was for on are with"
+    body = json.dumps({"content": f"{words} " * 1_500})
+    stored = Stored("c", 1, "message", 1, "token:robot", None, None, None, body)
+    hits = [search.Hit(n, "", stored) for n in range(100)]
+    began = time.thread_time()
+
+    cut = list(search.of_hits(hits, search.read(words)))
+
+    assert time.thread_time() - began < 3
+    assert all(excerpt.marks for some in cut for excerpt in some)
+    assert len(cut) == 100
+
+
+def test_what_is_found_is_read_to_a_bound_and_goes_on_from_there(monkeypatch):
+    say("desk", *[f"refund {n} " + "x" * 1000 for n in range(10)])
+    catch_up()
+    monkeypatch.setattr(hits, "MOST_BODIES", 3_000)
+
+    seqs, before = [], ""
+    while before is not None:
+        found = search.find(search.read("refund"), before=before, limit=7)
+        assert 1 <= len(found.hits) <= 3
+        seqs += [hit.event.seq for hit in found.hits]
+        before = found.cursor
+
+    assert seqs == list(range(10, 0, -1))

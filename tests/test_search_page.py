@@ -8,12 +8,15 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.template.loader import render_to_string
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from conversations import search
-from conversations.models import Conversation
+from conversations import log, search
+from conversations.models import Conversation, ToolCall
 from dashboard.pages.search import _line
+from tests import toolcalls
 from tests.cast import client_of
 from tests.drawn_html import Seen
 from tests.hostile import payloads
@@ -69,6 +72,34 @@ def test_what_is_found_in_a_field_says_which(browser):
     assert "arguments street: <mark>Elm</mark> Street" in re.sub(
         r'</?span[^>]*>', "", page(browser, q="elm")
     )  # fmt: skip
+
+
+def test_a_step_of_a_call_names_its_tool_and_leads_to_the_call(browser):
+    refund = {"event": "tool_step", "name": "file_refund", "tool_call_id": "c1"}
+    say("desk", {**refund, "args": {"who": "Ada"}, "status": "start"}, {**refund, "output": "Bo", "status": "success"})
+    log.append(toolcalls.ours("ours", "run-1", 1, decision="approve", args_raw='{"who": "Cleo"}'))
+    catch_up()
+    seen, ours = ToolCall.objects.get(name="file_refund"), ToolCall.objects.get(name="refund")
+
+    begun, ended, asked = (page(browser, q=who) for who in ("ada", "bo", "cleo"))
+
+    for drawn in (begun, ended):
+        assert f'<code class="clip" dir="auto"><a href="/calls/{seen.id}/">file_refund</a></code>' in drawn
+    assert f'<a href="/calls/{ours.id}/">refund</a>' in asked
+    assert "question" in words(asked)
+    assert "approval.requested" not in words(asked)
+
+
+def test_calls_of_a_full_page_are_looked_up_in_a_few_queries(browser, django_assert_max_num_queries):
+    for number in range(9):
+        log.append(toolcalls.call(f"desk {number}", number, args={"who": "Ada"}))
+    catch_up()
+    one, many = {"q": "ada", "conversation": "desk 1"}, {"q": "ada"}
+    with CaptureQueriesContext(connection) as spent:
+        page(browser, **one)
+
+    with django_assert_max_num_queries(len(spent)):
+        assert page(browser, **many).count('<code class="clip"') == 9
 
 
 def test_marks_are_ours_and_the_text_is_text(browser):
@@ -198,8 +229,8 @@ def test_hostile_texts_stay_text_in_hits_and_queries(browser):
 
     query = search.read("refund")
     hits = search.find(query, limit=200).hits
-    for hit in hits:
-        drawn = render_to_string("partials/hit.html", {"line": _line(hit._replace(title=texts[0]), query)})
+    for hit, cut in zip(hits, search.of_hits(hits, query), strict=True):
+        drawn = render_to_string("partials/hit.html", {"line": _line(hit._replace(title=texts[0]), cut)})
         faults = [fault for fault in Seen(drawn).faults if not OURS.fullmatch(fault)]
         assert faults == [], drawn
         assert "<mark>refund</mark>" in drawn

@@ -8,7 +8,6 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,15 +38,11 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 
 
 def bring_in(*paths: Any) -> None:
-    """Import recordings."""
+    """Import recordings, each under a name of its own: files call theirs alike."""
     trouble = Trouble(pytest.fail, is_strict=True)
-    for path in paths:
-        bring(recordings(path, trouble), Intake(principals.of_import("test")), trouble, progress=lambda *_: None)
-
-
-def own_names() -> list[Path]:
-    """Answer our small samples, one of each name: an import of a name that is there already is refused."""
-    return list({path.stem: path for path in own_files()}.values())
+    for number, path in enumerate(paths):
+        taker, key = Intake(principals.of_import("test")), f"file-{number}"
+        bring(recordings(path, trouble), taker, trouble, key=key, progress=lambda *_: None)
 
 
 def scripts() -> dict[str, list[str]]:
@@ -113,7 +108,7 @@ def agree(said: Texts, dice: random.Random, rounds: int) -> int:
 
 def test_search_equals_a_scan_of_recordings():
     tau = [path for path in their_files() if "who-and-when" in str(path)][:6]
-    bring_in(*own_names(), *tau)
+    bring_in(*own_files(), *tau)
     say("session", *sessions(60))
     catch_up()
 
@@ -154,7 +149,7 @@ def runs_agree(dice: random.Random, rounds: int) -> int:
 @pytest.mark.timeout(7200)
 def test_search_equals_a_scan_of_all_samples(record_property):
     paths = share_of(their_files())
-    bring_in(*own_names(), *paths)
+    bring_in(*own_files(), *paths)
     say("session", *sessions(100_000))
     for name, sentences in scripts().items():
         say(name, *sentences)

@@ -212,6 +212,8 @@ def test_calls_are_counted_and_lead_to_their_events_and_schemas(team, browser):
     assert f'href="/conversations/c3/?event={seq}#e{seq}"' in html
     assert html.count(f'href="?version={schema}"') == 5
     assert html.index("/conversations/c3/") < html.index("/conversations/c0/")
+    assert '<a href="/calls/?qualified=report">All of them</a>' in html
+    assert browser.get("/calls/?qualified=report").content.decode().count("data-key=") == 4
 
 
 def test_the_window_is_bounded_and_says_so(team, browser, monkeypatch):
@@ -272,6 +274,7 @@ def test_an_agent_is_shown_with_its_output_its_tools_and_its_runs(team, browser)
     assert "transfer_to_boss runs by itself – handoff to Boss always" in words(clerk)
     assert "What it answers with plain text Type str" in words(clerk)
     assert "Failed of them 1, the last: failed" in words(clerk)
+    assert '<a href="/calls/?agent=Dialogue">All its calls</a>' in clerk
     assert "Last runs 1 of the newest State In Event Attempt Why failed Water" in words(clerk)
     assert "What it answers with wrapped: it sits under response Type list[Place] strict" in words(boss)
     assert 'href="/agents/Hall/Dialogue/"' in boss

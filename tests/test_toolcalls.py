@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -57,7 +58,7 @@ def test_filters_find_what_a_look_at_every_call_finds(recorded):
         kinds["some" if wanted else "empty"] += 1
 
         assert found(asked) == wanted, asked
-        assert found(asked, limit=3, walk=dice.choice([10, 25, 60])) == wanted, asked  # cut short, and gone on
+        assert found(asked, limit=9, walk=dice.choice([25, 60, 200])) == wanted, asked  # cut short, and gone on
 
     assert min(kinds.values()) > 10, kinds
 
@@ -73,12 +74,24 @@ def test_an_address_says_the_same_filters_again(recorded):
 def test_facets_count_what_a_look_at_every_call_counts(recorded):
     dice = random.Random(13)
     for asked in [Filters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
-        for facet in facets.facets(asked):
+        found = facets.facets(asked)
+        assert [facet.name for facet in found] == list(facets.COLUMNS)
+        for facet in found:
             for value in facet.values:
                 only = asked.without(facet.name)
                 wanted = len(toolcalls.brute(type(only)(**_fields(only) | {facet.name: (value.value,)})))
 
                 assert value.count == wanted or (value.is_more and value.count <= wanted), (asked, facet.name, value)
+
+
+def test_facets_name_the_most_frequent_values(recorded):
+    for facet in facets.facets(Filters()):
+        there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)
+        counted = Counter(one for one in there if one)
+        shown = counted.most_common(None if facet.name == "status" else facets.SHOWN)
+
+        assert {one.value for one in facet.values} <= set(facet.known) == set(counted) or facet.name == "status"
+        assert sorted(one.count for one in facet.values) == sorted(count for _, count in shown), facet.name
 
 
 def _fields(asked: Filters) -> dict[str, object]:
@@ -93,6 +106,16 @@ def test_a_count_ends_at_its_bound(monkeypatch):
     by_agent = {one.value: one.words for one in facets.facets(Filters())[1].values}
 
     assert by_agent == {"Desk": "9+", "Rare": "1"}
+
+
+def test_a_count_that_looked_at_some_only_says_that_there_may_be_more(monkeypatch):
+    monkeypatch.setattr(facets, "WALK", 5)
+    for number in range(8):
+        log.append(toolcalls.call("c", number, agent="Desk"))
+
+    by_agent = {one.value: one.words for one in facets.facets(Filters(replayed="no"))[1].values}
+
+    assert by_agent == {"Desk": "5+"}
 
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="steps are SQLite's to count")
@@ -205,6 +228,16 @@ def test_a_wrong_value_is_told_by_its_name(query, field, words):
 def test_a_cursor_of_nobodys_is_refused(cursor):
     with pytest.raises(Invalid, match="cursor"):
         listing.place_of(cursor)
+
+
+def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_from():
+    for number in (1, 2):
+        log.append(toolcalls.call("c", number))
+    old = ToolCall.objects.get(call_id="call-1")
+    ToolCall.objects.filter(pk=old.pk).update(started_at=old.started_at - 2 * 3600 * 10**6)
+
+    assert [len(found(Filters(last=last))) for last in ("1h", "24h")] == [1, 2]
+    assert found(Filters(last="24h", since=old.started_at)) == found(Filters(last="1h"))
 
 
 def test_a_cursor_is_read_as_it_was_written():

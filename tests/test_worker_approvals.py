@@ -12,7 +12,6 @@ from agents_app.teams import Team
 from conversations.actions import approvals
 from conversations.models import Approval, Run, ToolCall
 from tests.agents_running import over, say, told, working
-from tests.cast import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,11 +45,6 @@ class Office:
 
 ASK = [function_call("look", {}, call_id="c1"), function_call("file", {"street": "Mill Lane"}, call_id="c2")]
 SO = [assistant_message("Done so.")]
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 def asked(office):

@@ -6,6 +6,7 @@
 import json
 import random
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from django.core.management import call_command
@@ -21,6 +22,7 @@ from tests.recorded import THEIRS, own_files
 
 CHARACTER = "橋"  # of a script without spaces: anywhere in a run
 WORDS = ("refund", "عمر", CHARACTER, "100%_!", "PLAIN", "quot*", "größe refund", "to")
+NEAR = 12  # events before and after a call that are around it
 MARIA, ROBOT = principals.of_user("maria"), principals.of_token("robot")
 
 
@@ -137,15 +139,24 @@ def _within(least: float | None, most: float | None, value: float | None) -> boo
 
 
 def _says(one: ToolCall, filters: Filters) -> bool:
-    """Hold every word against the events of a call: a beginning for those with a star, whole words else."""
-    steps = Event.objects.filter(conversation=one.conversation, seq__in=[one.called_seq, one.finished_seq or 0])
-    for kind, body in steps.values_list("kind", "body"):
-        said = " ".join(part.text for part in texts.parts_of(kind, texts.read(body)))
-        inside = f" {searching.plain(said)} "
-        inside = f" {' '.join(inside.split())} "
-        if all(_holds(inside, word) for word in filters.q.split()):
+    """Hold every word against the events of a call, and the messages around where those are asked for too: a beginning
+    for words with a star, whole words else."""
+    events = Event.objects.filter(conversation=one.conversation)
+    looked = events.filter(seq__in=[one.called_seq, one.finished_seq or 0])
+    if filters.where == "around":
+        near = events.filter(seq__gte=one.called_seq - NEAR, seq__lte=one.called_seq + NEAR)
+        looked |= near.filter(kind__in=("message", "output", "user_message"))
+    for kind, body in looked.values_list("kind", "body"):
+        if all(_holds(_inside(kind, body), word) for word in filters.q.split()):
             return True
     return False
+
+
+@lru_cache(maxsize=4096)
+def _inside(kind: str, body: str) -> str:
+    """Answer what an event says, folded, a space around each word."""
+    said = " ".join(part.text for part in texts.parts_of(kind, texts.read(body)))
+    return f" {' '.join(searching.plain(said).split())} "
 
 
 def _holds(said: str, word: str) -> bool:
@@ -169,5 +180,6 @@ def drawn_filters(dice: random.Random) -> Filters:
         "max_bytes": dice.choice([4.0, 64.0, 1e6]), "q": dice.choice(WORDS),
     }  # fmt: skip
     chosen = dice.sample(sorted(known), dice.randint(1, 4))
+    known["where"] = dice.choice(["", "around"]) if "q" in chosen else ""
     crossed = {"max_ms", "max_bytes"} if {"min_ms", "min_bytes"} & set(chosen) else set()
-    return replace(Filters(), **{name: known[name] for name in chosen if name not in crossed})
+    return replace(Filters(), **{name: known[name] for name in (*chosen, "where") if name not in crossed})

@@ -57,8 +57,7 @@ def fork(
     The same `client_id` again answers the same fork. Raises `NotFound`, `Invalid` with the field, `NotAllowed`.
     """
     _check(words, reason, client_id)
-    target, verb = f"conversation:{conversation}", "fork"
-    with acting(by, verb, target, right="control") as principal:  # before anything is copied
+    with acting(by, "fork", f"conversation:{conversation}", right="control") as principal:  # before anything is copied
         parent = _parent(conversation, at)
         key = _key(principal, conversation, client_id) if client_id else new_id()
     if client_id and (made := _made(key)) is not None:
@@ -66,22 +65,13 @@ def fork(
     changed = _changed(parent, at) if words is not None else None
     answering = answering_at(parent, at)
     who = _agent(agent or answering.agent, answering) if run else ""
-    copied = log.Copied(log.Batch(), key, parent, upto=at - 1 if changed else at)
+    plan = _Plan(key, parent, at, principal, reason, who, answers or answering.seq)
     try:
-        copied.take()
-        failpoint("before-fork")
-        with acting(by, verb, target, right="control") as principal:
-            copied.publish()
-            plan = _Plan(key, parent, at, principal, reason, who, answers or answering.seq, copied.handler)
-            forked = plan.append(words, changed)
-            told = {"conversation": key, "forked_at": at, "run": forked.run}
-            audit.enter(principal, verb, target, reason=reason, correlation=told)
-    except BaseException as error:
-        copied.discard()
-        if client_id and isinstance(error, Conflict) and (made := _made(key)) is not None:
+        return _make(by, plan, words, changed)
+    except Conflict:
+        if client_id and (made := _made(key)) is not None:  # asked twice at once, and the other was quicker
             return made
         raise
-    return forked
 
 
 def rerun(by: Who, run: str, *, reason: str = "", client_id: str = "") -> Forked:
@@ -132,7 +122,7 @@ class _Plan(NamedTuple):
     reason: str
     agent: str
     answers: int
-    handler: str
+    handler: str = ""  # of the parent at that event
 
     def append(self, words: str | None, changed: Event | None) -> Forked:
         """Append it, inside the action: the fork's own event, the changed message, the run."""
@@ -179,6 +169,24 @@ class _Plan(NamedTuple):
             log.of_payload(topic, f"{envelope}{n or ''}", body, said, self.principal) for n, topic in enumerate(topics)
         ]
         return [event._replace(is_live=False) for event in made]
+
+
+def _make(by: Who, plan: _Plan, words: str | None, changed: Event | None) -> Forked:
+    """Copy, then make it seen together with what is its own. Nothing stays of one that does not come to its end."""
+    copied = log.Copied(log.Batch(), plan.key, plan.parent, upto=plan.at - 1 if changed else plan.at)
+    verb, target = "fork", f"conversation:{plan.parent.key}"
+    try:
+        copied.take()
+        failpoint("before-fork")
+        with acting(by, verb, target, right="control") as principal:
+            copied.publish()
+            forked = plan._replace(handler=copied.handler).append(words, changed)
+            told = {"conversation": plan.key, "forked_at": plan.at, "run": forked.run}
+            audit.enter(principal, verb, target, reason=plan.reason, correlation=told)
+    except BaseException:
+        copied.discard()
+        raise
+    return forked
 
 
 def _check(words: str | None, reason: str, client_id: str) -> None:

@@ -94,7 +94,7 @@ def _use(call: always.Call, run: Run) -> AlwaysRule | None:
     about = policy.about(call.agent, call.tool)
     declared: Effect = next((one for one in EFFECTS if one == call.effect), "unsafe")
     held, asked = policy.effective(Declared("ask", declared), about), terms.of_call(about)
-    if held.rule == "deny" or asked.no_always or run.kind == "replay":
+    if held.rule == "deny" or asked.no_always:
         return None
     behind = approvals.authors(run) if asked.four_eyes else set()
     live = AlwaysRule.objects.live(database_time())

@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
-from conversations import audit, grants, log, masking, policy, replayable
+from conversations import audit, grants, log, masking, policy, principals, replayable
 from conversations.actions.acting import acting, writing_as
 from conversations.actions.calls import call_of
 from conversations.actions.runs import Body
@@ -33,30 +33,37 @@ class Asked(NamedTuple):
 
 
 def replay(
-    by: Who, call: str, *, arguments: dict[str, Any] | str | None = None, reason: str = "", tool: str = ""
-) -> Asked:
+    by: Who, call: str, *, arguments: dict[str, Any] | str | None = None, reason: str = "", tool: str = "",
+    client_id: str = "",
+) -> Asked:  # fmt: skip
     """Have a call made again, with other `arguments` (an object, or its text) or those that it was sent with.
 
-    `tool` is its qualified name as the person typed it. Raises `NotFound`, `Conflict` (code not_replayable) when there
-    is nothing to call, `NotAllowed` without the right, `Invalid` naming what is missing.
+    `tool` is its qualified name as the person typed it. The same `client_id` again answers the same replay. Raises
+    `NotFound`, `Conflict` (code not_replayable) when there is nothing to call, `NotAllowed` without the right,
+    `Invalid` naming what is missing.
     """
+    if len(client_id) > 100:
+        raise Invalid("expected at most 100 characters", field="client_id")
     with acting(by, "replay", f"call:{call}"[:300], right="replay") as principal:
         old = ToolCall.objects.filter(id=call[:64], conversation__is_staged=False).first()
         if old is None:
             raise NotFound(f"no tool call {call[:80]!r}")
         conversation = Conversation.objects.locked(old.conversation_id)
-        told = _told(old)
+        mark = _mark(principal, call, client_id) if client_id else new_id()
+        if client_id and (made := _made(conversation, mark)) is not None:
+            return made
+        told = replayable.body_of(old.conversation_id, old.called_seq)
         today = replayable.of_call(old, told, rows=policy.stored())
         if today.why_not:
             raise _refusal(today)
-        sent, text = _arguments(told, arguments, today.schema)
-        is_edited = _is_edited(told, sent)
+        sent, text, is_edited = checked(told, arguments, today.schema)
         if not today.is_free(is_edited=is_edited):
             _require(by, today, reason, tool)
-        new = Asked(run := new_id(), call_of(run, call_id := f"replay-{new_id()}", 1))
+        run, call_id = new_id(), f"replay-{new_id()}"
+        new = Asked(run, call_of(run, call_id, 1))
         facts = _facts(old, told, today) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
         facts |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
-        _tell(principal, conversation.key, facts | ({"reason": reason.strip()} if reason.strip() else {}))
+        _tell(principal, conversation.key, mark, facts | ({"reason": reason.strip()} if reason.strip() else {}))
         audit.enter(
             principal, "replay", f"call:{old.id}", reason=reason.strip(), after=audit.digest({"args_raw": text}),
             correlation={
@@ -70,30 +77,18 @@ def replay(
 def checked(told: dict[str, Any], given: dict[str, Any] | str | None, schema: str) -> tuple[dict[str, Any], str, bool]:
     """Answer arguments as an object, as the text that would go, and whether they are others than the recorded ones.
 
-    For a dry replay. Raises `Invalid` when they do not fit today's schema.
+    Raises `Invalid` when they do not fit today's schema: the SDK drops what it does not know, and says nothing.
     """
-    sent, text = _arguments(told, given, schema)
+    sent, text = arguments.read(replayable.arguments_of(told) or "{}" if given is None else given, schema)
+    if masking.mask(text) != text:
+        raise Invalid("what looks like a key or a password would be kept in the record", field="arguments")
     return sent, text, _is_edited(told, sent)
-
-
-def _told(old: ToolCall) -> dict[str, Any]:
-    called = Event.objects.filter(conversation=old.conversation_id, seq=old.called_seq)
-    found: Any = json.loads(called.values_list("body", flat=True).get())
-    return found if isinstance(found, dict) else {}
 
 
 def _refusal(today: Today) -> Conflict | NotAllowed:
     if today.rule == "deny":
         return NotAllowed(today.why_not, code="policy")
     return Conflict(today.why_not, code="not_replayable")
-
-
-def _arguments(told: dict[str, Any], given: dict[str, Any] | str | None, schema: str) -> tuple[dict[str, Any], str]:
-    """Hold arguments against today's schema: the SDK drops what it does not know, and says nothing."""
-    sent, text = arguments.read(replayable.arguments_of(told) or "{}" if given is None else given, schema)
-    if masking.mask(text) != text:
-        raise Invalid("what looks like a key or a password would be kept in the record", field="arguments")
-    return sent, text
 
 
 def _require(by: Who, today: Today, reason: str, typed: str) -> None:
@@ -114,10 +109,27 @@ def _facts(old: ToolCall, told: dict[str, Any], today: Today) -> Body:
     return {"agent": old.agent, "team": today.team, **name, **layers, **line}
 
 
-def _tell(principal: Principal, key: str, facts: Body) -> None:
+def _mark(principal: Principal, call: str, client_id: str) -> str:
+    """Answer the id of a request's event: the same for the same asker, call and client id."""
+    mark = hashlib.sha256(f"replay\0{principal}\0{call}\0{client_id}".encode()).hexdigest()
+    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+
+
+def _made(conversation: Conversation, mark: str) -> Asked | None:
+    """Find the replay that was begun under this id. Raises `Conflict` when a stranger's event has it."""
+    found = Event.objects.filter(conversation=conversation, event_id=mark).first()
+    if found is None:
+        return None
+    if found.kind != "replay.requested" or not principals.is_ours(found.principal):
+        raise Conflict("something else has this client_id's event id", code="id_reused")
+    body = json.loads(found.body)
+    return Asked(body["run_id"], body["tool_call"])
+
+
+def _tell(principal: Principal, key: str, mark: str, facts: Body) -> None:
     """Append the request and, on it, its run."""
     writer, by_whom = writing_as(principal)
-    asked: Body = {"event": "replay.requested", "id": new_id(), **facts, **by_whom}
+    asked: Body = {"event": "replay.requested", "id": mark, **facts, **by_whom}
     (stored,) = log.append([log.of_ours(key, asked, writer)])
     queued: Body = {"event": "run.queued", "id": new_id(), "run_kind": "replay", "input_seq": stored.seq}
     queued |= {"run_id": facts["run_id"], "agent": facts["agent"], "replay_of": facts["replay_of"], **by_whom}

@@ -1,7 +1,6 @@
 """Saved views of the tool-calls page: made, renamed and removed; each change is in the audit log."""
 
 from django.http import QueryDict
-from django.utils.http import urlencode
 
 from conversations import audit
 from conversations.actions.acting import acting
@@ -44,14 +43,13 @@ def rename_view(by: Who, number: int, name: str) -> str:
         return found.query
 
 
-def remove_view(by: Who, number: int) -> str:
-    """Remove a view; answer no query. Its maker and admins may."""
+def remove_view(by: Who, number: int) -> None:
+    """Remove a view. Its maker and admins may."""
     with acting(by, "remove_view", f"view:{number}", right="save_views") as principal:
         found = _own(by, principal, number)
         before = audit.digest([found.name, found.query])
         found.delete()
         audit.enter(principal, "remove_view", f"view:{found.name}", before=before)
-        return ""
 
 
 def _own(by: Who, principal: Principal, number: int) -> SavedView:
@@ -79,8 +77,7 @@ def _read(query: str) -> str:
     """Keep what filters, in one form: a relative time stays relative."""
     if len(query) > LONGEST:
         raise Invalid(f"expected {LONGEST:,} characters at most", field="query")
-    asked = filters.strictly(dict(QueryDict(query.removeprefix("?")).lists())).pairs
-    written = urlencode(asked)
+    written = filters.strictly(dict(QueryDict(query.removeprefix("?")).lists())).query
     if len(written) > LONGEST:
         raise Invalid(f"expected {LONGEST:,} characters at most", field="query")
     return written

@@ -12,6 +12,7 @@ from conversations.log.events import LEFT, Call, Stored
 from conversations.responses import EXTERNAL
 
 PREVIEW = 160  # characters of the arguments in the closed block
+READABLE = 65_536  # bytes of arguments whose escapes are written out there
 
 STATES = {  # status of design 3.6 → the glyph
     "called": "running",
@@ -229,8 +230,18 @@ def _preview(step: faces.Read) -> Markup:
 
 def _arguments_line(step: faces.Read) -> str:
     raw = bytes(step.said.args or b"") or (step.said.args_raw or "").encode("utf-8", "replace")
-    text = raw[: PREVIEW * 4].decode("utf-8", "ignore")
+    text = _readable(raw)[: PREVIEW * 4].decode("utf-8", "ignore")
     return " ".join(text.split())[:PREVIEW]
+
+
+def _readable(raw: bytes) -> bytes:
+    """Write out the letters that a sender escaped; what is long or no JSON stays as it came."""
+    if b"\\u" not in raw or len(raw) > READABLE:
+        return raw
+    try:
+        return msgspec.json.encode(msgspec.json.decode(raw))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return raw
 
 
 def _arguments(step: faces.Read) -> Markup | None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
 
-import msgspec
 from markupsafe import Markup
 
 from conversations import envelopes, principals
@@ -75,8 +74,8 @@ def read(event: Stored) -> Read:
     """Read a stored body; one that cannot be read (it cannot have come through a door) is all unknown."""
     try:
         said = envelopes.read(event.body.encode("utf-8", "replace"))
-        body = msgspec.json.decode(event.body.encode("utf-8", "replace"))
-    except (SwitchboardError, msgspec.DecodeError, RecursionError):
+        body = envelopes.decoded(event.body.encode("utf-8", "replace"))
+    except (SwitchboardError, ValueError, RecursionError):
         said, body = Said(), {}
     return Read(event, said, body)
 

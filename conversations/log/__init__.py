@@ -1,7 +1,7 @@
 """The log: the only writer of history (`append`), the thread behind it (`Writer`), and every way to read it."""
 
 from conversations.log.append import append
-from conversations.log.calls import calls_of, ended_by
+from conversations.log.calls import STEPS, call_ids, calls_of, ended_by
 from conversations.log.copying import Copied
 from conversations.log.events import Call, NewEvent, Stored, of_ours, of_payload, words
 from conversations.log.pages import (
@@ -15,12 +15,14 @@ from conversations.log.pages import (
     preview_before,
     read_after,
     read_before,
+    read_told,
 )
 from conversations.log.staging import Batch, discard_staged, remove
 from conversations.log.writer import Writer
 from conversations.log.writing import writing
 
 __all__ = [
+    "STEPS",
     "Batch",
     "Call",
     "Copied",
@@ -29,6 +31,7 @@ __all__ = [
     "Stored",
     "Writer",
     "append",
+    "call_ids",
     "calls_of",
     "discard_staged",
     "ended_by",
@@ -43,6 +46,7 @@ __all__ = [
     "preview_before",
     "read_after",
     "read_before",
+    "read_told",
     "remove",
     "words",
     "writing",

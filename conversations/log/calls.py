@@ -36,6 +36,31 @@ def calls_of(key: str, events: Sequence[Stored]) -> dict[int, Call]:
         return of_window(cursor, row, key, events) if row else {}
 
 
+def call_ids(steps: Sequence[Stored]) -> dict[tuple[str, int], str]:
+    """Answer our ids of the calls that these steps are of, by conversation and seq. Two queries, of whatever
+    conversations they are. A step in a fork's copy is of a call of its parent: it is left out."""
+    named = {(step.conversation, step.seq): name for step in steps if (name := _named(step))}
+    places = [place for step in steps if (place := (step.conversation, step.seq)) not in named]
+    if not places:
+        return named
+    with connection.cursor() as cursor:
+        keys = sorted({key for key, _ in places})
+        cursor.execute(f"SELECT id,key FROM conversations_conversation WHERE key IN ({marks(len(keys))})", keys)
+        key_of = dict(cursor.fetchall())
+        id_of = {key: pk for pk, key in key_of.items()}
+        values = [number for key, seq in places if key in id_of for number in (id_of[key], seq)]
+        if not values:
+            return named
+        rows = ",".join(["(%s,%s)"] * (len(values) // 2))
+        ends = " UNION ALL ".join(
+            f"SELECT conversation_id,{end},id FROM conversations_toolcall"
+            f" WHERE {end} IS NOT NULL AND (conversation_id,{end}) IN (VALUES {rows})"
+            for end in ("called_seq", "finished_seq")
+        )
+        cursor.execute(ends, values * 2)
+        return named | {(key_of[conversation], seq): str(id_) for conversation, seq, id_ in cursor.fetchall()}
+
+
 def ended_by(key: str, events: Sequence[Stored]) -> dict[int, list[Call]]:
     """Answer the calls that each bad end of a run among `events` ended, by its seq."""
     seqs = [e.seq for e in events if e.kind in BROKEN_OFF and e.run]

@@ -7,12 +7,13 @@ from conversations.models.conversation import Conversation
 
 NEWEST_FIRST = ("-started_at", "-conversation", "-called_seq")  # the order of every list: unique, and by the index
 PLACE = ["started_at", "conversation", "called_seq"]
+LOWEST, HIGHEST = 4, 24  # classes
 
 
 def class_of(number: float | None) -> int | None:
     """Answer about how many bits a duration (ms) or size (bytes) takes, 4 to 24: a range of numbers is a few classes,
     and each can be walked newest first by its index."""
-    return None if number is None else max(4, min(int(number).bit_length(), 24))
+    return None if number is None else max(LOWEST, min(int(number).bit_length(), HIGHEST))
 
 
 class ToolCall(models.Model):

@@ -1,6 +1,6 @@
 """A few words around what was found, with the found ones marked. The marks are ours, the text is escaped in pieces."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -12,6 +12,7 @@ from conversations.search.query import Query, Term
 
 BEFORE, LONGEST = 60, 280  # characters before the first mark, and of a whole excerpt
 MOST_PARTS = 2  # of one event
+MOST_OF_ALL = 1_000_000  # characters of all events of one page: half a second
 MOST_READ = 100_000  # characters of one event that are looked through; past them it is found, not marked
 _MARK = Markup("<mark>{}</mark>")
 
@@ -40,11 +41,22 @@ class Excerpt(NamedTuple):
         return hidden.spell(self.label[:60])
 
 
-def of_hit(hit: Hit, query: Query) -> list[Excerpt]:
-    """Cut out the first place of the two fields that hold most of the words; else how the event begins."""
-    left, found = MOST_READ, []
+def of_hits(hits: Sequence[Hit], query: Query) -> Iterator[list[Excerpt]]:
+    """Cut excerpts of the hits of a page, in order: `MOST_READ` characters of one, `MOST_OF_ALL` of all together."""
+    left = MOST_OF_ALL
+    for at, hit in enumerate(hits):
+        most = min(MOST_READ, max(left // (len(hits) - at), LONGEST))
+        found, looked_at = _of_hit(hit, query, most)
+        left -= looked_at
+        yield found
+
+
+def _of_hit(hit: Hit, query: Query, most: int) -> tuple[list[Excerpt], int]:
+    """Cut out the first place of the two fields that hold most of the words, else how the event begins; answer how many
+    characters were looked at, too."""
+    left, found = most, []
     parts = texts.parts_of(hit.event.kind, texts.read(hit.event.body))
-    for part in parts:
+    for part in parts if query.terms else ():
         text = words.composed(" ".join(part.text[:left].split()))
         left -= len(text)
         if spans := places(text, query.terms):
@@ -53,14 +65,16 @@ def of_hit(hit: Hit, query: Query) -> list[Excerpt]:
             break
     if found:
         best = sorted(found, key=lambda one: -one[0])[:MOST_PARTS]
-        return [excerpt for _, excerpt in found if any(excerpt is one for _, one in best)]
-    return [_cut(part.label, words.composed(" ".join(part.text[: 2 * LONGEST].split())), ()) for part in parts[:1]]
+        return [excerpt for _, excerpt in found if any(excerpt is one for _, one in best)], most - left
+    begins = [_cut(part.label, words.composed(" ".join(part.text[: 2 * LONGEST].split())), ()) for part in parts[:1]]
+    return begins, most - left
 
 
 def places(text: str, terms: Sequence[Term]) -> list[Span]:
     """Answer where a composed text holds the words of these terms, in order, what overlaps joined."""
     said = list(words.read(text))
-    spans = [span for term in terms for span in (_alone(text, term) if term.is_character else _together(said, term))]
+    spans = list(_together(said, [term for term in terms if not term.is_character]))
+    spans += [span for term in terms if term.is_character for span in _alone(text, term)]
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -70,13 +84,21 @@ def places(text: str, terms: Sequence[Term]) -> list[Span]:
     return joined
 
 
-def _together(said: Sequence[words.Word], term: Term) -> list[Span]:
-    length = len(term.words)
-    return [
-        (said[at].start, said[at + length - 1].end)
-        for at in range(len(said) - length + 1)
-        if all(term.fits(place, said[at + place].text) for place in range(length))
-    ]
+def _together(said: Sequence[words.Word], terms: Sequence[Term]) -> Iterator[Span]:
+    """Find terms in one pass: by their first words, and by beginnings where the first may go on."""
+    exact: dict[str, list[Term]] = {}
+    for term in terms:
+        if len(term.words) > 1 or not term.is_prefix:
+            exact.setdefault(term.words[0], []).append(term)
+    begins = [term for term in terms if len(term.words) == 1 and term.is_prefix]
+    beginnings = tuple(term.words[0] for term in begins)
+    for at, word in enumerate(said):
+        if beginnings and word.text.startswith(beginnings):
+            yield word.start, word.end
+        for term in exact.get(word.text, ()):
+            last = at + len(term.words) - 1
+            if last < len(said) and all(term.fits(n, said[at + n].text) for n in range(1, len(term.words))):
+                yield word.start, said[last].end
 
 
 def _alone(text: str, term: Term) -> list[Span]:
@@ -94,5 +116,5 @@ def _cut(label: str, text: str, spans: Sequence[Span]) -> Excerpt:
         end = space
     begin, rest = ("… " if start else ""), (" …" if end < len(text) else "")
     shift = len(begin) - start
-    inside = [(at + shift, min(to, end) + shift) for at, to in spans if at < end and at >= start]
+    inside = [(at + shift, min(to, end) + shift) for at, to in spans if at < end]
     return Excerpt(label, f"{begin}{text[start:end]}{rest}", inside)

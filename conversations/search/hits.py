@@ -15,6 +15,7 @@ from conversations.search.query import Query, Term
 from conversations.search.tables import beginning_with, of_this, wanted
 
 MOST_SPREAD = 500  # words that one prefix may stand for
+MOST_BODIES = 16 << 20  # characters of the bodies of one answer, or one event more
 PATIENCE = 0.25  # seconds: then it says how far it looked
 END = (1 << 63) - 1
 SLACK = 60_000_000  # µs: ids and moments agree that far (transactions commit side by side)
@@ -54,7 +55,10 @@ def find(query: Query, *, before: str = "", limit: int = 25) -> Found:
         hits: list[Hit] = []
         while len(hits) <= limit and low < high:
             ids, high = of_this().find(cursor, asked, low, high, limit + 1 - len(hits), deadline)
-            hits += _read(cursor, ids, query)
+            some, is_whole = _read(cursor, ids, query)
+            hits += some
+            if not is_whole:
+                return Found(hits[:limit], str(hits[:limit][-1].id))
             if time.monotonic() > deadline:
                 break
         if len(hits) > limit:
@@ -112,10 +116,11 @@ def _first_at(cursor: CursorWrapper, moment: int) -> int:
     return int(low)
 
 
-def _read(cursor: CursorWrapper, ids: Sequence[int], query: Query) -> list[Hit]:
-    """Read the events, those that are to be seen and of the time asked for, in the order of `ids`."""
+def _read(cursor: CursorWrapper, ids: Sequence[int], query: Query) -> tuple[list[Hit], bool]:
+    """Read the events, those that are to be seen and of the time asked for, in the order of `ids`; tell whether all of
+    them, or no more than pass `MOST_BODIES`."""
     if not ids:
-        return []
+        return [], True
     told = ",".join(f"e.{name}" for name in COLUMNS.split(","))
     cursor.execute(
         f"SELECT e.id,c.title,c.key,{told} FROM conversations_event e JOIN conversations_conversation c"
@@ -123,7 +128,13 @@ def _read(cursor: CursorWrapper, ids: Sequence[int], query: Query) -> list[Hit]:
         " AND e.at>=%s AND e.at<%s ORDER BY e.id DESC",
         [*ids, query.since or 0, END if query.until is None else query.until],
     )
-    return [Hit(id_, title, Stored(*event)) for id_, title, *event in cursor.fetchall()]
+    hits, size = [], 0
+    for id_, title, *event in cursor:
+        hits.append(Hit(id_, title, Stored(*event)))
+        size += len(hits[-1].event.body)
+        if size > MOST_BODIES:
+            return hits, False
+    return hits, True
 
 
 def _moment_of(cursor: CursorWrapper, id_: int) -> int | None:

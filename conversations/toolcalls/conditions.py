@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from django.db import connection
+
 from conversations.models import Conversation
-from conversations.models.tool_call import class_of
+from conversations.models.tool_call import LOWEST, class_of
 from conversations.toolcalls import texts
 from conversations.toolcalls.filters import Filters
 
@@ -35,8 +37,8 @@ class Way(NamedTuple):
     """How to find the calls of one filter by an index: each branch is a part of one, in the order of the list.
 
     `whole` is all branches at once, or a little more, for counting. `rank`: of ways with more calls than may be looked
-    at, the lowest is walked; it is the guess at which is rarest. `is_exact`: what is on it passes its filter; else each
-    call is tested, too. `moment`: its index's column of when.
+    at, the lowest is walked; it is the guess at which is rarest. `loose`: branches with calls that do not pass their
+    filter; each call is tested then. `moment`: the index's column of when.
     """
 
     field: str
@@ -44,7 +46,7 @@ class Way(NamedTuple):
     whole: Test
     rank: int
     is_ordered: bool = True
-    is_exact: bool = True
+    loose: tuple[Test, ...] = ()
     moment: str = OWN
 
     @property
@@ -84,7 +86,7 @@ class Conditions(NamedTuple):
 
     def rest(self, way: Way) -> list[Test]:
         """Answer what walking this way does not see to."""
-        return [test for name, test in self.tests.items() if name != way.field or not way.is_exact]
+        return [test for name, test in self.tests.items() if name != way.field or way.loose]
 
 
 def of(filters: Filters, before: Place | None = None, now: datetime | None = None) -> Conditions:
@@ -100,7 +102,9 @@ def of(filters: Filters, before: Place | None = None, now: datetime | None = Non
 
 def is_staging() -> bool:
     """Tell whether an import is writing calls that nobody may see yet."""
-    return Conversation.objects.filter(is_staged=True).exists()
+    with connection.cursor() as cursor:  # each page asks for it, and the ORM takes longer than the database
+        cursor.execute("SELECT 1 FROM conversations_conversation WHERE is_staged LIMIT 1")
+        return cursor.fetchone() is not None
 
 
 UNSTAGED = Test(
@@ -153,10 +157,12 @@ def _ranges(filters: Filters) -> Iterator[tuple[Way, Test]]:
         values = tuple(value for value in (least, most) if value is not None)
         test = Test(" AND ".join(ends), values)
         first, last = class_of(least or 0) or 0, class_of(most if most is not None else 2.0**62) or 0
-        branches = tuple(Test(f"t.{classes}=%s", (number,)) for number in range(first, last + 1))
+        branches = {number: Test(f"t.{classes}=%s", (number,)) for number in range(first, last + 1)}
         whole = Test(f"t.{classes} BETWEEN %s AND %s", (first, last))
-        is_exact = most is None and (least is None or least == 0 or least == 1 << (first - 1))
-        yield Way(field, branches, whole, 8, is_exact=is_exact), test
+        begins_inside = bool(least) and (first == LOWEST or least != 1 << (first - 1))
+        cut = ({first} if begins_inside else set()) | ({last} if most is not None else set())
+        loose = tuple(branches[number] for number in cut)
+        yield Way(field, tuple(branches.values()), whole, 8, loose=loose), test
 
 
 def _others(filters: Filters) -> Iterator[tuple[Way, Test]]:

@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from typing import Any, Literal
 
+from conversations import rights
 from conversations.fragments import hidden
+from conversations.principals import Principal
 from conversations.toolcalls import listing
 from conversations.toolcalls.conditions import Place
 from conversations.toolcalls.filters import Filters
-from conversations.toolcalls.rows import Row, item, rows
+from conversations.toolcalls.rows import Row, item, rows, within
 
 Form = Literal["csv", "jsonl"]
 TYPES: dict[str, str] = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
@@ -26,27 +28,18 @@ COLUMNS = (
     *("error", "duration_ms", "output_bytes", "approver", "replay_of", "conversation_id", "called_seq", "run_id"),
     *("call_id", "url"),
 )
-FORMULAS = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\n",
-    "＝",
-    "＋",
-    "－",
-    "＠",
-)  # the full-width ones too: some programs fold them
+FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # the full-width ones too: some programs fold them
 
 
-async def export(filters: Filters, form: Form) -> AsyncIterator[bytes]:
-    """Answer the file in pieces; each page is read in a thread when the reader has taken the one before."""
+async def export(filters: Filters, form: Form, by: Principal) -> AsyncIterator[bytes]:
+    """Answer the file in pieces; each page is read in a thread when the reader has taken the one before.
+
+    Raises `NotAllowed` where it has come to when the right is taken away meanwhile.
+    """
     yield head(form)
     place: Place | None = None
     while True:
-        piece, place = await asyncio.to_thread(partial(page, filters, form, place))
+        piece, place = await asyncio.to_thread(partial(_allowed, by, filters, form, place))
         if piece:
             yield piece
         if place is None:
@@ -58,9 +51,14 @@ def head(form: Form) -> bytes:
     return _csv([COLUMNS]) if form == "csv" else b""
 
 
+def _allowed(by: Principal, filters: Filters, form: Form, place: Place | None) -> tuple[bytes, Place | None]:
+    rights.require(by, "export")  # as it stands now: long files take long
+    return page(filters, form, place)
+
+
 def page(filters: Filters, form: Form, place: Place | None) -> tuple[bytes, Place | None]:
     """Answer the calls behind a place, and where to go on; None at the end."""
-    found = listing.newest(filters, before=place, limit=BATCH)
+    found = within(listing.newest(filters, before=place, limit=BATCH))
     return lines(rows(found.calls, whole=True), form), found.after
 
 

@@ -8,9 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-from django.db import connection
 
 from conversations.toolcalls import conditions, listing
 from conversations.toolcalls.conditions import BY_ITSELF, Conditions, Test
@@ -64,7 +61,7 @@ def facets(filters: Filters) -> list[Facet]:
 
 def values_of(column: str) -> list[str]:
     """Answer the values of an indexed column in order, `KNOWN` at most."""
-    return [str(value) for (value,) in _rows(_VALUES.format(column), [KNOWN])]
+    return [str(value) for (value,) in listing.fetch(_VALUES.format(column), [KNOWN])]
 
 
 def _facet(name: str, filters: Filters) -> Facet:
@@ -92,7 +89,7 @@ def _counts(
         return sizes, set()
     often = sorted(sizes, key=lambda one: (one not in chosen, -sizes[one], one))[: max(SHOWN, len(chosen))]
     rest = [*asked.tests.values(), *walk.rest]
-    return _each(column, often, asked.bounds(), rest, WALK), {one for one in often if sizes[one] > MOST}
+    return _each(column, often, asked.bounds(), rest, walk.bound), {one for one in often if sizes[one] > walk.bound}
 
 
 def _are_few(asked: Conditions, walk: Walk) -> bool:
@@ -106,7 +103,7 @@ def _grouped(column: str, asked: Conditions, walk: Walk) -> Counter[str]:
     """Count all values at once where the others leave no more calls than may be looked at."""
     where, values = listing.together([walk.way.whole, *asked.bounds(walk.way), *walk.rest])
     named = f"t.{column}||''"  # a form that no index serves: grouping in its order would look at every call there is
-    rows = _rows(f"SELECT {named},COUNT(*) FROM conversations_toolcall t WHERE {where} GROUP BY 1", values)
+    rows = listing.fetch(f"SELECT {named},COUNT(*) FROM conversations_toolcall t WHERE {where} GROUP BY 1", values)
     return Counter({value: number for value, number in rows if value})
 
 
@@ -114,19 +111,10 @@ def _each(column: str, some: Sequence[str], bounds: Sequence[Test], rest: Sequen
     """Count the calls of each value that pass `rest`, among its newest `most`."""
     if not some:
         return Counter()
-    inside, held = listing.together([Test(f"t.{column}=v.value"), *bounds])
+    inside, held = listing.together([Test(f"t.{column}=%s"), *bounds])
     passing, passed = listing.together([Test("1=1"), *rest])
     columns, order = ("t.*", f" ORDER BY {BY_ITSELF.newest}") if rest else ("1", "")
-    parts, values = [], []
-    for one in some:
-        walked = inside.replace("v.value", "%s")
-        walk = f"SELECT {columns} FROM conversations_toolcall t WHERE {walked}{order} LIMIT %s"
-        parts.append(f"SELECT %s,COUNT(*) FROM ({walk}) AS t WHERE {passing}")
-        values += [one, one, *held, most, *passed]
-    return Counter(dict(_rows(" UNION ALL ".join(parts), values)))
-
-
-def _rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall())
+    walk = f"SELECT {columns} FROM conversations_toolcall t WHERE {inside}{order} LIMIT %s"
+    part = f"SELECT %s,COUNT(*) FROM ({walk}) AS t WHERE {passing}"
+    values = [value for one in some for value in (one, one, *held, most, *passed)]
+    return Counter(dict(listing.fetch(" UNION ALL ".join([part] * len(some)), values)))

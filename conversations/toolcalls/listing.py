@@ -21,15 +21,9 @@ WALK = 5_000  # calls that one page looks at, when it has to look at more than i
 FAR = 100_000  # those of a page whose reader asked to look further
 TEXT_SHARE = 5  # looking into a text costs about as much as looking at so many calls
 
-COLUMNS = (
-    "id,conversation_id,run,call_id,agent,name,namespace,qualified_name,lookup_key,origin,mcp_server,schema,called_seq,"
-    "finished_seq,status,started_at,duration_ms,output_bytes,approver,replay_of"
-)
-_SELECT = ",".join(f"t.{column}" for column in COLUMNS.split(","))
-
 
 class Found(NamedTuple):
-    """A call's row."""
+    """A call's row; the fields are the columns that are read."""
 
     id: str
     conversation_id: int
@@ -56,6 +50,9 @@ class Found(NamedTuple):
     def place(self) -> Place:
         """Where it stands in the list."""
         return Place(self.started_at, self.conversation_id, self.called_seq)
+
+
+_SELECT = ",".join(f"t.{column}" for column in Found._fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,30 +104,35 @@ def moment_of(place: Place) -> datetime:
 def choose(asked: Conditions, bound: int) -> Walk:
     """Choose the way with the fewest calls; each is counted up to the bound, by its index alone."""
     staging = [UNSTAGED] if conditions.is_staging() else []
-    if len(asked.tests) == len(asked.ways) == 1 and asked.ways[0].is_ordered and asked.ways[0].is_exact and not staging:
-        return Walk(asked.ways[0], [], None, bound)  # nothing to choose, nothing to pass over
+    if (
+        len(asked.tests) == len(asked.ways) == 1
+        and not staging
+        and not (only := asked.ways[0]).loose
+        and only.is_ordered
+    ):
+        return Walk(only, [], None, bound)  # nothing to choose, nothing to pass over
     sizes = [(count([way.whole, *asked.bounds(way)], bound + 1), way.rank, way) for way in asked.ways]
     fit = [one for one in sizes if one[0] <= bound or one[2].is_ordered]
     size, _, way = min(fit, key=lambda one: one[:2], default=(bound + 1, 0, EVERY))
     rest = [*asked.rest(way), *staging]
-    is_whole = size <= bound or not rest
-    return Walk(way, rest, None if is_whole else _floor(asked, way, bound), bound)
+    branches = way.branches if len(asked.tests) > 1 or staging or way == EVERY else way.loose
+    return Walk(way, rest, None if size <= bound or not rest else _floor(asked, way, branches, bound), bound)
 
 
 def count(tests: Sequence[Test], most: int) -> int:
     """Count calls, `most` at the most."""
     where, values = together(tests)
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS counted"
-    return int(_rows(sql, [*values, most])[0][0])
+    return int(fetch(sql, [*values, most])[0][0])
 
 
-def _floor(asked: Conditions, way: Way, bound: int) -> Place | None:
-    """Find where the newest `bound` calls of a way end, over all its branches; None when it has no more."""
+def _floor(asked: Conditions, way: Way, branches: Sequence[Test], bound: int) -> Place | None:
+    """Find where the newest `bound` calls of some branches of a way end; None when they have no more."""
     ends = []
-    for branch in way.branches:
+    for branch in branches:
         where, values = together([branch, *asked.bounds(way)])
         sql = f"SELECT {way.place} FROM conversations_toolcall t WHERE {where} ORDER BY {way.newest} LIMIT 1 OFFSET %s"
-        ends += [Place(*row) for row in _rows(sql, [*values, max(0, bound // len(way.branches) - 1)])]
+        ends += [Place(*row) for row in fetch(sql, [*values, max(0, bound // len(branches) - 1)])]
     return max(ends, default=None)
 
 
@@ -143,9 +145,9 @@ def _read(asked: Conditions, walk: Walk, limit: int) -> list[Found]:
         parts.append(f"SELECT * FROM ({part}) AS b{number}")
         values += [*some, limit]
     if len(parts) == 1:
-        return [Found(*row) for row in _rows(part, values)]
+        return [Found(*row) for row in fetch(part, values)]
     sql = f"SELECT {_SELECT} FROM ({' UNION ALL '.join(parts)}) AS t ORDER BY {BY_ITSELF.newest} LIMIT %s"
-    return [Found(*row) for row in _rows(sql, [*values, limit])]
+    return [Found(*row) for row in fetch(sql, [*values, limit])]
 
 
 def together(tests: Iterable[Test]) -> tuple[str, list[Any]]:
@@ -154,7 +156,8 @@ def together(tests: Iterable[Test]) -> tuple[str, list[Any]]:
     return " AND ".join(test.sql for test in some), [value for test in some for value in test.values]
 
 
-def _rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def fetch(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Ask the database; answer all rows."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return list(cursor.fetchall())

@@ -12,10 +12,9 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
-from django.db import connection
-
 from conversations.errors import Invalid
 from conversations.models import Approval
+from conversations.toolcalls import listing
 from conversations.toolcalls.conditions import UNSTAGED, Test, is_staging
 from conversations.toolcalls.filters import LAST, STATUSES, micros, moment
 
@@ -158,7 +157,7 @@ def _count(asked: Range, spans: list[Span], seen: Test) -> None:
         values: list[Any] = []
         for number, (start, end) in enumerate(asked.edges()):
             values += (number, status, start, end, COUNTED + 1, *seen.values)
-        for number, count in _rows(sql, values):
+        for number, count in listing.fetch(sql, values):
             if count:
                 spans[number].counts[status] = min(count, COUNTED)
                 spans[number].is_cut = spans[number].is_cut or count > COUNTED
@@ -174,7 +173,7 @@ def _time(asked: Range, spans: list[Span], seen: Test) -> None:
     for number, (start, end) in enumerate(asked.edges()):
         values += (number, start, end, TIMED, *seen.values)
     sql = " UNION ALL ".join([part] * asked.spans)
-    for number, ms in _rows(sql, values):
+    for number, ms in listing.fetch(sql, values):
         if ms is not None:
             spans[number].took.append(ms)
 
@@ -197,7 +196,7 @@ def _spend(asked: Range, seen: Test) -> tuple[list[Spent], datetime | None]:
         "SELECT conversation_id,at,agent,model,is_demo,input_tokens,output_tokens FROM conversations_turn"
         " WHERE at>=%s AND at<%s ORDER BY at DESC LIMIT %s"
     )
-    rows = _rows(
+    rows = listing.fetch(
         "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),MIN(at)"
         f" FROM ({newest}) AS t WHERE {seen.sql} GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
         [asked.start, asked.width, asked.start, asked.end, TURNS, *seen.values],
@@ -212,9 +211,3 @@ def _spend(asked: Range, seen: Test) -> tuple[list[Spent], datetime | None]:
 
 def _moment(at: int) -> datetime:
     return datetime.fromtimestamp(at / US, UTC)
-
-
-def _rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall())

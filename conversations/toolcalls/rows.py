@@ -12,17 +12,18 @@ from django.db import connection
 from django.urls import NoReverseMatch, reverse
 from markupsafe import Markup
 
-from conversations import hues
+from conversations import hues, links
 from conversations.envelopes import Said, read
 from conversations.errors import SwitchboardError
 from conversations.fragments import hidden, richtext, times
 from conversations.fragments.calls import STATES, WORDS
 from conversations.fragments.who import Who, of_name, who
 from conversations.models import Conversation
-from conversations.toolcalls.listing import Found
+from conversations.toolcalls.listing import Found, Page
 
 SHORT = 65_536  # characters of a body that a list reads for its preview
 PREVIEW = 160  # characters
+MOST_BODIES = 4 << 20  # characters of the events of one answer that tells them whole
 
 Json = dict[str, Any]
 
@@ -91,6 +92,11 @@ class Row:
         return richtext.inline(" ".join(_text(_value(error))[: PREVIEW * 4].split())[:PREVIEW]) if error else Markup()
 
     @property
+    def gave(self) -> Markup:
+        """The beginning of its output."""
+        return richtext.inline(" ".join(_text(_value(_output(self.finished)))[: PREVIEW * 4].split())[:PREVIEW])
+
+    @property
     def took(self) -> str:
         """How long it took."""
         return times.duration(self.found.duration_ms)
@@ -98,8 +104,7 @@ class Row:
     @property
     def event_href(self) -> str:
         """Where it stands in the transcript."""
-        seq = self.found.called_seq
-        return f"{reverse('conversation', args=[self.key])}?event={seq}#e{seq}"
+        return links.of_event(self.key, self.found.called_seq)
 
     @cached_property
     def href(self) -> str:
@@ -120,8 +125,7 @@ def rows(calls: Sequence[Found], *, whole: bool = False) -> list[Row]:
     hues.refresh()
     ids = {call.conversation_id for call in calls}
     named = {pk: (key, title) for pk, key, title in _conversations(ids)}
-    wanted = {(c.conversation_id, seq) for c in calls for seq in (c.called_seq, c.finished_seq) if seq is not None}
-    told = _told(sorted(wanted), whole)
+    told = _told(_places(calls), whole)
     return [
         Row(
             call,
@@ -131,6 +135,16 @@ def rows(calls: Sequence[Found], *, whole: bool = False) -> list[Row]:
         )
         for call in calls
     ]
+
+
+def within(page: Page) -> Page:
+    """Answer as much of a page as `MOST_BODIES` characters of its events, one call at least; the next begins there."""
+    sizes, left = _sizes(page.calls), MOST_BODIES
+    for number, call in enumerate(page.calls):
+        left -= sum(sizes.get((call.conversation_id, seq or 0), 0) for seq in (call.called_seq, call.finished_seq))
+        if left < 0 and number:
+            return Page(page.calls[:number], page.calls[number - 1].place)
+    return page
 
 
 def item(row: Row) -> Json:
@@ -154,19 +168,34 @@ def _conversations(ids: Iterable[int]) -> Iterable[tuple[int, str, str]]:
 
 
 def _told(wanted: Sequence[tuple[int, int]], whole: bool) -> dict[tuple[int, int], Said]:
-    if not wanted:
-        return {}
     # PostgreSQL would read a body of a megabyte to say how long it is, but not to send it here.
     body = "body" if whole else f"CASE WHEN length(body)<={SHORT} THEN body END"
+    found = {place: _read(text) for place, text in _of_events(wanted, body)}
+    return {place: said for place, said in found.items() if said is not None}
+
+
+def _sizes(calls: Sequence[Found]) -> dict[tuple[int, int], int]:
+    return dict(_of_events(_places(calls), "length(body)"))
+
+
+def _places(calls: Sequence[Found]) -> list[tuple[int, int]]:
+    """Answer where the events of calls are."""
+    return sorted(
+        {(c.conversation_id, seq) for c in calls for seq in (c.called_seq, c.finished_seq) if seq is not None}
+    )
+
+
+def _of_events(wanted: Sequence[tuple[int, int]], column: str) -> list[tuple[tuple[int, int], Any]]:
+    if not wanted:
+        return []
     marks = ",".join(["(%s,%s)"] * len(wanted))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT conversation_id,seq,{body} FROM conversations_event WHERE (conversation_id,seq) IN"
+            f"SELECT conversation_id,seq,{column} FROM conversations_event WHERE (conversation_id,seq) IN"
             f" (VALUES {marks})",
             [number for place in wanted for number in place],
         )
-        found = {(conversation, seq): _read(body) for conversation, seq, body in cursor.fetchall()}
-    return {place: said for place, said in found.items() if said is not None}
+        return [((conversation, seq), value) for conversation, seq, value in cursor.fetchall()]
 
 
 def _read(body: str | None) -> Said | None:

@@ -1,21 +1,18 @@
 """Arguments that a person wrote, checked by the schema of the tool as it was offered. Called when a call is edited."""
 
 import json
+import math
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
+from jsonschema.exceptions import ValidationError
 
 from conversations import masking
 from conversations.envelopes import check_depth
 from conversations.errors import Invalid
 from conversations.models import ToolSchema
+from conversations.tools import checking
 
 MOST = 256 * 1024  # characters
-
-NOTHING: Registry[Any] = Registry()  # of a schema that refers to an address nothing is fetched
 
 
 def read(given: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]:
@@ -39,9 +36,9 @@ def read(given: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]
 def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
     """Hold an object against a JSON schema. Raises `Invalid` naming the first place at fault."""
     try:
-        found = min(Draft202012Validator(schema, registry=NOTHING).iter_errors(value), key=_place, default=None)
-    except (SchemaError, Unresolvable, RecursionError) as error:
-        raise Invalid(f"the tool's schema cannot be used: {str(error)[:200]}", field="arguments") from None
+        found = min(checking.problems(value, schema), key=_place, default=None)
+    except checking.Unusable as error:
+        raise Invalid(f"the tool's schema cannot be used: {error}", field="arguments") from None
     if found is not None:
         place = ".".join(map(str, found.absolute_path))
         raise Invalid(f"{place or 'the arguments'}: {found.message[:300]}", field="arguments")
@@ -50,12 +47,23 @@ def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
 def _object(text: str) -> dict[str, Any]:
     try:
         check_depth(text.encode())
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_number)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Invalid("half a character (a lone surrogate) cannot be kept in the record", field="arguments") from None
     except (ValueError, RecursionError) as error:
         raise Invalid(f"expected a JSON object: {error}", field="arguments") from None
     if not isinstance(value, dict):
         raise Invalid("expected a JSON object", field="arguments")
     return value
+
+
+def _number(text: str) -> float:
+    """Refuse what would become infinite: the record could not hold what runs."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return found
 
 
 def _no_constant(name: str) -> None:

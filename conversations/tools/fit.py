@@ -2,14 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from referencing.exceptions import Unresolvable
-
-from conversations.tools.arguments import NOTHING
+from conversations.tools import checking
 from conversations.tools.fields import fields_of
 
 MOST = 60  # fields
@@ -60,9 +55,9 @@ def _wrong(sent: Mapping[str, Any], schema: Schema) -> dict[str, str]:
     """Answer what is wrong with which argument, the first of each."""
     found: dict[str, str] = {}
     try:
-        for error in islice(Draft202012Validator(schema, registry=NOTHING).iter_errors(dict(sent)), PROBLEMS):
+        for error in checking.problems(dict(sent), schema, most=PROBLEMS):
             if error.absolute_path:
                 found.setdefault(str(error.absolute_path[0]), error.message[:300])
-    except (SchemaError, Unresolvable, RecursionError, ValueError, TypeError, AttributeError):
+    except checking.Unusable:
         return {}  # a schema that is none checks nothing
     return found

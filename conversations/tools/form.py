@@ -10,6 +10,7 @@ from conversations.fragments import hidden
 from conversations.tools.fields import type_of
 
 MOST = 40  # fields; a tool with more is edited as JSON
+LEVELS = 8  # of variants in one another; a definition may refer to itself
 PREFIX = "arg."  # of a field's name in the form
 
 Schema = dict[str, Any]  # JSON
@@ -65,7 +66,7 @@ def _value(name: str, given: str, kind: Kind, choices: Mapping[str, str]) -> Any
         raise Invalid(f"{name}: expected one of its choices", field=f"{PREFIX}{name}")
     try:
         return json.loads(given)
-    except ValueError:
+    except (ValueError, RecursionError):
         wanted = "a number" if kind == "number" else "JSON"
         raise Invalid(f"{name}: expected {wanted}", field=f"{PREFIX}{name}") from None
 
@@ -93,15 +94,15 @@ def _shown(value: Any, kind: Kind) -> str:
     return value if isinstance(value, str) and kind in ("line", "text") else json.dumps(value, ensure_ascii=False)
 
 
-def _kind(inner: Any, root: Schema) -> tuple[Kind, bool, tuple[tuple[str, str], ...]]:
+def _kind(inner: Any, root: Schema, levels: int = LEVELS) -> tuple[Kind, bool, tuple[tuple[str, str], ...]]:
     """Answer a field's kind, whether it may be null, and its choices as JSON texts with words."""
     found = _resolved(inner, root)
     variants = found.get("anyOf")
     if isinstance(variants, list):
         others = [_resolved(one, root) for one in variants]
         plain = [one for one in others if one.get("type") != "null"]
-        if len(plain) == 1:
-            kind, _, choices = _kind(plain[0], root)
+        if len(plain) == 1 and levels:
+            kind, _, choices = _kind(plain[0], root, levels - 1)
             return kind, len(plain) < len(others), choices
         return "json", False, ()
     if isinstance(values := found.get("enum"), list):

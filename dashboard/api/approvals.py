@@ -4,10 +4,8 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from conversations import inbox
-from dashboard.api.queries import whole_number
+from dashboard.api.queries import limit_of
 from dashboard.pages.allowed import takes
-
-MOST = 200  # items of one answer
 
 
 @require_safe
@@ -18,7 +16,7 @@ def approvals(request: HttpRequest) -> JsonResponse:
     found, cursor = inbox.page(
         status=request.GET.get("status", ""),
         before=request.GET.get("before", ""),
-        limit=whole_number(request, "limit", most=MOST, default=50),
+        limit=limit_of(request),
     )
     return JsonResponse({"items": [inbox.item(one) for one in found], "cursor": cursor})
 

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from dashboard.api.shapes import Seq, Shape
+from dashboard.api.shapes import Paged, Seq, Shape
 
 
-class ToolCall(Shape):
-    """A tool call. `arguments` are the text that was sent where that is no JSON; `approver` is who decided about it."""
+class CallTold(Shape):
+    """What is told of a tool call wherever one is. `arguments` are the text that was sent where that is no JSON."""
 
     id: str
     conversation_id: str
@@ -21,26 +21,29 @@ class ToolCall(Shape):
     lookup_key: str | None
     origin: str | None
     mcp_server: str | None
-    schema_: Annotated[str | None, Field(alias="schema")]
+    schema_hash: Annotated[str | None, Field(alias="schema")]
     arguments: Any
     output: Any
     error: Any
     status: str
     started_at: str
     duration_ms: float | None
-    output_bytes: int | None
-    approver: str | None
     replay_of: str | None
     called_seq: Seq
     finished_seq: Seq | None
     url: str
 
 
-class ToolCalls(Shape):
+class ToolCall(CallTold):
+    """A tool call of a list. `approver` is who decided about it."""
+
+    output_bytes: int | None
+    approver: str | None
+
+
+class ToolCalls(Paged[ToolCall]):
     """Tool calls, newest first. `looked_at`: how many were walked past before the walk ended short of the limit."""
 
-    items: list[ToolCall]
-    cursor: str | None
     looked_at: int | None
 
 

@@ -8,9 +8,7 @@ from django.views.decorators.http import require_safe
 
 from conversations import epoch, fleet, rights
 from conversations.models import Conversation
-from dashboard.api.queries import whole_number
-
-MOST = 200  # items of one answer
+from dashboard.api.queries import limit_of
 
 
 @require_safe
@@ -27,7 +25,7 @@ def conversations(request: HttpRequest) -> JsonResponse:
         participant=request.GET.get("participant", ""),
         state=request.GET.get("state", ""),
         before=request.GET.get("before", ""),
-        limit=whole_number(request, "limit", most=MOST, default=50),
+        limit=limit_of(request),
         agent=agent,
     )
     now = epoch.current()

@@ -11,11 +11,9 @@ from conversations.actions import rules as actions
 from conversations.actions.rules import Scope
 from conversations.models import AlwaysRule
 from dashboard.api import bodies
-from dashboard.api.queries import whole_number
+from dashboard.api.queries import limit_of
 from dashboard.api.shapes_rules import ToMakeRule, WithReason
 from dashboard.pages.allowed import takes
-
-MOST = 200  # items of one answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -29,7 +27,7 @@ def rules(request: HttpRequest) -> JsonResponse:
     found, cursor = always_view.page(
         state=request.GET.get("state", "live"),
         before=request.GET.get("before", ""),
-        limit=whole_number(request, "limit", most=MOST, default=50),
+        limit=limit_of(request),
     )
     return JsonResponse({"items": [always_view.item(one) for one in found], "cursor": cursor})
 

@@ -3,17 +3,16 @@
 from typing import Annotated
 
 from django.http import HttpRequest, JsonResponse
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 from pydantic import Field
 
+from conversations import links
 from conversations import search as searching
 from conversations.fragments import faces
-from dashboard.api.queries import whole_number
-from dashboard.api.shapes import Seq, Shape
+from dashboard.api.queries import limit_of
+from dashboard.api.shapes import Paged, Seq, Shape
 from dashboard.pages.allowed import takes
 
-MOST = 200  # items of one answer
 FIELDS = ("q", "conversation", "kind", "sender", "since", "until")
 
 
@@ -39,11 +38,9 @@ class Hit(Shape):
     url: str
 
 
-class Hits(Shape):
+class Hits(Paged[Hit]):
     """Hits, newest first; `cursor` is the `before` of the next page, null at the end."""
 
-    items: list[Hit]
-    cursor: str | None
     looked_to: Annotated[
         int | None,
         Field(description="µs UTC: so far back it looked in the time it takes; the cursor goes on from there"),
@@ -56,17 +53,18 @@ class Hits(Shape):
 def search(request: HttpRequest) -> JsonResponse:
     """Answer hits newest first: `?q=` words, "phrases" and beginnings*; `?conversation=`, `?kind=`, `?sender=`,
     `?since=`, `?until=`; `?before=` a cursor, `?limit=` (1 to 200)."""
-    limit = whole_number(request, "limit", most=MOST, default=50)
+    limit = limit_of(request)
     query = searching.read(**{name: request.GET.get(name, "") for name in FIELDS})
     found = searching.find(query, before=request.GET.get("before", ""), limit=limit)
-    items = [_item(hit, query).model_dump() for hit in found.hits]
+    cut = searching.of_hits(found.hits, query)
+    items = [_item(hit, some).model_dump() for hit, some in zip(found.hits, cut, strict=True)]
     answer = {"items": items, "cursor": found.cursor, "looked_to": found.looked_to, "lag": searching.lag().events}
     return JsonResponse(answer)
 
 
-def _item(hit: searching.Hit, query: searching.Query) -> Hit:
+def _item(hit: searching.Hit, cut: list[searching.Excerpt]) -> Hit:
     event = hit.event
-    excerpts = [Excerpt(label=one.label, text=one.text, marks=list(one.marks)) for one in searching.of_hit(hit, query)]
+    excerpts = [Excerpt(label=one.label, text=one.text, marks=list(one.marks)) for one in cut]
     return Hit(
         conversation_id=event.conversation,
         title=hit.title,
@@ -76,5 +74,5 @@ def _item(hit: searching.Hit, query: searching.Query) -> Hit:
         sender=faces.read(event).said.speaker,
         principal=event.principal,
         excerpts=excerpts,
-        url=f"{reverse('conversation', args=[event.conversation])}?event={event.seq}#e{event.seq}",
+        url=links.of_event(event.conversation, event.seq),
     )

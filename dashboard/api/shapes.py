@@ -1,6 +1,6 @@
 """The shapes of the API's requests and answers (design 3.6), for the OpenAPI document and the tests that hold to it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,12 +10,20 @@ Topic = Annotated[
     str, Field(pattern=r"^(stream|chat|control|signal|dlq):", max_length=208, examples=["stream:hello", "chat:Desk"])
 ]
 Seq = Annotated[int, Field(ge=0, description="place in the conversation, from 1 on without a gap")]
+Item = TypeVar("Item")
 
 
 class Shape(BaseModel):
     """What is answered is all of it."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Paged(Shape, Generic[Item]):
+    """Some of many; the cursor is what the next page is asked by, null at the end."""
+
+    items: list[Item]
+    cursor: str | None
 
 
 class Wrong(Shape):
@@ -68,11 +76,8 @@ class BusMessage(Shape):
     payload: dict[str, Any]
 
 
-class BusMessages(Shape):
+class BusMessages(Paged[BusMessage]):
     """Messages in order; `cursor` is the last one's id."""
-
-    items: list[BusMessage]
-    cursor: str | None
 
 
 class Place(Shape):
@@ -100,11 +105,8 @@ class Conversation(Shape):
     url: str
 
 
-class Conversations(Shape):
+class Conversations(Paged[Conversation]):
     """Conversations, newest first; `cursor` is the `before` of the next page, null at the end."""
-
-    items: list[Conversation]
-    cursor: str | None
 
 
 class Event(Shape):
@@ -121,11 +123,8 @@ class Event(Shape):
     body: dict[str, Any]
 
 
-class Events(Shape):
+class Events(Paged[Event]):
     """Events in order; `cursor` is the seq to go on from in the same direction, null at the end."""
-
-    items: list[Event]
-    cursor: str | None
 
 
 class Marker(Shape):
@@ -278,11 +277,8 @@ class Approval(Shape):
     url: str
 
 
-class Approvals(Shape):
+class Approvals(Paged[Approval]):
     """Questions, newest first."""
-
-    items: list[Approval]
-    cursor: str | None
 
 
 class Decided(Shape):

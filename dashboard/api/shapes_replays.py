@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from conversations.policy import Effect, Rule
-from dashboard.api.shapes import Seq, Shape
+from dashboard.api.call_shapes import CallTold
+from dashboard.api.shapes import Shape
 
 
 class CallDecision(Shape):
@@ -25,36 +26,14 @@ class CallReplay(Shape):
     status: str
 
 
-class RecordedCall(Shape):
+class RecordedCall(CallTold):
     """A tool call as the record has it. Without a run it was only observed."""
 
-    id: str
-    conversation_id: str
-    run_id: str | None
-    call_id: str | None
     nth: int
-    agent: str
-    name: str
-    namespace: str | None
-    qualified_name: str
-    lookup_key: str | None
-    origin: str | None
-    mcp_server: str | None
-    schema_hash: Annotated[str | None, Field(alias="schema")]
-    arguments: Any
     args_raw: str | None
-    output: Any
-    error: Any
-    status: str
-    started_at: str
-    duration_ms: float | None
-    replay_of: str | None
     parent_call: str | None
-    called_seq: Seq
-    finished_seq: Seq | None
     approval: CallDecision | None
     replays: list[CallReplay]
-    url: str
 
 
 class CallToday(Shape):
@@ -85,6 +64,7 @@ class ToReplay(BaseModel):
     arguments: dict[str, Any] | str | None = None
     reason: Annotated[str, Field(max_length=2000)] = ""
     tool: Annotated[str, Field(max_length=401)] = ""
+    client_id: Annotated[str, Field(max_length=100, description="the same again is the same replay")] = ""
 
 
 class ReplayRequest(Shape):

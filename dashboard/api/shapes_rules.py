@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from dashboard.api.shapes import DecidedBefore, Shape
+from dashboard.api.shapes import DecidedBefore, Paged, Shape
 
 
 class ToDecideMany(BaseModel):
@@ -77,11 +77,8 @@ class AlwaysRule(Shape):
     url: str
 
 
-class AlwaysRules(Shape):
+class AlwaysRules(Paged[AlwaysRule]):
     """Rules, newest first."""
-
-    items: list[AlwaysRule]
-    cursor: str | None
 
 
 class MadeRule(AlwaysRule):

@@ -1,6 +1,5 @@
 """One tool call for programs: `GET /api/v1/tool-calls/{id}`, and `POST …/replays` which makes it again (design 3.6)."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +7,7 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from conversations import recorded_call, replayable
+from conversations import envelopes, recorded_call, replayable
 from conversations.actions import replays as actions
 from conversations.errors import Conflict
 from conversations.models import ToolCall
@@ -35,7 +34,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     """Answer what a replay would be (`dry`, which it is unless told otherwise), or begin it: 201 with run and call."""
     asked = bodies.read(request, ToReplay)
     if not asked.dry:
-        new = actions.replay(request.user, id, arguments=asked.arguments, reason=asked.reason, tool=asked.tool)
+        new = actions.replay(request.user, id, **asked.model_dump(exclude={"dry"}))
         told = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
         return JsonResponse(told, status=201)
     one = recorded_call.find(id)
@@ -87,7 +86,7 @@ def _replay(found: ToolCall) -> Json:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text) if text else None
+        return envelopes.decoded(text.encode("utf-8", "replace")) if text else None
     except (ValueError, RecursionError):
         return text
 

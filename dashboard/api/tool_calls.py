@@ -6,13 +6,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from conversations.actions import saved_views as actions
 from conversations.models import SavedView
 from conversations.toolcalls import filters, listing
-from conversations.toolcalls.rows import item, rows
+from conversations.toolcalls.rows import item, rows, within
 from dashboard.api import bodies
 from dashboard.api.call_shapes import ToName, ToSaveView
-from dashboard.api.queries import whole_number
+from dashboard.api.queries import limit_of
 from dashboard.pages.allowed import takes
-
-MOST = 200  # items of one answer
 
 
 @require_safe
@@ -22,11 +20,12 @@ def tool_calls(request: HttpRequest) -> JsonResponse:
 
     With few or no items and a cursor there may be more further back; `looked_at` is how many were walked past then.
     """
-    page = listing.newest(
+    found = listing.newest(
         filters.strictly(dict(request.GET.lists())),
         before=listing.place_of(request.GET.get("before", "")),
-        limit=whole_number(request, "limit", most=MOST, default=50),
+        limit=limit_of(request),
     )
+    page = within(found)
     items = [item(row) for row in rows(page.calls, whole=True)]
     cursor = str(page.after) if page.after else None
     return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None})

@@ -18,6 +18,7 @@ from conversations.models import ToolSchema
 from conversations.tools import form
 from dashboard.pages import replay_parts, rules
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page as draw
 
 PAGE = 50  # questions
@@ -88,10 +89,9 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
     schema, told = _schema(found), found.told
     arguments = told.get("args") if isinstance(told.get("args"), dict) else None
     written = _written(arguments) if arguments is not None else told.get("args_raw")
-    status = 200 if error is None else 422 if isinstance(error, Invalid) else error.status
     also = request.GET.get("always", "")
     return draw(
-        request, "approval.html", status=status, epoch=epoch.current(), q=found,
+        request, "approval.html", status=status_of(error), epoch=epoch.current(), q=found,
         entries=form.entries(schema, arguments, entered), has_schema=bool(schema), entered=entered,
         raw=entered.get("raw", written or ""), spelled=hidden.spell(str(told.get("args_raw") or "")),
         always=rules.choices(found), same=request.POST.getlist("same"), also=also if also.isdecimal() else "",

@@ -8,9 +8,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations import epoch, hues, recorded_call
 from conversations.actions import replays as actions
-from conversations.errors import Conflict, Invalid, NotAllowed, SwitchboardError
+from conversations.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
+from conversations.fragments import hidden
 from dashboard.pages import call_parts, replay_parts
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page
 
 
@@ -37,6 +39,7 @@ def replays(request: HttpRequest, id: str) -> HttpResponse:
         asked = actions.replay(
             request.user, id, arguments=replay_parts.given(one, replay_parts.today_of(one), posted),
             reason=posted.get("reason", "").strip()[: actions.MOST_REASON], tool=posted.get("tool", ""),
+            client_id=posted.get("client_id", "")[:100],
         )  # fmt: skip
     except (Conflict, Invalid, NotAllowed) as error:
         return _draw(request, id, posted, error)
@@ -50,11 +53,22 @@ def compare(request: HttpRequest) -> HttpResponse:
     hues.refresh()
     wanted = [request.GET.get(side, "").strip()[:64] for side in ("a", "b")]
     if not all(wanted):
-        return page(request, "call_compare.html", sides=None, wanted=wanted, parts=[], epoch=epoch.current())
-    one, other = map(recorded_call.find, wanted)
+        return _asking(request, wanted)
+    try:
+        one, other = map(recorded_call.find, wanted)
+    except NotFound as error:
+        return _asking(request, wanted, error)
     return page(
         request, "call_compare.html", sides=[call_parts.head(one), call_parts.head(other)], wanted=wanted,
         parts=call_parts.compared(one, other), is_same_tool=one.row.schema == other.row.schema, epoch=epoch.current(),
+        error="",
+    )  # fmt: skip
+
+
+def _asking(request: HttpRequest, wanted: list[str], error: NotFound | None = None) -> HttpResponse:
+    return page(
+        request, "call_compare.html", status=404 if error else 200, sides=None, parts=[], epoch=epoch.current(),
+        wanted=[hidden.spell(id) for id in wanted], error=hidden.spell(error.message) if error else "",
     )  # fmt: skip
 
 
@@ -64,9 +78,8 @@ def _draw(
     hues.refresh()
     one = recorded_call.find(id)
     today = replay_parts.today_of(one)
-    status = 200 if error is None else 422 if isinstance(error, Invalid) else error.status
     return page(
-        request, "call.html", status=status, epoch=epoch.current(), **_live(one),
+        request, "call.html", status=status_of(error), epoch=epoch.current(), **_live(one),
         link=request.build_absolute_uri(reverse("call", args=[one.row.id])),
         layers=call_parts.identity(one, today.facts), schema=one.row.schema or "",
         arguments=call_parts.arguments(one, today.schema),

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from django.urls import reverse
 from markupsafe import Markup
 
-from conversations import log, recorded_call
-from conversations.fragments import calls, content, differences, faces, jsontree, richtext, times
+from conversations import links, log, recorded_call
+from conversations.fragments import calls, content, differences, faces, hidden, jsontree, richtext, times
 from conversations.fragments.calls import STATES
 from conversations.fragments.times import When
 from conversations.fragments.who import Who, of_name, who
@@ -53,15 +53,17 @@ class Bar(NamedTuple):
 
 def head(one: Recorded) -> Part:
     """Draw what tells which call it is and how it went."""
-    row, place = one.row, reverse("conversation", args=[one.key])
+    row, place, called = one.row, reverse("conversation", args=[one.key]), one.call.called
+    shown = times.of_event(called.at, called.principal, one.told).shown
     return {
         "is": one, "id": row.id, "href": reverse("call", args=[row.id]), "place": place,
-        "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": one.tool[:200],
+        "name": richtext.inline(one.tool[:200] or "unnamed tool"), "title": hidden.spell(one.tool[:200]),
         "state": STATES.get(row.status, "unknown"), "status": row.status, "word": calls.word_of(row.status),
         "took": times.duration(row.duration_ms), "agent": of_name(row.agent) if row.agent else None,
         "conversation": richtext.inline((row.conversation.title or one.key)[:120]),
         "at": datetime.fromtimestamp(row.started_at / 1e6, UTC),
-        "event": f"{place}?event={row.called_seq}#e{row.called_seq}", "note": calls.note_of(one.call),
+        "first": shown if called.principal.startswith("import:") and shown != _when(called.at) else None,
+        "event": links.of_event(one.key, row.called_seq), "note": calls.note_of(one.call),
     }  # fmt: skip
 
 
@@ -69,10 +71,11 @@ def identity(one: Recorded, facts: dict[str, Any]) -> list[tuple[str, list[Marku
     """Draw the layers of the tool's identity, each apart, as the record has them; `facts` of the tool as offered now
     has what the record does not tell. The third of each says where it is from."""
     row, told = one.row, one.told
+    whose = " of this replay" if row.run and row.replay_of else ", from the provider"
     recorded: list[tuple[str, Any]] = [
         ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", told.get("qualified_name")),
         ("Lookup key", row.lookup_key), ("Origin", row.origin), ("MCP server", told.get("mcp_server")),
-        ("Call id, from the provider", row.call_id), ("Our id", row.id), ("Run", row.run),
+        (f"Call id{whose}", row.call_id), ("Our id", row.id), ("Run", row.run),
         ("Inside call", told.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
         ("Effect then", told.get("effect")),
     ]  # fmt: skip
@@ -191,16 +194,16 @@ def bars(one: Recorded, found: Sequence[ToolCall]) -> list[Bar]:
 def lines(one: Recorded, events: Sequence[Stored]) -> list[Line]:
     """Draw events as a list, a call's step with the way to its own page."""
     found, own = log.calls_of(one.key, events), set(one.call.seqs)
-    place = reverse("conversation", args=[one.key])
-    return [_event(event, place, found[event.seq].id if event.seq in found else "", own) for event in events]
+    return [_event(event, found[event.seq].id if event.seq in found else "", own) for event in events]
 
 
-def _event(event: Stored, place: str, call: str, own: set[int]) -> Line:
-    said, by = faces.read(event).said, faces.read(event).body.get("by")
+def _event(event: Stored, call: str, own: set[int]) -> Line:
+    _, said, body = faces.read(event)
+    by = body.get("by")
     speaker = by if event.kind in DONE_BY and isinstance(by, str) and event.run is not None else said.speaker
     words = said.name if event.kind == "tool_step" and said.name else " ".join(said.words[: WORDS * 4].split())
     return Line(
-        event.seq, f"{place}?event={event.seq}#e{event.seq}", richtext.inline(event.kind[:60]),
+        event.seq, links.of_event(event.conversation, event.seq), richtext.inline(event.kind[:60]),
         who(speaker, event.principal) if speaker else None, richtext.inline((words or "")[:WORDS]),
         call if event.seq not in own else "", event.seq in own,
     )  # fmt: skip

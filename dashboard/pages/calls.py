@@ -16,7 +16,9 @@ from conversations.actions.call_exports import begin_export
 from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.fragments import hidden, richtext
 from conversations.fragments.calls import STATES, WORDS
+from conversations.fragments.who import who
 from conversations.models import SavedView
+from conversations.rights import principal_of
 from conversations.toolcalls import export as exporting
 from conversations.toolcalls import filters as reading
 from conversations.toolcalls import listing
@@ -25,6 +27,7 @@ from conversations.toolcalls.facets import facets
 from conversations.toolcalls.filters import Filters
 from conversations.toolcalls.rows import rows
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page as draw
 
 PAGE = 50  # calls
@@ -63,9 +66,14 @@ def save(request: HttpRequest) -> HttpResponse:
 @takes("view")
 def change(request: HttpRequest, number: int) -> HttpResponse:
     """Rename a saved view, or with `verb=remove` remove it."""
-    if request.POST.get("verb") == "remove":
-        return _changed(request, lambda: actions.remove_view(request.user, number))
-    return _changed(request, lambda: actions.rename_view(request.user, number, request.POST.get("name", "")))
+
+    def act() -> str:
+        if request.POST.get("verb") == "remove":
+            actions.remove_view(request.user, number)
+            return ""
+        return actions.rename_view(request.user, number, request.POST.get("name", ""))
+
+    return _changed(request, act)
 
 
 @require_safe
@@ -79,7 +87,7 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
     kind: Form = "csv" if form == "csv" else "jsonl"
     headers = {"Content-Disposition": f'attachment; filename="tool-calls.{form}"', "X-Accel-Buffering": "no"}
     pieces: AsyncIterator[bytes] | Iterator[bytes] = (
-        iter(()) if request.method == "HEAD" else exporting.export(found, kind)
+        iter(()) if request.method == "HEAD" else exporting.export(found, kind, principal_of(request.user))
     )
     return StreamingHttpResponse(pieces, content_type=TYPES[form], headers=headers)
 
@@ -101,7 +109,7 @@ def _page(
 ) -> HttpResponse:
     views = [(view, richtext.inline(view.name), hidden.spell(view.name)) for view in SavedView.objects.all()]
     context = _listed(request, found, wrong) | _faceted(request, found, wrong)
-    status = (422 if error.status == 400 else error.status) if error else 400 if wrong else 200
+    status = 400 if wrong and not error else status_of(error)
     return draw(
         request, "calls.html", status=status, epoch=epoch.current(), views=views,
         error=hidden.spell(error.message) if error else "", **context,
@@ -145,7 +153,9 @@ def _faceted(request: HttpRequest, found: Filters, wrong: dict[str, str]) -> dic
         "glyphs": STATES,
         "words": {status: WORDS.get(status, status) for status in reading.STATUSES},
         "inline": lambda value: richtext.inline(value[:200]),
+        "name_of": lambda principal: who(principal, principal).name,
         "spell": hidden.spell,
+        "is_clean": hidden.is_clean,
         "moments": {
             name: reading.iso(at) for name, at in (("from", found.since), ("to", found.until)) if at is not None
         },

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
 from conversations import epoch, moves
+from conversations.errors import NotFound
 from conversations.fragments import hidden, richtext
 from conversations.fragments.who import Who, who
 from conversations.models import Run
@@ -50,12 +51,22 @@ def compare(request: HttpRequest) -> HttpResponse:
     """Compare `?a=` and `?b=`, each `CONVERSATION` or `CONVERSATION@RUN`; without both, ask for them."""
     asked = [request.GET.get(name, "").strip()[:400] for name in "ab"]
     if not all(asked):
-        return draw(request, "compare.html", epoch=epoch.current(), found=None, asked=[hidden.spell(a) for a in asked])
-    left, right = (moves.side_of(name) for name in asked)
+        return _asking(request, asked)
+    try:
+        left, right = (moves.side_of(name) for name in asked)
+    except NotFound as error:
+        return _asking(request, asked, error)
     found = moves.compare(left, right)
     return draw(
         request, "compare.html", epoch=epoch.current(), found=found, rows=list(_rows(found.pairs)), asked=asked,
         sides=[_side(left), _side(right)], swapped=(right.name, left.name),
+    )  # fmt: skip
+
+
+def _asking(request: HttpRequest, asked: list[str], error: NotFound | None = None) -> HttpResponse:
+    return draw(
+        request, "compare.html", status=404 if error else 200, epoch=epoch.current(), found=None,
+        asked=[hidden.spell(one) for one in asked], error=hidden.spell(error.message) if error else "",
     )  # fmt: skip
 
 

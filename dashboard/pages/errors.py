@@ -39,6 +39,13 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
     return response
 
 
+def status_of(error: SwitchboardError | None) -> int:
+    """Answer the status of a form that is drawn again with what was wrong; 200 where nothing was."""
+    if error is None:
+        return 200
+    return 422 if error.status == Invalid.status else error.status
+
+
 def page(request: HttpRequest, error: SwitchboardError, advice: str = "") -> HttpResponse:
     """Answer an error as a page, whatever the address; records refusals at the edge."""
     _record(request, error)

@@ -8,7 +8,7 @@ from conversations import log
 from conversations.errors import NotFound
 from conversations.fragments import faces, timeline
 from conversations.fragments.hidden import spell
-from conversations.fragments.times import of_event
+from conversations.fragments.times import moment, of_event
 from conversations.fragments.who import who
 from conversations.log import held
 from conversations.models import Conversation, Event, Participant, Run
@@ -21,7 +21,8 @@ RUNS = 5  # of a conversation, the newest
 def of_conversation(found: Conversation) -> dict[str, Any]:
     """Answer what the panel's template asks for. Texts of strangers are fit for text and attributes."""
     names = Participant.objects.filter(conversation=found).order_by("name").values_list("name", flat=True)
-    opened = Event.objects.filter(conversation=found, seq=1).values_list("at", flat=True).first()
+    first = (found.copied_seq or 0) + 1  # a fork begins where its copies end
+    opened = Event.objects.filter(conversation=found, seq=first).values_list("at", flat=True).first()
     runs = held.newest_runs(found.id, RUNS + 1)
     return {
         "conversation": found,
@@ -69,4 +70,6 @@ def of_one(found: Conversation, seq: int) -> dict[str, Any]:
     }
     facts = {term: spell(text) for term, text in texts.items() if text}
     times = of_event(event.at, event.principal, faces.read(event).body)
-    return {"seq": seq, "facts": facts, "times": times, "hash": link}
+    committed = moment(event.at)
+    first = times.shown if committed is None or times.shown.iso != committed.iso else None
+    return {"seq": seq, "facts": facts, "committed": committed, "first": first, "said": times.said, "hash": link}

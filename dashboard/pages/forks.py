@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from conversations import epoch, log
+from conversations import epoch, links, log
 from conversations.actions import forks as actions
 from conversations.actions.forks import Answering
 from conversations.errors import Conflict, Invalid, NotFound, SwitchboardError
@@ -16,6 +16,7 @@ from conversations.ids import new_id
 from conversations.models import Agent, Conversation, Event, Run
 from dashboard.pages.allowed import takes
 from dashboard.pages.entries import entries_of
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page as draw
 from dashboard.pages.numbers_in import number
 
@@ -38,8 +39,9 @@ def fork(request: HttpRequest, cid: str) -> HttpResponse:
         made = _forked(request, found, max(1, at), run)
     except (Conflict, Invalid) as error:
         return _draw(request, found, max(1, at), run, error)
-    place = reverse("conversation", args=[made.conversation])  # what runs is watched at the tail
-    return HttpResponseRedirect(place if made.run else f"{place}?event={made.seq}#e{made.seq}")
+    if made.run:  # what runs is watched at the tail
+        return HttpResponseRedirect(reverse("conversation", args=[made.conversation]))
+    return HttpResponseRedirect(links.of_event(made.conversation, made.seq))
 
 
 def _forked(request: HttpRequest, found: Conversation, at: int, run: Run | None) -> actions.Forked:
@@ -63,12 +65,13 @@ def _draw(
     page = log.page_before(found.key, at + 1, SHOWN)
     posted = {name: str(value) for name, value in request.POST.items()} if error else {}
     words = _words_of(found, at) if run is None else None
-    status = 200 if error is None else 422 if isinstance(error, Invalid) else error.status
+    is_sooner = run is None and words is None and 0 < answering.seq < at
     agents = list(Agent.objects.order_by("-is_entry", "name").values_list("name", flat=True)[:MOST])
     return draw(
-        request, "fork.html", status=status, epoch=epoch.current(), conversation=found, at=at, run=run,
+        request, "fork.html", status=status_of(error), epoch=epoch.current(), conversation=found, at=at, run=run,
         name=hidden.spell(found.title or found.key), entries=entries_of(page), words=posted.get("words", words),
         answering=answering if answering.seq else None, whom=_whom(answering),
+        sooner=answering.seq if is_sooner and _words_of(found, answering.seq) is not None else 0,
         agent=posted.get("agent", answering.agent),
         agents=[one for one in dict.fromkeys(agents) if hidden.is_clean(one)], client_id=new_id(),
         run_agent=hidden.spell(run.agent) if run else "", reason=posted.get("reason", ""),

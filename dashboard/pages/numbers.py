@@ -187,7 +187,8 @@ def _lined(
 
 
 def _table(found: Numbers, rows: list[list[str]]) -> list[tuple[datetime, list[str]]]:
-    return [(_at(span.start), row) for span, row in zip(found.spans, rows, strict=True)]
+    """Answer the rows of a table, the newest first: who looks at it looks for what was just now."""
+    return [(_at(span.start), row) for span, row in zip(found.spans, rows, strict=True)][::-1]
 
 
 def _at(micros: int) -> datetime:

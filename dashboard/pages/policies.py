@@ -12,6 +12,7 @@ from conversations.fragments import hidden
 from conversations.models.people import ROLES
 from conversations.policy_form import FIELDS, row_of, seconds_of, time_of
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page
 
 ENTERED = (*FIELDS, "reason", "expected", "was", "was_agent", "was_tool")  # fields of the form
@@ -77,11 +78,10 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
     q = request.GET.get("q", "").strip()[:200]
     count, rows = policy_view.shown(q, most=MOST)
     codes = policy_view.codes_of_served()
-    status = 200 if error is None else 422 if error.status == 400 else error.status
     return page(
         request,
         "policies.html",
-        status=status,
+        status=status_of(error),
         q=q,
         rows=rows,
         count=count,

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations import links
 from conversations.actions import quarantine as actions
 from conversations.addresses import row_number
 from conversations.errors import NotAllowed, NotFound, SwitchboardError
@@ -17,6 +18,7 @@ from conversations.models import Quarantine
 from conversations.models.redis import QuarantineQuerySet
 from conversations.ops import bounded
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page
 
 PAGE = 50  # rows
@@ -104,7 +106,7 @@ def _draw(request: HttpRequest, number: int, error: SwitchboardError | None = No
     return page(
         request,
         "quarantined.html",
-        status=422 if error is not None and error.status == 400 else error.status if error else 200,
+        status=status_of(error),
         one=found,
         at=_moment(found.at),
         source=hidden.spell(found.source),
@@ -137,7 +139,7 @@ def _settlement(found: Quarantine) -> dict[str, Any] | None:
         "reason": hidden.spell(entry.reason),
         "conversation": hidden.spell(place),
         "seq": seq,
-        "href": f"{_conversation_href(place)}?event={seq}#e{seq}" if place else "",
+        "href": links.of_event(place, seq) if place else "",
     }
 
 

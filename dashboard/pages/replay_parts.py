@@ -11,6 +11,7 @@ from conversations import always, grants, policy, recorded_call, replayable, rig
 from conversations.actions import replays
 from conversations.errors import Invalid, NotFound, SwitchboardError
 from conversations.fragments import differences, faces, hidden, jsontree, richtext
+from conversations.ids import new_id
 from conversations.models import AlwaysRule
 from conversations.recorded_call import Recorded
 from conversations.replayable import Today
@@ -54,7 +55,8 @@ def part(
         "changes": differences.draw(one.arguments, asked[1]) if asked[2] else None,
         "entries": form.entries(schema, sent, entered or None) if schema else [], "has_schema": bool(schema),
         "raw": entered.get("raw") or (json.dumps(sent, indent=2, ensure_ascii=False) if sent is not None else ""),
-        "entered": entered, "tool": hidden.spell(today.tool), "error": hidden.spell(wrong.message) if wrong else "",
+        "entered": entered, "client_id": new_id(), "tool": hidden.spell(today.tool),
+        "error": hidden.spell(wrong.message) if wrong else "",
     }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The search page: every conversation's words, newest first; each hit opens its event in context."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -7,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
+from markupsafe import Markup
 
-from conversations import hues, search
+from conversations import hues, links, log, search
 from conversations.errors import Invalid
 from conversations.fragments import faces, hidden, richtext
 from conversations.fragments.who import Who, who
@@ -30,7 +32,10 @@ KINDS = {
     "operator": "Notes",
     "log": "Logs",
 }
-_WORDS = {"tool_step": "tool call", "output": "answer", "conversation.opened": "title", "operator.note": "note"}
+_WORDS = {
+    "tool_step": "tool call", "output": "answer", "conversation.opened": "title", "operator.note": "note",
+    "approval.requested": "question", "approval.decided": "decision", "replay.requested": "replay",
+}  # fmt: skip
 _BROADER = {
     "kind": "every kind of event",
     "sender": "what anybody said",
@@ -48,6 +53,8 @@ class Line:
     face: Who
     kind: str
     excerpts: list[search.Excerpt]
+    tool: Markup  # the tool's name, where it is a step of a call
+    call: str  # the address of the call's own page; empty: it has none
 
     @property
     def caption(self) -> str:
@@ -57,8 +64,7 @@ class Line:
     @property
     def href(self) -> str:
         """Where it stands in context."""
-        event = self.hit.event
-        return f"{reverse('conversation', args=[event.conversation])}?event={event.seq}#e{event.seq}"
+        return links.of_event(self.hit.event.conversation, self.hit.event.seq)
 
     @property
     def at(self) -> datetime:
@@ -81,20 +87,35 @@ def find(request: HttpRequest) -> HttpResponse:
     hues.refresh()
     return draw(
         request, "search.html", status=400 if error else 200, told=told, query=query, kinds=_kinds(told["kind"]),
-        lines=[_line(hit, query) for hit in found.hits], is_first=not before, lag=search.lag(),
+        lines=_lines(found.hits, query), is_first=not before, lag=search.lag(),
         error=hidden.spell(error.message) if error else "", error_field=error.field if error else "",
         older=_href(told, found.cursor) if found.cursor else "", newest=_href(told),
         looked_to=_moment(found.looked_to) if found.looked_to else None,
         broader=[(words, _href(told | {name: ""})) for name, words in _BROADER.items() if told[name]],
-        senders=Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES],
+        senders=[name for name in _agents() if hidden.is_clean(name)],
     )  # fmt: skip
 
 
-def _line(hit: search.Hit, query: search.Query) -> Line:
+def _agents() -> Iterable[str]:
+    return Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES]
+
+
+def _lines(hits: Sequence[search.Hit], query: search.Query) -> list[Line]:
+    calls = log.call_ids([hit.event for hit in hits if hit.event.kind in log.STEPS])
+    return [
+        _line(hit, cut, calls.get((hit.event.conversation, hit.event.seq), ""))
+        for hit, cut in zip(hits, search.of_hits(hits, query), strict=True)
+    ]
+
+
+def _line(hit: search.Hit, cut: list[search.Excerpt], call: str = "") -> Line:
     event = hit.event
-    speaker = faces.read(event).said.speaker or event.principal
+    said = faces.read(event).said
     kind = hidden.spell(_WORDS.get(event.kind, event.kind))
-    return Line(hit, who(speaker, event.principal), kind, search.of_hit(hit, query))
+    name = (said.name or "the call")[:200] if event.kind in log.STEPS else ""
+    href = reverse("call", args=[call]) if call else ""
+    face = who(said.speaker or event.principal, event.principal)
+    return Line(hit, face, kind, cut, richtext.inline(name), href)
 
 
 def _kinds(asked: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from conversations.fragments import hidden
 from conversations.models import Token
 from conversations.ops import bounded
 from dashboard.pages.allowed import takes
+from dashboard.pages.errors import status_of
 from dashboard.pages.frame import page
 
 MOST = 200  # rows of each list; a search finds the others
@@ -53,7 +54,7 @@ def _draw(
     return page(
         request,
         "tokens.html",
-        status=422 if error is not None and error.status == 400 else error.status if error else 200,
+        status=status_of(error),
         q=q,
         count=bounded(live),
         rows=[_row(token) for token in live.matching(q)[:MOST]],

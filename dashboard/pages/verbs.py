@@ -1,9 +1,9 @@
 """What the buttons of a conversation do without scripts: decide, answer, run again, stop. They lead back to it."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from conversations import links
 from conversations.actions import answers as actions
 from conversations.actions import approvals, runs
 from conversations.errors import Invalid
@@ -54,4 +54,4 @@ def stop(request: HttpRequest) -> HttpResponse:
 
 def _back(conversation: int, seq: int) -> HttpResponse:
     key = Conversation.objects.values_list("key", flat=True).get(id=conversation)
-    return HttpResponseRedirect(f"{reverse('conversation', args=[key])}?event={seq}#e{seq}")
+    return HttpResponseRedirect(links.of_event(key, seq))

@@ -2,5 +2,6 @@
 import "./theme.js";
 import "./clock.js";
 import "./connection.js";
+import "./navigation.js";
 import "./keys.js";
 import "./palette.js";

@@ -6,7 +6,7 @@ const YEAR = 365 * 24 * 3600; // seconds
 export const theme = () => document.documentElement.dataset.theme ?? "system";
 
 /** Go to the next of system, light, dark. */
-export function nextTheme() {
+function nextTheme() {
   choose(ORDER[(ORDER.indexOf(theme()) + 1) % ORDER.length]);
 }
 

@@ -43,7 +43,7 @@ export class Unread {
 }
 
 /** The same words as `fleet.compact`. @param {number} count */
-export function compact(count) {
+function compact(count) {
   if (count < 10_000) return count.toLocaleString("en");
   return count < 1_000_000 ? `${Math.floor(count / 1000)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }

@@ -132,7 +132,8 @@ def raw(filters: Filters) -> float:
     start = time.perf_counter()
     with connection.cursor() as cursor:
         order = "ORDER BY started_at DESC,conversation_id DESC,called_seq DESC LIMIT 51"
-        sql = f"SELECT {listing.COLUMNS} FROM conversations_toolcall WHERE {' AND '.join(where)} {order}"
+        columns, tests = ",".join(listing.Found._fields), " AND ".join(where)
+        sql = f"SELECT {columns} FROM conversations_toolcall WHERE {tests} {order}"
         cursor.execute(sql, values)
         cursor.fetchall()
     return (time.perf_counter() - start) * 1000

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -62,8 +63,30 @@ def sign_in(server: Server, context: BrowserContext, name: str = "", role: str =
     page.close()
 
 
+BEFORE = """
+from conversations.models import *
+from tests import teamwork as t
+o = User.objects.filter(username="owner").first()
+"""
+
+
+def work(server: Server, code: str) -> str:
+    """Run lines beside the server: `t` is the team's work, `o` the owner."""
+    return server.command("shell", "-v0", "-c", f"{BEFORE}\n{code}")
+
+
+@contextmanager
+def team_server(begin: str = "t.team()", **settings: str) -> Iterator[Server]:
+    """Start a server that runs no agents, and have `work` done there first."""
+    started = Server(SWITCHBOARD_TEAMS="", **settings).start()
+    work(started, begin)
+    yield started
+    started.terminate()
+
+
 LOOKS = [("light", 390), ("dark", 1440)]  # each scheme and each width once
-ACCESSIBILITY: dict[str, Any] = {"preload": False, "resultTypes": ["violations"]}
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+AXE: dict[str, Any] = {"runOnly": RULES, "preload": False, "resultTypes": ["violations"]}
 """How axe-core is run: what passes is not described, which is most of its time."""
 
 
@@ -89,5 +112,17 @@ def violations(page: Page) -> list[str]:
     """Run axe-core with the rules of WCAG 2.2 A and AA and best practice; answer what it found, one line each."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page, options=ACCESSIBILITY).response["violations"]
+    found = Axe().run(page, options=AXE).response["violations"]
     return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
+
+
+def in_every_look(page: Page, name: str) -> dict[str, list[str]]:
+    """Look at the page as it stands, light and narrow, dark and wide; answer what axe-core finds and what is too wide,
+    by look."""
+    found = {}
+    for scheme, width in LOOKS:
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.set_viewport_size({"width": width, "height": 900})
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        found[f"{name}, {scheme}, {width}"] = violations(page) + [f"{wide} px too wide"] * (wide > 0)
+    return {look: faults for look, faults in found.items() if faults}

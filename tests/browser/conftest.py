@@ -1,4 +1,5 @@
-"""One server and one signed-in browser for the tests of this folder."""
+"""One server and one signed-in browser for the tests of this folder; and, for a file that asks for it, a server of its
+own with a team (`served`), and windows of two people at it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
-from tests.browser import Faults, sign_in
+from tests.browser import Faults, sign_in, team_server
 from tests.live import Server
 
 HERE = Path(__file__).parent
@@ -66,3 +67,50 @@ def plain_page(chromium: Browser, owner: BrowserContext, server: Server) -> Iter
     context = chromium.new_context(base_url=server.url, storage_state=owner.storage_state(), java_script_enabled=False)
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Server]:
+    """A server of a file's own, with a team whose worker is played by commands."""
+    with team_server() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def desk(chromium: Browser, served: Server) -> Iterator[BrowserContext]:
+    """The owner's browser at it."""
+    context = chromium.new_context(base_url=served.url)
+    sign_in(served, context)
+    yield context
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def second() -> tuple[str, str]:
+    """The second person's name and role; a file may have another."""
+    return "maria", "admin"
+
+
+@pytest.fixture(scope="module")
+def second_desk(chromium: Browser, served: Server, second: tuple[str, str]) -> Iterator[BrowserContext]:
+    """The second person's browser at it."""
+    context = chromium.new_context(base_url=served.url)
+    sign_in(served, context, *second)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def window(desk: BrowserContext) -> Iterator[Page]:
+    """A fresh window of the owner."""
+    page = desk.new_page()
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def second_window(second_desk: BrowserContext) -> Iterator[Page]:
+    """A fresh window of the second person."""
+    page = second_desk.new_page()
+    yield page
+    page.close()

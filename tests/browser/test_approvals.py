@@ -4,11 +4,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser import sign_in
-from tests.browser.test_composer import work
-from tests.browser.test_people import in_every_look
+from tests.browser import in_every_look, team_server, work
 from tests.live import Server
 from tests.test_approvals_page import ASKED, PARAMETERS, SCHEMA
 
@@ -31,21 +29,20 @@ expiry.expire_due()
 @pytest.fixture(scope="module")
 def served() -> Iterator[Server]:
     """A server with a team whose worker is played by commands."""
-    server = Server(SWITCHBOARD_TEAMS="").start()
-    work(server, TEAM)
-    yield server
-    server.terminate()
+    with team_server(TEAM) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def people(chromium: Browser, served: Server) -> Iterator[list[BrowserContext]]:
-    """The owner's browser, and april's, who approves."""
-    contexts = [chromium.new_context(base_url=served.url) for _ in range(2)]
-    sign_in(served, contexts[0])
-    sign_in(served, contexts[1], "april", "approver")
-    yield contexts
-    for context in contexts:
-        context.close()
+def second() -> tuple[str, str]:
+    """Who approves."""
+    return "april", "approver"
+
+
+@pytest.fixture(scope="module")
+def people(desk: BrowserContext, second_desk: BrowserContext) -> tuple[BrowserContext, BrowserContext]:
+    """The owner's browser, and april's."""
+    return desk, second_desk
 
 
 def asks(server: Server, *keys: str) -> None:
@@ -60,7 +57,7 @@ def question(page: Page, key: str):
     return page.locator(f'[data-key="{key}"]')
 
 
-def test_two_people_and_their_questions(served: Server, people: list[BrowserContext]) -> None:
+def test_two_people_and_their_questions(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     owner, april = (context.new_page() for context in people)
     for page in (owner, april):
         page.goto("/approvals/")
@@ -110,7 +107,7 @@ def test_two_people_and_their_questions(served: Server, people: list[BrowserCont
         page.close()
 
 
-def test_an_answer_by_keyboard_alone(served: Server, people: list[BrowserContext]) -> None:
+def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     asks(served, "keys")
     page = people[1].new_page()
     page.goto("/approvals/")
@@ -131,7 +128,7 @@ def test_an_answer_by_keyboard_alone(served: Server, people: list[BrowserContext
 
 
 def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
-    served: Server, people: list[BrowserContext]
+    served: Server, people: tuple[BrowserContext, BrowserContext]
 ) -> None:
     asks(served, "first", "second")
     work(served, f"t.ask(o, 'late', approval_id='late', on_expiry='notify', notify='admin', **{ASKED!r})")
@@ -164,7 +161,7 @@ def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
         page.close()
 
 
-def test_the_pages_are_accessible_in_every_look(served: Server, people: list[BrowserContext]) -> None:
+def test_the_pages_are_accessible_in_every_look(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     asks(served, "look")  # before a rule is made, which would answer it
     page = people[0].new_page()
     for address in ("/approvals/", "/approvals/look/", "/approvals/?view=all"):
@@ -175,7 +172,7 @@ def test_the_pages_are_accessible_in_every_look(served: Server, people: list[Bro
     approve(served, "look")
 
 
-def test_approving_always_from_the_keyboard(served: Server, people: list[BrowserContext]) -> None:
+def test_approving_always_from_the_keyboard(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     asks(served, "mine", "like")
     page = people[1].new_page()
     page.goto("/approvals/")

@@ -117,6 +117,22 @@ def test_a_view_is_saved_and_used(page: Page, calls: Server) -> None:
     expect(page).to_have_url(re.compile(r"\?status=failed$"))
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_saved_views_open_under_their_button(page: Page, calls: Server, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/calls/")
+    button = page.get_by_role("button", name="Saved views")
+
+    button.click()
+
+    views, above = page.locator("#views").bounding_box(), button.bounding_box()
+    assert views
+    assert above
+    assert views["y"] >= above["y"] + above["height"]
+    assert views["x"] >= 0
+    assert views["x"] + views["width"] <= width
+
+
 def test_the_export_is_streamed_and_is_what_the_list_shows(calls: Server, token: str) -> None:
     def fetched(form: str) -> str:
         address = f"{calls.url}/calls/export/{form}?status=failed&agent=Permit+Desk&tool=refund&tool=geo.locate"

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import sign_in, violations
-from tests.browser.test_composer import work
-from tests.browser.test_people import in_every_look
+from tests.browser import in_every_look, team_server, violations, work
 from tests.live import Server
 
 CLAIM = "c = t.claim({!r}); Run.objects.filter(id=c.run).update(lease_until=1 << 62)"  # nobody renews it
@@ -20,42 +18,28 @@ LONG = "Wasser in der Unterführung " * 9 + "\n" + "مرحبا، الماء في
 @pytest.fixture(scope="module")
 def served() -> Iterator[Server]:
     """A server with a team whose worker is played by commands."""
-    server = Server(SWITCHBOARD_TEAMS="").start()
-    work(server, "t.team()\nfor key in ('flood', 'mill', 'park'): t.say(o, key)\n" + CLAIM.format("mill"))
-    yield server
-    server.terminate()
-
-
-def browser_of(chromium: Browser, served: Server, *person: str) -> BrowserContext:
-    """Sign somebody in, in a browser of their own."""
-    context = chromium.new_context(base_url=served.url)
-    sign_in(served, context, *person)
-    return context
+    with team_server(
+        "t.team()\nfor key in ('flood', 'mill', 'park'): t.say(o, key)\n" + CLAIM.format("mill")
+    ) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def people(chromium: Browser, served: Server) -> Iterator[tuple[BrowserContext, BrowserContext]]:
-    """The owner's browser, and an operator's."""
-    contexts = browser_of(chromium, served), browser_of(chromium, served, "otto", "operator")
-    yield contexts
-    for context in contexts:
-        context.close()
+def second() -> tuple[str, str]:
+    """An operator."""
+    return "otto", "operator"
 
 
 @pytest.fixture
-def owner(people: tuple[BrowserContext, BrowserContext]) -> Iterator[Page]:
+def owner(window: Page) -> Page:
     """A fresh window of the owner."""
-    page = people[0].new_page()
-    yield page
-    page.close()
+    return window
 
 
 @pytest.fixture
-def otto(people: tuple[BrowserContext, BrowserContext]) -> Iterator[Page]:
+def otto(second_window: Page) -> Page:
     """A fresh window of the operator."""
-    page = people[1].new_page()
-    yield page
-    page.close()
+    return second_window
 
 
 def test_one_takes_over_and_the_other_sees_it_live_and_hands_back(owner: Page, otto: Page) -> None:

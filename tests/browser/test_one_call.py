@@ -3,24 +3,25 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import violations
+from tests.browser import in_every_look
 from tests.live import Server, until
 
-LOOKS = (("light", 390), ("dark", 1440))
 ASKED = {"type": "message", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "Give me the figures."}
 
 
 @pytest.fixture(scope="module")
 def call(server: Server, token: str) -> str:
-    """A call of the Town Hall's `give_insights`."""
-    server.publish(token, "chat:figures", ASKED | {"conversation_id": "figures"}, "figures-1")
+    """A call of the Town Hall's `give_insights`, and another to compare it with."""
+    for key in ("figures", "figures-too"):
+        server.publish(token, f"chat:{key}", ASKED | {"conversation_id": key}, key)
 
-    def done() -> str:
+    def done() -> list[str]:
         with server.database() as database:
             query = "SELECT id FROM conversations_toolcall WHERE name='give_insights' AND status='done'"
-            return next((row[0] for row in database.execute(query)), "")
+            found = [row[0] for row in database.execute(query)]
+        return found if len(found) == 2 else []
 
-    return until(done, within=30, what="a call")
+    return until(done, within=30, what="two calls")[0]
 
 
 def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page, call: str) -> None:
@@ -44,23 +45,20 @@ def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page,
     expect(other.get_by_role("heading", name="Replays")).to_be_visible()  # live: it was open before
     other.close()
 
+    page.goto("/conversations/figures/")
+    line = page.locator(".tool > summary", has=page.locator(".tag")).last
+    line.scroll_into_view_if_needed()
+    boxes = "(line) => ['.tag', '.preview', '.meta'].map((name) => line.querySelector(name).getBoundingClientRect())"
+    tag, preview, meta = line.evaluate(boxes)
+    assert tag["right"] <= preview["left"]
+    assert meta["top"] < tag["bottom"], "all in one line"
+
 
 def test_axe_finds_nothing_on_the_pages_of_calls(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     first = page.get_by_role("link", name="Compare").first
-    found = looked_at(page, "call")
+    found = in_every_look(page, "call")
     first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Two calls compared")
 
-    assert found | looked_at(page, "compared") == {}
-
-
-def looked_at(page: Page, name: str) -> dict[str, list[str]]:
-    """Look at a page narrow and light, wide and dark; answer the faults by look."""
-    found = {}
-    for scheme, width in LOOKS:
-        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        page.set_viewport_size({"width": width, "height": 900})
-        spill = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
-        found[f"{name}, {scheme}, {width}"] = violations(page) + ([f"{spill} px too wide"] if spill > 0 else [])
-    return {look: faults for look, faults in found.items() if faults}
+    assert found | in_every_look(page, "compared") == {}

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from tests.browser import sign_in
-from tests.browser.test_people import in_every_look
+from tests.browser import in_every_look, sign_in
 from tests.live import Server
 
 SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Water on Mill Street."}

@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser import ACCESSIBILITY, LOOKS
+from tests.browser import in_every_look
 from tests.cast import PASSWORD
 from tests.live import Server
-
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 @pytest.fixture
@@ -96,23 +93,6 @@ def test_signing_out_elsewhere_is_seen_on_an_open_page(page: Page, stranger: Bro
     expect(open_page.get_by_text("You are signed out")).to_be_visible()
     open_page.reload()
     expect(open_page).to_have_title(re.compile("Sign in"))
-
-
-def faults(page: Page) -> list[str]:
-    """Answer what is wrong with how the page is built, and whether it scrolls sideways."""
-    found = Axe().run(page, options={"runOnly": RULES, **ACCESSIBILITY}).response["violations"]
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found] + [f"{wide} px too wide"] * (wide > 0)
-
-
-def in_every_look(page: Page, name: str) -> dict[str, list[str]]:
-    """Look at the page as it stands, light and narrow, dark and wide; answer the faults by look."""
-    found = {}
-    for scheme, width in LOOKS:
-        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        page.set_viewport_size({"width": width, "height": 900})
-        found[f"{name}, {scheme}, {width}"] = faults(page)
-    return {look: faults for look, faults in found.items() if faults}
 
 
 def test_pages_of_strangers_are_well_built(stranger: BrowserContext) -> None:

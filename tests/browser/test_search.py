@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser import violations
+from tests.browser import LOOKS, violations
 from tests.live import Server, until
 
 pytestmark = pytest.mark.timeout(90)
@@ -78,7 +78,7 @@ def test_it_works_without_scripts(plain_page: Page, indexed: None) -> None:
     expect(plain_page.locator(".hit mark")).to_have_text(["码头"])
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_on_the_search_page(
     chromium: Browser, server: Server, owner: BrowserContext, indexed: None, width: int, scheme: Any
 ) -> None:

@@ -11,7 +11,6 @@ from tests.browser.transcript import Transcript
 from tests.live import Server
 
 _number = itertools.count(1)
-LONG_NAME = "feedback_formatter_tool_with_a_long_name"
 UNBROKEN = "https://example.org/" + "a" * 300
 
 
@@ -44,6 +43,36 @@ def test_nothing_scrolls_sideways_on_a_narrow_screen(transcript: Transcript, wid
     wide = "(e) => e.scrollWidth - e.clientWidth"
     assert transcript.page.locator("html").evaluate(wide) == 0
     assert transcript.page.locator(".transcript").evaluate(wide) == 0
+
+
+def test_a_calls_result_begins_where_its_arguments_do(transcript: Transcript) -> None:
+    transcript.call("refund", status="start", args={"why": "long words " * 60})
+    transcript.call("refund", status="success", output="done")
+    transcript.open()
+    call = transcript.page.locator(".tool").last
+    call.evaluate("(d) => { d.open = true; }")
+
+    tops = "(sides) => [...sides.children].map((side) => side.querySelector('.cap').getBoundingClientRect().top)"
+    arguments, result = call.locator(".sides").evaluate(tops)
+
+    assert arguments == result
+
+
+def test_a_long_name_among_the_voices_leaves_its_kind_on_one_line(transcript: Transcript) -> None:
+    transcript.say("hello", sender=f"agent:{'Averylongname' * 9}")
+    transcript.open()
+
+    heights = [one.evaluate("(li) => li.offsetHeight") for one in transcript.page.locator(".voices > li").all()]
+
+    assert len(heights) > 1
+    assert len(set(heights)) == 1
+
+
+def test_the_page_one_is_on_stands_in_view_in_a_narrow_navigation(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/ops/")
+
+    expect(page.get_by_role("link", name="Operations")).to_be_in_viewport(ratio=0.9)
 
 
 def test_more_opens_the_panel_below_on_a_narrow_screen(transcript: Transcript) -> None:
