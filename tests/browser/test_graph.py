@@ -36,7 +36,7 @@ def test_numbers_and_new_voices_come_live(talk: Transcript) -> None:
 def test_a_key_leads_to_the_lanes_and_another_back(talk: Transcript) -> None:
     talk.page.keyboard.press("g")
     talk.page.keyboard.press("l")
-    expect(talk.page.locator("lane-heads:defined")).to_be_visible()
+    expect(talk.page.locator("live-transcript:defined")).to_be_visible()
 
     talk.page.keyboard.press("g")
     talk.page.keyboard.press("r")
