@@ -120,12 +120,18 @@ def test_with_many_voices_only_the_lanes_scroll_sideways_and_show_the_newest_car
     for n in range(30):
         lanes.say(f"word {n}", sender=f"agent:Worker {n} with {'a long name ' * 8}")
     lanes.open(VIEW)
-    lanes.say("the newest", sender="agent:Worker 31")
+    for n in range(30, 45):
+        lanes.say(f"word {n}", sender=f"agent:Worker {n}")
     lanes.sees()
 
     expect(lanes.row(lanes.head).locator(".lane-card")).to_be_in_viewport(ratio=1)
     assert lanes.page.locator("html").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
     assert lanes.page.locator(".transcript").evaluate("(e) => e.scrollWidth - e.clientWidth") > 1000
+    live, names = lanes.page.evaluate(CARDS), heads(lanes.page)
+    lanes.open(VIEW)
+    assert live == lanes.page.evaluate(CARDS)
+    assert names == heads(lanes.page)
+    assert (len(names), names[-1]) == (40, "Others")
 
 
 def test_a_card_leads_into_the_transcript_and_a_key_leads_back(lanes: Transcript) -> None:
