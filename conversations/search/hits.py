@@ -47,10 +47,10 @@ def find(query: Query, *, before: str = "", limit: int = 25) -> Found:
     deadline = time.monotonic() + PATIENCE
     with connection.cursor() as cursor:
         conversation = _conversation(cursor, query.conversation)
-        spread = {term: _spread(cursor, term) for term in query.terms if term.is_prefix}
-        if conversation == 0 or not all(spread.values()):
+        words = spread(cursor, query)
+        if conversation == 0 or not all(words.values()):
             return Found((), None)
-        asked = wanted(query, conversation, spread)
+        asked = wanted(query, conversation, words)
         low, high = _bounds(cursor, query, high)
         hits: list[Hit] = []
         while len(hits) <= limit and low < high:
@@ -83,8 +83,12 @@ def _conversation(cursor: CursorWrapper, key: str) -> int | None:
     return int(row[0]) if row else 0
 
 
-def _spread(cursor: CursorWrapper, term: Term) -> list[str]:
-    """Answer the words a prefix stands for."""
+def spread(cursor: CursorWrapper, query: Query) -> dict[Term, list[str]]:
+    """Answer the words that each prefix of a query stands for. Raises Invalid where those are more than 500."""
+    return {term: _words(cursor, term) for term in query.terms if term.is_prefix}
+
+
+def _words(cursor: CursorWrapper, term: Term) -> list[str]:
     prefix = term.words[-1]
     found = beginning_with(cursor, prefix, MOST_SPREAD + 1)
     if len(found) > MOST_SPREAD:

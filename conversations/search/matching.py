@@ -4,19 +4,16 @@ Called by the list of tool calls. What is not indexed yet is not found, as on th
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from conversations.errors import Invalid
 from conversations.log.rows import marks
-from conversations.search import postgresql, sqlite
-from conversations.search.hits import END, MOST_SPREAD, PATIENCE
-from conversations.search.query import Query, Term
+from conversations.search.hits import END, PATIENCE, spread
 from conversations.search.query import read as read_query
-from conversations.search.tables import beginning_with, of_this, wanted
+from conversations.search.tables import of_this, wanted
 
 
 class Matching(NamedTuple):
@@ -38,23 +35,14 @@ def matching(q: str, most: int) -> Matching | None:
         return None
     deadline = time.monotonic() + PATIENCE
     with connection.cursor() as cursor:
-        spread = {term: _spread(cursor, term) for term in query.terms if term.is_prefix}
-        if not all(spread.values()):
+        words = spread(cursor, query)
+        if not all(words.values()):
             return NOTHING
-        asked = wanted(query, None, spread)
+        asked = wanted(query, None, words)
         ids, looked_to = of_this().find(cursor, asked, 1, END, most + 1, deadline)
         places = _places(cursor, ids) if looked_to <= 1 and len(ids) <= most else None
-    return Matching(places, *_condition(query, spread))
-
-
-def _condition(query: Query, spread: Mapping[Term, Sequence[str]]) -> tuple[str, tuple[Any, ...]]:
-    """Answer the test of one event: by its id in the index, whose other rows are not touched."""
-    asked = wanted(query, None, spread)
-    if connection.vendor == "sqlite":
-        test = "SELECT 1 FROM conversations_search s WHERE s.rowid=e.id AND s.conversations_search MATCH %s"
-        return f"EXISTS ({test})", (sqlite._asked(asked),)
-    test = "SELECT 1 FROM conversations_search s WHERE s.id=e.id AND s.words @@ %s::tsquery"
-    return f"EXISTS ({test})", (postgresql._asked(asked),)
+    sql, value = of_this().holding(asked)
+    return Matching(places, sql, (value,))
 
 
 def _places(cursor: CursorWrapper, ids: Sequence[int]) -> list[tuple[int, int]]:
@@ -62,11 +50,3 @@ def _places(cursor: CursorWrapper, ids: Sequence[int]) -> list[tuple[int, int]]:
         return []
     cursor.execute(f"SELECT conversation_id,seq FROM conversations_event WHERE id IN ({marks(len(ids))})", list(ids))
     return [(conversation, seq) for conversation, seq in cursor.fetchall()]
-
-
-def _spread(cursor: CursorWrapper, term: Term) -> list[str]:
-    prefix = term.words[-1]
-    found = beginning_with(cursor, prefix, MOST_SPREAD + 1)
-    if len(found) > MOST_SPREAD:
-        raise Invalid(f"more than {MOST_SPREAD} words begin with {prefix!r}: add a letter", field="q")
-    return found

@@ -79,6 +79,10 @@ class Postgres:
                 most = min(MOST_ASKED, max(1, (limit - len(found)) * looked // len(found)) if found else 2 * looked)
         return found, low
 
+    def holding(self, wanted: Wanted) -> tuple[str, str]:
+        """Answer a condition on an event `e`, and its value."""
+        return f"EXISTS (SELECT 1 FROM {TABLE} s WHERE s.id=e.id AND s.words @@ %s::tsquery)", _asked(wanted)
+
     def _blocks(self, cursor: CursorWrapper, wanted: Wanted, first: int, last: int) -> Iterator[tuple[int, list[int]]]:
         """Answer the blocks in which every word wanted stands, newest first: of so many, those."""
         sets = [list(place) for places in wanted.terms for place in places]

@@ -67,6 +67,10 @@ class Sqlite:
                 break
         return found, high
 
+    def holding(self, wanted: Wanted) -> tuple[str, str]:
+        """Answer a condition on an event `e`, and its value."""
+        return f"EXISTS (SELECT 1 FROM {TABLE} s WHERE s.rowid=e.id AND s.{TABLE} MATCH %s)", _asked(wanted)
+
 
 def _values(row: Row) -> tuple[int, str, str, str]:
     return row.id, " ".join(row.words), " ".join(sorted(row.characters)), " ".join(sorted(row.marks))

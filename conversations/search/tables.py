@@ -69,6 +69,10 @@ class Tables(Protocol):
         """Answer the newest ids from `low` on and below `high`, and down to which one all was looked at: `low` unless
         there are more than `limit`, or `time.monotonic()` passed the deadline."""
 
+    def holding(self, wanted: Wanted) -> tuple[str, str]:
+        """Answer a condition on an event `e`, and its one value: by its id in the index, whose other rows are not
+        touched."""
+
 
 def of_this() -> Tables:
     """Answer those of the database in use."""
