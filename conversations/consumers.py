@@ -131,7 +131,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyp
         if self.is_dismissed:  # meanwhile
             return
         last = after if after is not None else max(0, head - NEWEST)
-        mode = "html" if asked.get("render") == "html" else "data"
+        mode = asked["render"] if asked.get("render") in ("html", "lanes") else "data"
         self._keep(topic, Subscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
         if not self.visitor.agent:
             name = self.visitor.principal.name if self.visitor.user_id is not None else ""

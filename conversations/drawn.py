@@ -5,14 +5,18 @@ from collections.abc import Sequence
 
 from conversations import hues, log, tool_names
 from conversations.fragments.drawing import Fragment, Pen
+from conversations.fragments.lanes import LanePen
 from conversations.log.events import Stored
+
+_PENS = {"lanes": LanePen}  # by the mode; any other draws transcripts
 
 
 class Artist:
     """Keeps a pen for one conversation and puts it down again where events are missing between two runs."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, mode: str = "html") -> None:
         self._key = key
+        self._make_pen = _PENS.get(mode, Pen)
         self._pen: Pen | None = None
         self._last = 0
 
@@ -23,7 +27,7 @@ class Artist:
         if self._pen is None or events[0].seq != self._last + 1:
             before = log.read_after(self._key, events[0].seq - 2, 1) if events[0].seq > 1 else []
             preview_after = log.preview_before(self._key, events[0].seq - 1)
-            self._pen = Pen(self._key, preview_after=preview_after, previous=before[0] if before else None)
+            self._pen = self._make_pen(self._key, preview_after=preview_after, previous=before[0] if before else None)
         hues.refresh()
         tool_names.learn(events)
         self._last = events[-1].seq

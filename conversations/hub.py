@@ -26,7 +26,7 @@ from conversations.threads import DatabaseThreads
 
 logger = logging.getLogger(__name__)
 
-Mode = Literal["data", "html"]
+Mode = Literal["data", "html", "lanes"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 RING_FRAMES = 1024
 RING_CHARACTERS = 8 << 20
@@ -58,7 +58,7 @@ class Feed:
         self.ring: deque[Frame] = deque()
         self.characters = 0
         self.drawing = 0  # events that are with the artist
-        self.artist = Artist(key)
+        self.artist = Artist(key, mode)
         self.subscribers: set[Subscriber] = set()
 
     def push(self, ready: Sequence[Frame]) -> None:
@@ -264,7 +264,7 @@ class Hub:
 
     def _read(self, feed: Feed, after: int) -> list[Frame]:
         events = log.read_after(feed.key, after)
-        items = frames.data(events) if feed.mode == "data" else Artist(feed.key).draw(events)
+        items = frames.data(events) if feed.mode == "data" else Artist(feed.key, feed.mode).draw(events)
         return frames.events(feed.topic, self.epoch, items)
 
     async def _heal(self) -> None:

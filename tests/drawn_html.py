@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 OURS = re.compile(
-    r"fork/\?event=\d+|/calls/[~\w.%-]{1,200}/|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?", re.ASCII
+    r"fork/\?event=\d+|\?view=lanes&event=\d+#e\d+|/calls/[~\w.%-]{1,200}/"
+    r"|/conversations/[~\w.-]{1,300}/(fork/)?(\?event=\d+(#e\d+)?)?",
+    re.ASCII,
 )
 VOID = {"br", "hr", "use", "path"}
 ALLOWED = {
@@ -20,6 +22,7 @@ ALLOWED = {
         "data-sender",
         "data-group",
         "data-by",
+        *("data-at", "data-far", "data-way", "data-recipient", "data-to-all", "data-hue"),  # in lanes
     },
     "a": {"href", "rel", "target", "aria-label"},
     "span": {
@@ -31,6 +34,7 @@ ALLOWED = {
         "data-tone",
         "aria-hidden",
         "data-label",
+        *("data-live-text", "aria-live"),
     },
     "b": {"data-hue"},
     "svg": {"role", "aria-label", "aria-hidden"},

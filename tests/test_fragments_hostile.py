@@ -11,6 +11,7 @@ import pytest
 
 from conversations.fragments import ansi, drawing
 from conversations.fragments.drawing import Pen
+from conversations.fragments.lanes import LanePen
 from conversations.log.events import Call, Stored
 from tests.drawn_html import Seen
 from tests.hostile import payloads
@@ -43,6 +44,7 @@ def _prove(found: list[str]) -> None:
 
             assert Seen(html).faults == [], (event.kind, payload)
             html.encode("utf-8")
+            assert Seen(str(_draw(event, call, LanePen))).faults == [], (event.kind, payload)
         _prove_nothing_is_lost(payload)
     drawing._cache.clear()
 
@@ -59,9 +61,9 @@ def _is_within(said: str, drawn: str) -> bool:
     return all(char in rest for char in said.lower() if char.isascii() and char.isalpha())
 
 
-def _draw(event: Stored, call: Call | None) -> str | None:
+def _draw(event: Stored, call: Call | None, pen: type[Pen] = Pen) -> str | None:
     drawing._cache.clear()
-    fragment = Pen("c1").draw(event, call)
+    fragment = pen("c1").draw(event, call)
     return fragment.html or fragment.opens
 
 

@@ -14,6 +14,7 @@ import pytest
 from conversations import envelopes, fleet, kinds, log, principals
 from conversations.drawn import Artist
 from dashboard.pages.entries import entries_of
+from dashboard.pages.lanes import cards_alone
 from tests.examples import EXAMPLES
 
 pytestmark = pytest.mark.django_db
@@ -67,8 +68,9 @@ def group_of(row):
     return found[1] if found else None
 
 
-def fresh():
-    return [str(row) for row in entries_of(log.newest_page("c", 1000))]
+def fresh(mode="html"):
+    page = log.newest_page("c", 1000)
+    return [str(row) for row in (cards_alone(page) if mode == "lanes" else entries_of(page))]
 
 
 def event(payload, principal):
@@ -76,36 +78,38 @@ def event(payload, principal):
     return log.of_payload("stream:c", None, body, envelopes.read(body.encode()), principal)
 
 
-def follow(events, cut):
+def follow(events, cut, mode="html"):
     """Store some, draw the page, store the rest, apply their frames; answer both pages."""
     if cut:
         log.append(events[:cut])
-    client = Client(fresh() if cut else [])
-    artist = Artist("c")
+    client = Client(fresh(mode) if cut else [])
+    artist = Artist("c", mode)
     for one in events[cut:]:
         log.append([one])
         stored = log.read_after("c", log.head("c") - 1)
         for _, text in artist.draw(stored):
             client.take(json.loads(text))
-    return client.rows, fresh()
+    return client.rows, fresh(mode)
 
 
 def test_every_kind_of_the_union_has_an_example():
     assert set(kinds.names()) <= set(EXAMPLES)
 
 
+@pytest.mark.parametrize("mode", ["html", "lanes"])
 @pytest.mark.parametrize("principal", WHO, ids=str)
 @pytest.mark.parametrize("kind", sorted(EXAMPLES))
-def test_page_and_frames_equal_a_fresh_page_for(kind, principal):
+def test_page_and_frames_equal_a_fresh_page_for(kind, principal, mode):
     events = [event(payload, principal) for payload in EXAMPLES[kind]]
 
-    live, drawn = follow(events, len(events) // 2)
+    live, drawn = follow(events, len(events) // 2, mode)
 
     assert live == drawn
 
 
+@pytest.mark.parametrize("mode", ["html", "lanes"])
 @pytest.mark.parametrize("seed", range(12))
-def test_page_and_frames_equal_a_fresh_page_for_a_shuffle(seed):
+def test_page_and_frames_equal_a_fresh_page_for_a_shuffle(seed, mode):
     dice = random.Random(seed)
     everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
     chosen = [
@@ -113,7 +117,7 @@ def test_page_and_frames_equal_a_fresh_page_for_a_shuffle(seed):
         for p in dice.choices(everything, k=30)
     ]
 
-    live, drawn = follow(chosen, dice.randrange(30))
+    live, drawn = follow(chosen, dice.randrange(30), mode)
 
     assert live == drawn
 

@@ -91,7 +91,7 @@ def test_every_symbol_that_a_template_names_is_in_the_sprite() -> None:
 
 
 def test_every_sheet_is_part_of_one_that_pages_load() -> None:
-    loaded = ("app.css", "page.css")
+    loaded = ("app.css", "page.css", "lanes.css", "graph.css")
     imported = re.findall(r'@import url\("([^"]+)"\)', "".join((STATIC / "css" / one).read_text() for one in loaded))
 
     assert sorted([*imported, *loaded]) == sorted(str(path.relative_to(STATIC / "css")) for path in SHEETS)

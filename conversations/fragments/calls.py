@@ -34,6 +34,7 @@ WORDS = {
     "timeout": "timed out",
     "blocked": "did not run",
 }
+_WAITS = {"waiting": "waits for a decision"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LOUD = ("waiting", "unknown")  # statuses that are told at every level of detail
 OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
@@ -43,6 +44,16 @@ _RUN_ENDS = {  # of the run, while the call was executing
     "run.failed": "its run failed",
     "run.incompatible": "its run could not go on",
 }
+
+
+class Brief(NamedTuple):
+    """A call in one line: plain texts, cut short."""
+
+    name: str
+    preview: str
+    state: str
+    word: str
+    came: str  # the beginning of what came of it
 
 
 class Block(NamedTuple):
@@ -84,6 +95,22 @@ def word_of(status: str) -> str:
 def note_of(call: Call) -> Markup | None:
     """Say why a call did not run, or what is not known of it; None where there is nothing to say."""
     return _note(faces.read(call.finished) if call.finished else None, call.status)
+
+
+def brief(call: Call) -> Brief:
+    """Tell a call in short, for a place that leads to its block."""
+    called, finished = faces.read(call.called), faces.read(call.finished) if call.finished else None
+    is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
+    is_awaited = is_ours and called.said.origin == EXTERNAL and call.status == "called"
+    steps = [step for step in (called, finished) if step is not None]
+    raw = finished and (finished.said.error or finished.said.output or finished.said.result_summary)
+    return Brief(
+        name=next(filter(None, (step.said.name for step in steps)), "unnamed tool")[:PREVIEW],
+        preview=_arguments_line(called),
+        state="waiting" if is_awaited else STATES.get(call.status, "unknown"),
+        word="waits for the client" if is_awaited else _WAITS.get(call.status, word_of(call.status)),
+        came=hidden.spell(bytes(raw)[: PREVIEW * 4].decode("utf-8", "ignore"))[:PREVIEW] if raw else "",
+    )
 
 
 def draw(call: Call, group: str | None) -> Markup:
@@ -198,9 +225,13 @@ def lone(event: Stored) -> Call:
 
 
 def _preview(step: faces.Read) -> Markup:
+    return richtext.inline(_arguments_line(step))
+
+
+def _arguments_line(step: faces.Read) -> str:
     raw = bytes(step.said.args or b"") or (step.said.args_raw or "").encode("utf-8", "replace")
     text = _readable(raw)[: PREVIEW * 4].decode("utf-8", "ignore")
-    return richtext.inline(" ".join(text.split())[:PREVIEW])
+    return " ".join(text.split())[:PREVIEW]
 
 
 def _readable(raw: bytes) -> bytes:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from conversations.fragments import calls, control, faces, forks, hidden, offered, responses, runs
 from conversations.fragments.cache import DrawnCache
 from conversations.fragments.faces import Repeat
+from conversations.fragments.who import Who
 from conversations.fragments.who import learn_hues as learn
 from conversations.log.calls import STEPS
 from conversations.log.events import Call, Stored
@@ -23,7 +24,8 @@ _FACES = {**forks.FACES, **runs.FACES, **control.FACES, **responses.FACES}
 class Fragment(NamedTuple):
     """A drawn event. `html` replaces the block of `group` or is appended; `text` is added to that block's text.
 
-    `within` is the group of the call's block that it stands in, when that is there. `also` are blocks of earlier events
+    `within` is the group of the call's block that it stands in, when that is there; `ends`, in lanes, whose lane it is
+    in and whose it points at. `also` are blocks of earlier events
     that this one changed, by group: they are replaced where they stand. A token that is the first of its group for this
     pen also carries `opens`: the empty block, for a client that has none under this group yet.
     """
@@ -34,6 +36,7 @@ class Fragment(NamedTuple):
     opens: Markup | None = None
     also: tuple[tuple[str, Markup], ...] = ()
     within: str = ""
+    ends: tuple[Who, Who | None] | None = None
 
 
 class Pen:
@@ -42,6 +45,8 @@ class Pen:
     `preview_after` is the seq of the last output without a run before the first event drawn; `previous` the event right
     before it, where known: what repeats an output depends on it.
     """
+
+    look = ""  # what tells its drawings from those of other pens
 
     def __init__(self, conversation: str, preview_after: int = 0, previous: Stored | None = None) -> None:
         self.conversation = conversation
@@ -62,7 +67,7 @@ class Pen:
                 fragment = fragment._replace(also=tuple(self._block(one) for one in ended))
         except Exception:
             logger.exception("event %s of %r could not be drawn", event.seq, event.conversation)
-            fragment = Fragment(html=faces.draw_failed(event))
+            fragment = Fragment(html=self._failed(event))
         self._previous = event
         return fragment
 
@@ -99,15 +104,24 @@ class Pen:
         return group, self._drawn(call, group)
 
     def _drawn(self, call: Call, group: str | None) -> Markup:
-        key = (self.conversation, call.seqs, call.called.at, call.id, call.status)
-        return _cache.get(key, self.conversation, call.seqs, partial(calls.draw, call, group))
+        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, self.look)
+        return _cache.get(key, self.conversation, call.seqs, partial(self._call_face, call, group))
+
+    def _call_face(self, call: Call, group: str | None) -> Markup:
+        return calls.draw(call, group)
+
+    def _face(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
+        return faces.draw(event, group, repeat, _FACES)
+
+    def _failed(self, event: Stored) -> Markup:
+        return faces.draw_failed(event)
 
     def _event(self, event: Stored) -> Fragment:
         group = self._turn(event) if event.kind == "output" else None
         repeat = repeats(event, self._previous) if event.kind == "message" else ""
         names = offered.learned() if event.kind == "model.turn" else 0
-        key = (self.conversation, event.seq, event.at, group, repeat, names)
-        make = partial(faces.draw, event, group, repeat, _FACES)
+        key = (self.conversation, event.seq, event.at, group, repeat, names, self.look)
+        make = partial(self._face, event, group, repeat)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 
     def _turn(self, output: Stored) -> str | None:

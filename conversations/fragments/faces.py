@@ -139,8 +139,12 @@ def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Voice:
 
 def _recipient(said: Said, event: Stored) -> str:
     """Answer whom it was said to; the conversation's own topic is everybody in it, in a fork's copy as well."""
-    here = f"chat:{event.conversation}", f"chat:{said.conversation_id}"
-    return EVERYBODY if said.recipient in here else said.recipient or ""
+    return EVERYBODY if is_to_all(Read(event, said, {})) else said.recipient or ""
+
+
+def is_to_all(read: "Read") -> bool:
+    """Tell whether it was said to everybody in the conversation."""
+    return read.said.recipient in (f"chat:{read.event.conversation}", f"chat:{read.said.conversation_id}")
 
 
 def is_copy(read: "Read") -> bool:

@@ -10,35 +10,46 @@ from markupsafe import Markup
 from conversations import deliveries, epoch, hues, log
 from conversations.errors import NotFound
 from conversations.models import Conversation
-from dashboard.pages import composer, facts, standings
+from dashboard.pages import composer, facts, graph, lanes, standings
 from dashboard.pages.allowed import takes
 from dashboard.pages.entries import entries_of
 from dashboard.pages.frame import page as draw
 from dashboard.pages.numbers_in import number
 
+VIEWS = {"transcript": "conversation.html", "lanes": "lanes.html", "graph": "graph.html"}  # `?view=` → template
+
 
 @require_safe
 def conversation(request: HttpRequest, cid: str) -> HttpResponse:
-    """Show the newest entries, or with `?event=N` those around event N. 404 for an unknown conversation."""
+    """Show the newest entries, or with `?event=N` those around event N.
+
+    `?view=lanes` shows a column for each voice, `?view=graph` who spoke to whom (`&part=graph` that part alone).
+    404 for an unknown conversation.
+    """
     found = _find(cid)
+    view = _view(request)
+    if view == "graph":
+        return _graph(request, found)
     event = min(number(request, "event") or 0, found.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
-    drawn: dict[str, Any] = {"event": event, "page": page, "entries": _drawn(found, page), "epoch": epoch.current()}
+    drawn: dict[str, Any] = {"event": event, "page": page, "view": view, "epoch": epoch.current()}
+    drawn |= {"lanes": lanes.lanes_of(page)} if view == "lanes" else {"entries": _drawn(found, page)}
     drawn["standing"] = standings.of(request, found)
     drawn["composer"] = composer.for_conversation(request, found)
-    return draw(request, "conversation.html", **drawn, **facts.of_conversation(found))
+    return draw(request, VIEWS[view], **drawn, **facts.of_conversation(found))
 
 
 @require_safe
 def entries(request: HttpRequest, cid: str) -> JsonResponse:
-    """Answer the entries before or after a seq; without either the newest.
+    """Answer the entries before or after a seq; without either the newest. `?view=lanes` answers cards for lanes.
 
     `{html, first, last, has_older, has_newer}`, and `{head, epoch}` to follow from when there is nothing newer.
     """
     found = _find(cid)
     before, after = number(request, "before"), number(request, "after")
     page = log.page_after(cid, after) if after is not None else log.page_before(cid, before)
-    html = render_to_string("partials/entries.html", {"entries": _drawn(found, page)})
+    drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(found, page)
+    html = render_to_string("partials/entries.html", {"entries": drawn})
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
     return JsonResponse({"html": html, **bounds, "head": page.head, "epoch": epoch.current()})
 
@@ -65,6 +76,20 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
     drawn: dict[str, Any] = {"standing": standings.of(request, found), "deliveries": told}
     drawn["again_s"] = min((one.again_s for one in told if one.again_s), default=0)
     return draw(request, "partials/standing_now.html", **drawn)
+
+
+def _graph(request: HttpRequest, found: Conversation) -> HttpResponse:
+    drawn: dict[str, Any] = {"graph": graph.graph_of(found)}
+    if request.GET.get("part") == "graph":
+        return draw(request, "partials/exchanges.html", **drawn)
+    drawn |= {"view": "graph", "event": 0, "epoch": epoch.current(), "standing": standings.of(request, found)}
+    return draw(request, VIEWS["graph"], **drawn, **facts.of_conversation(found))
+
+
+def _view(request: HttpRequest) -> str:
+    """Answer which view is asked for; an unknown one is the transcript."""
+    asked = request.GET.get("view", "")
+    return asked if asked in VIEWS else "transcript"
 
 
 def _drawn(found: Conversation, page: log.Page) -> list[Markup]:

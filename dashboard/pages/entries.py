@@ -11,7 +11,11 @@ from conversations import tool_names
 from conversations.deliveries import Delivery
 from conversations.fragments.drawing import Fragment, Pen
 from conversations.fragments.environment import macro
+from conversations.fragments.lanes import LanePen
+from conversations.fragments.who import Who
 from conversations.log import Page, Stored
+
+Ends = tuple[Who, Who | None]
 
 
 def entries_of(page: Page, told: Mapping[int, Delivery] = MappingProxyType({})) -> list[Markup]:
@@ -20,21 +24,32 @@ def entries_of(page: Page, told: Mapping[int, Delivery] = MappingProxyType({})) 
     What happened inside a call stands in the call's block, when that is on this page. `told` is what became of
     messages, by their seqs: it stands under them.
     """
+    return [entry.drawn() for entry in _sheet_of(page, Pen(page.key, page.preview_after, page.previous), told).entries]
+
+
+def cards_of(page: Page) -> list[tuple[Markup, Ends]]:
+    """Draw a page for lanes, in seq order: each card with whose lane it is in, and whose it points at."""
+    sheet = _sheet_of(page, LanePen(page.key, page.preview_after, page.previous), {})
+    return [(entry.html, entry.ends) for entry in sheet.entries if entry.ends is not None]
+
+
+def _sheet_of(page: Page, pen: Pen, told: Mapping[int, Delivery]) -> "_Sheet":
     tool_names.learn(page.events)
-    pen, sheet = Pen(page.key, page.preview_after, page.previous), _Sheet()
+    sheet = _Sheet()
     turns: dict[str, _OpenTurn] = {}
     for event in merge(page.events, page.open_tokens, key=attrgetter("seq")):
         fragment = pen.draw(event, page.calls.get(event.seq))
         if fragment.html is not None:
             html = fragment.html
-            sheet.place(_Entry(_with(told[event.seq], html) if event.seq in told else html), fragment)
+            html = _with(told[event.seq], html) if event.seq in told else html
+            sheet.place(_Entry(html, fragment.ends), fragment)
         elif fragment.group is not None:
             if fragment.group not in turns:
-                turns[fragment.group] = _OpenTurn(sheet.place(_Entry(Markup()), fragment), event)
+                turns[fragment.group] = _OpenTurn(sheet.place(_Entry(Markup(), fragment.ends), fragment), event)
             turns[fragment.group].texts.append(fragment.text or "")
     for group, turn in turns.items():
         turn.entry.html = pen.open_block(group, "".join(turn.texts), turn.first)
-    return [entry.drawn() for entry in sheet.entries]
+    return sheet
 
 
 def _with(told: Delivery, html: Markup) -> Markup:
@@ -46,8 +61,8 @@ def _with(told: Delivery, html: Markup) -> Markup:
 class _Entry:
     """A drawn event and what stands in it."""
 
-    def __init__(self, html: Markup) -> None:
-        self.html = html
+    def __init__(self, html: Markup, ends: Ends | None = None) -> None:
+        self.html, self.ends = html, ends
         self.inner: list[_Entry] = []
 
     def drawn(self) -> Markup:

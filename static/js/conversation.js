@@ -8,6 +8,7 @@ import "./live-transcript.js";
 import "./detail-level.js";
 import "./event-picker.js";
 import "./fork-key.js";
+import "./view-keys.js";
 import "./json-copy.js";
 import "./page-verbs.js";
 import "./conversation-control.js";

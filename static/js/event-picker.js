@@ -86,7 +86,11 @@ class EventPicker extends HTMLElement {
 
   /** At the tail the address is the conversation's again: loaded anew it shows the tail. */
   #unlink() {
-    if (new URLSearchParams(location.search).has("event")) history.replaceState(history.state, "", location.pathname);
+    const address = new URL(location.href);
+    if (!address.searchParams.has("event")) return;
+    address.searchParams.delete("event");
+    address.hash = "";
+    history.replaceState(history.state, "", address);
   }
 
   get #keys() {

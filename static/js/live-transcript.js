@@ -12,7 +12,7 @@ import { TranscriptRows } from "./transcript-rows.js";
 const RETRY = 2000; // ms
 
 /**
- * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-has-newer` when the page is not the newest one.
+ * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-render` (`lanes`; left out: the transcript), `data-has-newer` when the page is not the newest one.
  * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, `transcript:presence` {people}, and what `ConnectionReport` tells.
  */
 class LiveTranscript extends HTMLElement {
@@ -28,7 +28,8 @@ class LiveTranscript extends HTMLElement {
 
   connectedCallback() {
     this.#tail = this.querySelector("tail-follow");
-    this.#rows = new TranscriptRows(this.querySelector(".transcript"));
+    const heads = this.querySelector("lane-heads");
+    this.#rows = new TranscriptRows(this.querySelector(".transcript"), (drawn) => heads?.place(drawn));
     this.#queue = new FrameQueue((take) => this.#flush(take));
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
     this.addEventListener("tail:latest", () => this.latest());
@@ -63,9 +64,9 @@ class LiveTranscript extends HTMLElement {
   }
 
   #subscribe() {
-    const { topic, head, epoch } = this.dataset;
+    const { topic, head, epoch, render = "html" } = this.dataset;
     this.#received = Number(head);
-    this.#unsubscribe = socket.subscribe(topic, { after: Number(head), epoch, render: "html" }, {
+    this.#unsubscribe = socket.subscribe(topic, { after: Number(head), epoch, render }, {
       events: (frame) => this.#receive(frame.events),
       gap: (frame) => this.#receive([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),

@@ -17,7 +17,7 @@ export class TranscriptPages {
   #watch;
 
   /**
-   * @param {HTMLElement} host `data-entries` is the address of pages; `data-first`, `data-last` what is drawn
+   * @param {HTMLElement} host `data-entries` is the address of pages, with or without a query; `data-first`, `data-last` what is drawn
    * @param {import("./transcript-rows.js").TranscriptRows} rows
    * @param {HTMLElement} tail the `tail-follow` around the rows
    */
@@ -53,7 +53,7 @@ export class TranscriptPages {
   }
 
   #older() {
-    return this.#load("older", `?before=${this.#host.dataset.first}`, (page) => {
+    return this.#load("older", `before=${this.#host.dataset.first}`, (page) => {
       this.#tail.hold();
       this.#barren = this.#rows.prepend(page.html) ? 0 : this.#barren + 1;
       this.#tail.settle();
@@ -64,7 +64,7 @@ export class TranscriptPages {
   }
 
   #newer() {
-    return this.#load("newer", `?after=${this.#host.dataset.last}`, (page) => {
+    return this.#load("newer", `after=${this.#host.dataset.last}`, (page) => {
       this.#tail.hold();
       this.#rows.extend(page.html);
       this.#olderGone(this.#rows.unloadOldest(MOST));
@@ -106,7 +106,8 @@ export class TranscriptPages {
   async #fetch(name, query, draw) {
     const link = this.#links[name];
     try {
-      draw(await json(this.#host.dataset.entries + query));
+      const { entries } = this.#host.dataset;
+      draw(await json(query ? `${entries}${entries.includes("?") ? "&" : "?"}${query}` : entries));
       link.textContent = link.dataset.words;
       this.#host.dispatchEvent(new CustomEvent("page:drawn", { bubbles: true }));
       return true;

@@ -11,12 +11,21 @@ const STRETCH = 200; // rows; content-visibility on each row is slower than none
 
 export class TranscriptRows {
   #root;
+  #draw;
   /** @type {Map<string, Element>} */
   #groups = new Map();
 
-  /** @param {Element} root holds `.rows` elements only, between the two links to further pages */
-  constructor(root) {
+  /**
+   * @param {Element} root holds `.rows` elements only, between the two links to further pages
+   * @param {(drawn: DocumentFragment) => void} dress what else rows need before they go in
+   */
+  constructor(root, dress = () => {}) {
     this.#root = root;
+    this.#draw = (html) => {
+      const drawn = draw(html);
+      dress(drawn);
+      return drawn;
+    };
     this.#register(root);
     this.#joinAll();
   }
@@ -50,7 +59,7 @@ export class TranscriptRows {
 
   /** Draw one event: in place of its group's block, else at the end. Answers the row when it is a new one. */
   put(html) {
-    const fresh = draw(html).firstElementChild;
+    const fresh = this.#draw(html).firstElementChild;
     if (!fresh) return null;
     const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
     if (old) return this.#replace(old, fresh);
@@ -82,7 +91,7 @@ export class TranscriptRows {
 
   /** Draw a newer page: rows that are there already take their newer drawing. */
   extend(html) {
-    for (const fresh of [...draw(html).children].flatMap(taken)) {
+    for (const fresh of [...this.#draw(html).children].flatMap(taken)) {
       const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
       const inner = this.#innerFor(fresh);
       if (old) this.#replace(old, fresh);
@@ -94,7 +103,7 @@ export class TranscriptRows {
   reset(html) {
     this.#stretches.slice(1).forEach((stretch) => stretch.remove());
     this.#groups.clear();
-    this.#stretches[0].replaceChildren(draw(html));
+    this.#stretches[0].replaceChildren(this.#draw(html));
     this.#register(this.#root);
     this.#joinAll();
   }
@@ -138,7 +147,7 @@ export class TranscriptRows {
 
   #page(html) {
     const page = Object.assign(document.createElement("div"), { className: "rows" });
-    page.append(draw(html));
+    page.append(this.#draw(html));
     for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#same(row)) row.remove();
     this.#register(page);
     for (const inner of page.querySelectorAll(".inner:not(:empty)")) joinRows([...inner.children], inner.parentElement);

@@ -176,6 +176,10 @@ def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]
     page.reload()
     until(lambda: is_at_its_beginning(page), within=30, what="the first row")
     prove_looks(page, ROW, at_least=12 * len(texts))
+    page.goto(f"/conversations/{key}/?view=lanes")
+    prove_looks(page, ROW, at_least=50)
+    page.goto(f"/conversations/{key}/?view=graph")
+    prove_looks(page, ".graph > [data-part]", at_least=1)
     prove_in_calls(page, key, len(texts))
 
 

@@ -1,0 +1,49 @@
+"""The lanes of a conversation: a column for each voice, a card for each event. Called by the conversation page."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations import log
+from conversations.fragments.environment import macro
+from conversations.fragments.who import Who
+from dashboard.pages.entries import Ends, cards_of
+
+MOST = 40  # lanes; who comes later shares the last one (static/css/lanes.css, static/js/lane-heads.js)
+
+
+class Lanes(NamedTuple):
+    """Who has a lane, in the order of the page's first words, and the cards in their places."""
+
+    heads: list[Who]
+    cards: list[Markup]
+    are_shared: bool  # the last lane is that of all others
+
+
+def lanes_of(page: log.Page) -> Lanes:
+    """Draw a page of the history in lanes."""
+    cards = cards_of(page)
+    voices = {voice.key: voice for _, ends in cards for voice in ends if voice is not None}
+    at = {key: min(n, MOST) for n, key in enumerate(voices, 1)}
+    are_shared = len(voices) > MOST
+    heads = list(voices.values())[: MOST - 1 if are_shared else MOST]
+    return Lanes(heads, _placed(cards, at), are_shared)
+
+
+def cards_alone(page: log.Page) -> list[Markup]:
+    """Draw a page of the history without places: the reader's page knows the lanes."""
+    return [html for html, _ in cards_of(page)]
+
+
+def _placed(cards: Iterable[tuple[Markup, Ends]], at: dict[str, int]) -> list[Markup]:
+    place = macro("events/lane.html", "place")
+    empty = Markup(place())
+    return [html.replace(empty, Markup(place(*_place(ends, at))), 1) for html, ends in cards]
+
+
+def _place(ends: Ends, at: dict[str, int]) -> tuple[int, int | str, str]:
+    sender, recipient = at[ends[0].key], at[ends[1].key] if ends[1] is not None else 0
+    if not recipient or recipient == sender:
+        return sender, "", ""
+    return sender, recipient, "on" if recipient > sender else "back"
