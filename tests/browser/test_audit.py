@@ -37,7 +37,7 @@ def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, enter
     page.goto("/")
     page.locator("h1").wait_for()
     page.keyboard.press("g")
-    page.keyboard.press("l")
+    page.keyboard.press("u")
     page.wait_for_url("**/audit/")  # till it is loaded: keys are its scripts'
     page.get_by_role("checkbox", name="maria", exact=True).focus()
     page.keyboard.press("Space")
