@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,6 +80,25 @@ def test_a_deferred_tool_gets_a_bare_approval_alias_only_without_a_bare_sibling(
     assert alone.approval_keys == ("later", "deferred_top_level:later")
     assert beside.approval_keys == ("deferred_top_level:later",)
     assert identity.identity_of(at_once, [later, at_once]).approval_keys == ("later",)
+
+
+@pytest.mark.parametrize(
+    ("call", "kept"),
+    [
+        ({"call_id": "call_1"}, "call_1"),
+        ({"call_id": "", "id": "fc_1"}, "fc_1"),
+        ({"call_id": 7}, None),
+        ({"call_id": ["x"]}, None),
+        ({"call_id": True}, None),
+        ({"call_id": None}, None),
+        ({}, None),
+    ],
+)
+def test_a_call_id_is_kept_only_when_it_is_text(call: dict[str, Any], kept: str | None) -> None:
+    told = {"type": "function_call", "name": "look", **call}
+
+    assert identity.call_id_of(told) == kept
+    assert identity.call_id_of(SimpleNamespace(raw_item=told)) == kept
 
 
 class Desk(MCPServer):
@@ -194,7 +214,7 @@ def spans() -> Iterator[Spans]:
     set_trace_processors([])
 
 
-def test_the_synthetic_namespace_of_a_deferred_call_stays_over_its_approval(spans: Spans) -> None:
+def test_the_synthetic_namespace_of_a_deferred_call_stays_until_the_tool_is_invoked(spans: Spans) -> None:
     gated = function_tool(later_gated, name_override="later", defer_loading=True, needs_approval=True)
     call: Any = function_call("later", {}, call_id="c1", namespace="later")
     agent = Agent[Any](name="A", model=ScriptedModel([[call], [assistant_message("ok")]]), tools=[gated, at_once])
@@ -215,6 +235,8 @@ def test_the_synthetic_namespace_of_a_deferred_call_stays_over_its_approval(span
     assert identity.layers(gated, asked.tool_namespace)["namespace"] == "later"
     assert [item.output for item in result.new_items if item.type == "tool_call_output_item"] == ["as later/later"]
     assert set(spans.names) == {"later"}
+    assert identity.as_invoked(call, gated).namespace is None
+    assert identity.as_invoked(call, at_once).namespace == "later"
 
 
 def later_gated(ctx: ToolContext[Any]) -> str:
