@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from conversations.actions import (
     answers,
     approvals,
+    audit_exports,
     call_exports,
     control,
     forks,
@@ -31,6 +32,7 @@ from conversations.actions import (
     sign_in_links,
     tokens,
 )
+from conversations.auditlog import filters as audited
 from conversations.models import Agent, ToolCall, User
 from conversations.policy import Row as Rule
 from conversations.principals import SYSTEM
@@ -229,6 +231,10 @@ ROWS: dict[str, Row] = {
     "approvals.decide": Row(deciding, "decide", "approval.decided", r"user:\w+ decided already: approve, at 20"),
     "approvals.decide_each": Row(
         deciding_each, "decide", "approval.decided", r"user:\w+ decided already: approve, at 20", verb="decide"
+    ),
+    "audit_exports.begin_export": Row(
+        lambda all_: lambda by: audit_exports.begin_export(by, audited.strictly({}), "csv"), "export",
+        f"- {NO_CONVERSATION}", f"- {AGAIN}", verb="export_audit",
     ),
     "call_exports.begin_export": Row(
         lambda all_: lambda by: call_exports.begin_export(by, filters.strictly({}), "csv"), "export",

@@ -126,6 +126,8 @@ def test_one_takes_over_and_hands_back_before_the_others_eyes(served: Server, ow
 
     expect(owner.locator("[data-standing]")).to_contain_text(re.compile("maria ?holds it since .*: I know her"))
     expect(fate(owner, "Water on Elm Street")).to_contain_text(re.compile("Never started by Dialogue, .*: maria holds"))
+    expect(maria.get_by_role("dialog")).to_be_hidden()
+    expect(maria.get_by_role("button", name="Hand back")).to_be_visible()  # from here on the key means this
     maria.keyboard.press("t")
     expect(owner.locator("[data-standing]")).to_contain_text("Open")
     work(served, ANSWERED.format(key="wheel"))
