@@ -133,6 +133,15 @@ def test_every_hit_is_found_however_far_apart_they_are(monkeypatch, rare):
     assert all(len(page.hits) == 4 for page in pages[:-1])
 
 
+def test_a_query_of_many_words_ends(monkeypatch):
+    monkeypatch.setattr("conversations.search.postgresql.FIRST", 2)
+    words = [f"word{number}" for number in range(16)]
+    say("long", " ".join(words), "word1")
+    catch_up()
+
+    assert [seq for _, seq in asked(" ".join(words))] == [1]
+
+
 def test_what_takes_too_long_says_how_far_it_looked(monkeypatch):
     monkeypatch.setattr("conversations.search.sqlite.FIRST", 4)
     monkeypatch.setattr("conversations.search.postgresql.Postgres.block", 2)

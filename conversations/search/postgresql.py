@@ -17,7 +17,7 @@ from conversations.search.tables import FOUND, Row, Wanted, blocks_of
 TABLE = "conversations_search"
 LAST = 16_383  # positions of a tsvector
 MOST_PLACES = 255  # of one word
-FIRST = 256  # blocks looked up by the first statement; the next look at eight times as many
+FIRST = 256  # blocks looked up by the first statement, for two words; the next look at eight times as many
 MOST_ASKED = 64  # of them asked together
 _NEWEST = f"""SELECT id FROM {TABLE} WHERE words @@ %s::tsquery AND id+0>=%s AND id+0<%s
 ORDER BY id+0 DESC LIMIT %s"""
@@ -89,7 +89,7 @@ class Postgres:
         sets += [[f".{one}"] for one in wanted.characters] + [[f":{mark}"] for mark in wanted.marks]
         one = f"SELECT DISTINCT block FROM {FOUND} WHERE word=ANY(%s) AND block BETWEEN %s AND %s"
         sql = " INTERSECT ".join([one] * len(sets)) + " ORDER BY block DESC"
-        width = FIRST
+        width = max(FIRST // max(len(sets) - 1, 1), 1)
         while first <= last:
             begin = max(first, last - width + 1)
             cursor.execute(sql, [value for some in sets for value in (some, begin, last)])

@@ -72,6 +72,7 @@ def seed() -> None:
     if IS_POSTGRESQL:
         with connection.cursor() as cursor:
             cursor.execute("VACUUM (ANALYZE)")  # as autovacuum leaves it, which is off so that it does not disturb
+            cursor.execute("CHECKPOINT")  # nor does what filling left to be written
 
 
 def singles() -> dict[str, Filters]:
