@@ -60,7 +60,7 @@ def test_three_families_play_live_in_two_browsers(
             found = database.execute(f"SELECT COUNT(*) FROM conversations_conversation WHERE key IN ({marks})", keys)
             return bool(found.fetchone()[0] == len(keys))
 
-    until(exist, within=30, what="all three conversations")
+    until(exist, within=120, what="all three conversations")
     other = chromium.new_context(base_url=server.url, storage_state=owner.storage_state())
     pages = {key: [watch(c, c.new_page(), key) for c in (owner, other)] for key in keys}
     for player in players:
