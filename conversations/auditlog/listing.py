@@ -8,14 +8,12 @@ cursor goes on from there: nothing is ever skipped, and no page costs more than 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from conversations.auditlog import conditions
 from conversations.auditlog.conditions import EVERY, Conditions, Way
 from conversations.auditlog.filters import Filters
 from conversations.errors import Invalid
 from conversations.toolcalls.conditions import Test
-from conversations.toolcalls.listing import together
+from conversations.toolcalls.listing import fetch, together
 
 WALK = 5_000  # entries that one page looks at, when it has to look at more than it shows
 FAR = 100_000  # those of a page whose reader asked to look further
@@ -84,7 +82,7 @@ def seq_of(cursor: str) -> int | None:
 
 def at_of(seq: int) -> int | None:
     """Answer when an entry was made, in µs; None for one that is not there."""
-    rows = _rows("SELECT at FROM conversations_auditentry WHERE seq=%s", [seq])
+    rows = fetch("SELECT at FROM conversations_auditentry WHERE seq=%s", [seq])
     return rows[0][0] if rows else None
 
 
@@ -109,7 +107,7 @@ def _measure(asked: Conditions, way: Way, bound: int) -> tuple[int, int]:
     for branch in way.branches:
         where, values = together([branch, way.between(asked.above, asked.below)])
         inner = f"SELECT {way.seq} AS s FROM conversations_auditentry t WHERE {where} ORDER BY {way.seq} DESC LIMIT %s"
-        size, last = _rows(f"SELECT COUNT(*),MIN(s) FROM ({inner}) AS counted", [*values, share])[0]
+        size, last = fetch(f"SELECT COUNT(*),MIN(s) FROM ({inner}) AS counted", [*values, share])[0]
         is_cut = size == share and bool(_behind(way, branch, asked.above, last))
         total += size + is_cut
         floors.append(last if is_cut else 0)
@@ -118,7 +116,7 @@ def _measure(asked: Conditions, way: Way, bound: int) -> tuple[int, int]:
 
 def _behind(way: Way, branch: Test, above: int, below: int) -> list[tuple[Any, ...]]:
     where, values = together([branch, way.between(above, below)])
-    return _rows(f"SELECT 1 FROM conversations_auditentry t WHERE {where} LIMIT 1", values)
+    return fetch(f"SELECT 1 FROM conversations_auditentry t WHERE {where} LIMIT 1", values)
 
 
 def _read(asked: Conditions, walk: Walk, limit: int) -> Iterator[Entry]:
@@ -140,18 +138,12 @@ def _piece(asked: Conditions, way: Way, limit: int) -> list[Entry]:
         parts.append(f"SELECT * FROM ({part}) AS b{number}")
         values += [*some, limit]
     if len(parts) == 1:
-        return [Entry(*row) for row in _rows(part, values)]
+        return [Entry(*row) for row in fetch(part, values)]
     sql = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS t ORDER BY t.seq DESC LIMIT %s"
-    return [Entry(*row) for row in _rows(sql, [*values, limit])]
+    return [Entry(*row) for row in fetch(sql, [*values, limit])]
 
 
 def _says(entry: Entry, words: Sequence[str]) -> bool:
     """Tell it here: what the other case of a letter is, the databases do not agree on."""
     reason = entry.reason.casefold() if words else ""
     return all(word in reason for word in words)
-
-
-def _rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall())

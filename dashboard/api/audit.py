@@ -5,10 +5,8 @@ from django.views.decorators.http import require_safe
 
 from conversations.auditlog import filters, listing
 from conversations.auditlog.rows import item
-from dashboard.api.queries import whole_number
+from dashboard.api.queries import limit_of
 from dashboard.pages.allowed import takes
-
-MOST = 200  # items of one answer
 
 
 @require_safe
@@ -21,7 +19,7 @@ def entries(request: HttpRequest) -> JsonResponse:
     page = listing.newest(
         filters.strictly(dict(request.GET.lists())),
         before=listing.seq_of(request.GET.get("before", "")),
-        limit=whole_number(request, "limit", most=MOST, default=50),
+        limit=limit_of(request),
     )
     cursor = str(page.after) if page.after else None
     items = [item(entry) for entry in page.entries]
