@@ -4,16 +4,14 @@ Filters combine: each must hold. Of several values for one name (`verb=decide&ve
 conversation or a name that ends with `*` is a beginning.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-from django.utils.http import urlencode
+from typing import Any, ClassVar
 
 from conversations.envelopes import fit
 from conversations.errors import Invalid
-from conversations.toolcalls.filters import LAST, Params, iso, micros, moment
+from conversations.toolcalls.filters import LAST, InAddress, Params, micros, moment
 
 OUTCOMES = ("done", "refused")
 MANY = {"who": 160, "acting_as": 200, "verb": 60}  # characters of a value, as the column has them
@@ -24,8 +22,10 @@ BEGINNING = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(InAddress):
     """The filters in force, named as in the address. Times are µs UTC."""
+
+    many: ClassVar[Collection[str]] = MANY
 
     who: tuple[str, ...] = ()  # principals
     acting_as: tuple[str, ...] = ()
@@ -37,33 +37,6 @@ class Filters:
     last: str = ""
     since: int | None = None
     until: int | None = None
-
-    def __bool__(self) -> bool:
-        """Tell whether anything is filtered."""
-        return self != Filters()
-
-    def without(self, name: str) -> "Filters":
-        """Answer the others."""
-        return replace(self, **{name: getattr(Filters(), name)})
-
-    @property
-    def query(self) -> str:
-        """The address's query, without the question mark; the same filters have the same one."""
-        return urlencode(self.pairs)
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Names and values as they stand in the address."""
-        said: list[tuple[str, str]] = []
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name in MANY:
-                said += [(one.name, text) for text in value]
-            elif one.name in ("since", "until"):
-                said += [({"since": "from", "until": "to"}[one.name], iso(value))] if value is not None else []
-            elif value:
-                said.append((one.name, value))
-        return said
 
     @property
     def words(self) -> list[str]:

@@ -4,11 +4,11 @@ Filters combine: each must hold. Of several values for one name (`status=failed&
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from django.utils.http import urlencode
 
@@ -38,8 +38,45 @@ Params = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class InAddress:
+    """Filters as they stand in an address; those of the audit log, too. `many`: the names with several values."""
+
+    many: ClassVar[Collection[str]] = ()
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is filtered."""
+        return self != type(self)()
+
+    def without(self, *names: str) -> Self:
+        """Answer the others."""
+        empty = type(self)()
+        return replace(self, **{name: getattr(empty, name) for name in names})
+
+    @property
+    def query(self) -> str:
+        """The address's query, without the question mark; the same filters have the same one."""
+        return urlencode(self.pairs)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Names and values as they stand in the address."""
+        said: list[tuple[str, str]] = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in self.many:
+                said += [(one.name, text) for text in value]
+            elif one.name in ("since", "until"):
+                said += [({"since": "from", "until": "to"}[one.name], iso(value))] if value is not None else []
+            elif value is not None and value != "":
+                said.append((one.name, f"{value:.15g}" if isinstance(value, float) else value))
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Filters(InAddress):
     """The filters in force, named as in the address. Times are µs UTC, when the call reached the record."""
+
+    many: ClassVar[Collection[str]] = MANY
 
     agent: tuple[str, ...] = ()
     tool: tuple[str, ...] = ()  # the public name
@@ -61,34 +98,6 @@ class Filters:
     max_ms: float | None = None
     min_bytes: float | None = None
     max_bytes: float | None = None
-
-    def __bool__(self) -> bool:
-        """Tell whether anything is filtered."""
-        return self != Filters()
-
-    def without(self, *names: str) -> "Filters":
-        """Answer the others."""
-        empty = Filters()
-        return replace(self, **{name: getattr(empty, name) for name in names})
-
-    @property
-    def query(self) -> str:
-        """The address's query, without the question mark; the same filters have the same one."""
-        return urlencode(self.pairs)
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Names and values as they stand in the address."""
-        said: list[tuple[str, str]] = []
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name in MANY:
-                said += [(one.name, text) for text in value]
-            elif one.name in ("since", "until"):
-                said += [({"since": "from", "until": "to"}[one.name], iso(value))] if value is not None else []
-            elif value is not None and value != "":
-                said.append((one.name, f"{value:.15g}" if isinstance(value, float) else value))
-        return said
 
     def begins(self, now: datetime) -> int | None:
         """Answer from when on, in µs: the later of `from` and `last` before now."""
