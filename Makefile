@@ -1,4 +1,4 @@
-# Two commands: `make run` and `make test`. Both set up .venv from the lock files first.
+# `make run` and `make test` set up .venv from the lock files first. `make test` guards a merge; `make test-all` has more.
 PORT ?= 8000
 PYTHON ?= python3
 VENV := .venv
@@ -7,12 +7,13 @@ UV := 0.13.*
 # Three at once on two cores: most tests wait for processes of their own.
 AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test check bench faults
+.PHONY: run test test-all check bench faults docs screenshots
 
 run: $(VENV)/.runtime
 	@$(BIN)/python manage.py serve --port $(PORT)
 
-test: $(VENV)/.dev
+test: export SWITCHBOARD_TESTS := quick
+test test-all: $(VENV)/.dev
 	@$(BIN)/python -m pytest $(AT_ONCE)
 	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest $(AT_ONCE)
 
@@ -20,8 +21,10 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.checks
 	@$(BIN)/mypy
 	@$(BIN)/python manage.py makemigrations --check --dry-run
+	@$(BIN)/python docs/generate_reference.py --check
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
@@ -29,18 +32,24 @@ bench: $(VENV)/.dev
 faults: $(VENV)/.dev
 	@$(BIN)/python -m pytest -m faults
 
+docs: $(VENV)/.dev
+	@$(BIN)/python docs/generate_reference.py
+
+screenshots: $(VENV)/.dev
+	@$(BIN)/python -m docs.screenshots
+
 $(VENV)/.base:
 	@command -v $(PYTHON) >/dev/null || { echo "python3 is missing: apt-get install python3 python3-venv make"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "venv is missing: apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$(UV)" || echo "uv cannot be had; pip will do"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$(UV)" || echo "uv is not available; using pip"
 	@touch $@
 
 # $(call install,LOCK): by uv, else by pip.
 define install
-	@if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q --python $(VENV) -r requirements/$(1).lock && $(BIN)/uv pip install -q --python $(VENV) --no-deps -e . ; \
+	@if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install -q --compile-bytecode --python $(VENV) -r requirements/$(1).lock && $(BIN)/uv pip install -q --python $(VENV) --no-deps -e . ; \
 	else $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/$(1).lock && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e . ; fi
 endef
 

@@ -20,78 +20,80 @@ from django.urls import get_resolver
 from django.utils.module_loading import import_string
 from servestatic import ServeStaticASGI
 
-from conversations import refusals
-from conversations.anchor import Anchor
-from conversations.consumers import Socket
-from conversations.doors.bearers import Bearers
-from conversations.doors.health import HealthDoor
-from conversations.doors.http import Door, Receive, Scope, Send, refuse
-from conversations.doors.imports import ImportDoor
-from conversations.doors.key import KeyDoor
-from conversations.doors.metrics import MetricsDoor
-from conversations.doors.publish import PublishDoor
-from conversations.doors.responses.compact import CompactDoor
-from conversations.doors.responses.door import ResponsesDoor
-from conversations.doors.responses.house import House
-from conversations.doors.responses.sockets import ResponsesSocket
-from conversations.doors.topics import PREFIX as TOPICS
-from conversations.doors.topics import TopicDoor
-from conversations.engine import Engine
-from conversations.epoch import HighWater
-from conversations.errors import Unavailable
-from conversations.lasting import repeat
-from conversations.recorder import Embedded
+from conversations.access.audit import refusal_counter
+from conversations.asgi.health import HealthEndpoint
+from conversations.asgi.import_upload import ImportEndpoint
+from conversations.asgi.local_token import LocalTokenEndpoint
+from conversations.asgi.metrics import MetricsEndpoint
+from conversations.asgi.publish import PublishEndpoint
+from conversations.asgi.responses.routes import PREFIX as OPEN
+from conversations.asgi.responses.routes import ResponsesRoutes
+from conversations.asgi.responses.shared import ResponsesContext
+from conversations.asgi.responses.shared import refuse as refuse_openly
+from conversations.asgi.responses.websocket import ResponsesSocket
+from conversations.asgi.route import Door, Receive, Scope, Send, refuse
+from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.asgi.topics import PREFIX as TOPICS
+from conversations.asgi.topics import TopicEndpoint
+from conversations.asgi.websocket import EventsConsumer
+from conversations.core.background_loop import run_forever
+from conversations.core.errors import Unavailable
+from conversations.events.log import commit_batch
+from conversations.realtime.server import ServerRuntime
 from conversations.search import Indexer
+from conversations.transport.recorder import EmbeddedRecorder
+from dashboard.cli import COLLECT
 from dashboard.demo import Demo
-from dashboard.handler import PageHandler
-from dashboard.proxies import seen_through
-from dashboard.request_ids import numbered
+from dashboard.server import memory_allocator
+from dashboard.server.django_handler import PageHandler
+from dashboard.server.request_ids import with_request_id
+from dashboard.server.request_scheme import https_hosts, with_browser_scheme
+from dashboard.server.trusted_proxies import apply_forwarded_for
 
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
-HIGH_WATER_EVERY = 1.0  # seconds
-anchor = Anchor(settings.DATA_DIR)
-COLLECT = (20_000, 20, 20)  # new objects until the garbage collector looks: a batch of messages is no garbage
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 PUBLISH = "/api/v1/publish"
 RESPONSES = "/v1/responses"
 PROXIES = settings.CONFIG.trusted_proxies
+SECURE_HOSTS = https_hosts(settings.CONFIG.allowed_origins)
 
 
 class Application:
     """Routes by path; owns the engine's life."""
 
     def __init__(self) -> None:
-        self.engine = Engine()
-        self.bearers = Bearers()
-        self.key = KeyDoor(settings.DATA_DIR, self.bearers)
+        self.engine = ServerRuntime()
+        self.bearers = TokenAuthenticator()
+        self.key = LocalTokenEndpoint(settings.DATA_DIR, self.bearers)
         self.demo = Demo(self.engine)
         self.url = ""  # set by `serve` when it holds the data directory: where its door is
         self.is_web_only = False  # waits for a database that others bring up to date
         self.with_demo = False
-        health = HealthDoor(self.engine)
-        house = House(self.engine, self.bearers)
+        self.start_failure: Unavailable | None = None  # why it could not start, for `serve` to say
+        health = HealthEndpoint(self.engine)
+        house = ResponsesContext(self.engine, self.bearers)
+        open_door = ResponsesRoutes(house)
         self._doors: dict[str, Door] = {
-            PUBLISH: PublishDoor(self.engine, self.bearers),
-            "/api/v1/import": ImportDoor(self.bearers),
+            PUBLISH: PublishEndpoint(self.engine, self.bearers),
+            "/api/v1/import": ImportEndpoint(self.bearers, self.engine.watch),
             "/api/v1/door": self.key,
-            RESPONSES: ResponsesDoor(house),
-            f"{RESPONSES}/compact": CompactDoor(house),
+            OPEN.rstrip("/"): open_door,
             "/healthz": health,
             "/readyz": health,
-            "/metrics": MetricsDoor(self.engine),
+            "/metrics": MetricsEndpoint(self.engine),
         }
-        self._doors_below: dict[str, Door] = {TOPICS: TopicDoor(self.bearers)}
+        self._doors_below: dict[str, Door] = {TOPICS: TopicEndpoint(self.bearers, self.engine.watch), OPEN: open_door}
         self._sockets: dict[str, Door] = {
-            "/ws/": Socket.as_asgi(engine=self.engine),
+            "/ws/": EventsConsumer.as_asgi(engine=self.engine),
             RESPONSES: ResponsesSocket(house),
         }
-        self._pages = PageHandler()
+        self._pages = PageHandler(self.engine.watch)
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
-        self._recorder: Embedded | None = None
+        self._recorder: EmbeddedRecorder | None = None
         self._worker: Any = None  # agents_app's, known by its dotted name alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,19 +101,20 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        scope = seen_through(scope, PROXIES)
+        scope = apply_forwarded_for(with_browser_scheme(scope, SECURE_HOSTS, PROXIES), PROXIES)
         if scope["type"] == "websocket":
-            found = self._sockets.get(scope["path"]) if self._has_started else None
-            await (found or _no_such_socket)(scope, receive, send)
+            endpoint = self._sockets.get(scope["path"]) if self._has_started else None
+            await (endpoint or _no_such_socket)(scope, receive, send)
         else:
-            await numbered(self._answer, scope, receive, send)
+            await with_request_id(self._answer, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         if path == PUBLISH:
             send = self._counting(send)
         if path not in ALWAYS and not self._has_started:
-            await refuse(send, Unavailable(f"this server is {self.engine.state}"))
+            starting = Unavailable(f"this server is {self.engine.state}")
+            await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
             return
         await self._door(path)(scope, receive, send)
 
@@ -134,7 +137,12 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                await self._start()
+                try:
+                    await self._start()
+                except Unavailable as error:
+                    self.start_failure = error
+                    await send({"type": "lifespan.startup.failed", "message": error.message})
+                    return
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._stop()
@@ -149,19 +157,19 @@ class Application:
             await self._begin()
 
     async def _begin(self) -> None:
+        memory_allocator.give_back_freed()
         self.engine.url = self.engine.url or self.url
         await self.engine.start(waits=self.is_web_only)
-        self._has_started = True
         self._keep(asyncio.to_thread(_import_pages), "importing pages")
         self._index()
         if self.url:
             self.key.open(self.url)
-            self._keep(repeat(_keep_high_water, what="high-water"), "high-water")
+            await self._work()
             self._record()
-            self._work()
         if self.with_demo:
             self._keep(self.demo.run(), "demo")
-        self._keep(repeat(_write_refusals, what="counting refusals"), "refusals")
+        self._keep(run_forever(_write_refusals, what="counting refusals"), "refusals")
+        self._has_started = True
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECT)
@@ -170,7 +178,7 @@ class Application:
         """Record Redis in this process, where it is the only one: with PostgreSQL `record` does."""
         if not settings.CONFIG.redis_url or settings.CONFIG.database_url:
             return
-        recorder = self._recorder = Embedded(settings.CONFIG.redis_url)
+        recorder = self._recorder = EmbeddedRecorder(settings.CONFIG.redis_url)
         recorder.start()
         self.engine.further_parts["redis"] = lambda: recorder.service.redis
         self.engine.further_parts["recorder"] = lambda: recorder.state
@@ -181,12 +189,17 @@ class Application:
         indexer.start()
         self.engine.further_parts["search"] = lambda: indexer.state
 
-    def _work(self) -> None:
-        """Run agents in this process, in a thread of their own; that imports the SDK, not this one."""
+    def load_agents(self) -> None:
+        """Import the agents' SDK and the teams, before the port answers. Raises Unavailable for a wrong team."""
         if settings.WORKER:
-            worker = self._worker = import_string(settings.WORKER)(self.engine.writer)
+            self._worker = import_string(settings.WORKER)(self.engine.writer)
+
+    async def _work(self) -> None:
+        """Run agents in this process, in a thread of their own; go on when the record knows them."""
+        if (worker := self._worker) is not None:
             worker.start()
             self.engine.further_parts["agents"] = lambda: worker.state
+            await asyncio.to_thread(worker.wait_until_registered)
 
     async def drain(self) -> None:
         """End the agents' runs while there is somebody to write it; then take nothing more and write what is queued."""
@@ -209,11 +222,10 @@ class Application:
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
         with contextlib.suppress(Unavailable):  # the database is gone: nothing can be written
-            await asyncio.to_thread(refusals.flush, everything=True)
+            await asyncio.to_thread(refusal_counter.flush, everything=True)
         await self.engine.stop()
         if self.url:
-            await asyncio.to_thread(HighWater(settings.DATA_DIR).write)
-            await asyncio.to_thread(anchor.write)
+            await asyncio.to_thread(commit_batch.empty_wal)
 
 
 def _import_pages() -> None:
@@ -221,15 +233,9 @@ def _import_pages() -> None:
     get_resolver().url_patterns  # noqa: B018  # read once, kept
 
 
-async def _keep_high_water() -> None:
-    await asyncio.sleep(HIGH_WATER_EVERY)
-    await asyncio.to_thread(HighWater(settings.DATA_DIR).check)
-    await asyncio.to_thread(anchor.write)
-
-
 async def _write_refusals() -> None:
     await asyncio.sleep(REFUSALS_EVERY)
-    await asyncio.to_thread(refusals.flush)
+    await asyncio.to_thread(refusal_counter.flush)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -1,4 +1,4 @@
-"""Settings from the environment, checked at start: a wrong value ends the start and names its variable (design 3.8)."""
+"""Settings from the environment, checked at start: a wrong value ends the start and names its variable (§3.8)."""
 
 import ipaddress
 import os
@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from dashboard import databases
 
 SECRETS = ("secret_key", "database_url", "redis_url", "OPENAI_API_KEY", "OPENAI_BASE_URL")
-LEAST_SECRET = 32  # characters
+MIN_SECRET = 32  # characters
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -29,51 +29,86 @@ def _home() -> Path:
 class Config(BaseSettings):
     """What an operator can set. Every name has the prefix `SWITCHBOARD_` in the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SWITCHBOARD_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="SWITCHBOARD_", extra="ignore", allow_inf_nan=False)
 
-    data_dir: Path = Field(default_factory=_home, description="where the database, the secret and the lock live")
-    secret_key: str = Field(default="", description="signs sessions; made and kept in the data directory when empty")
+    data_dir: Path = Field(
+        default_factory=_home, description="directory for the database, the secret key and the lock file"
+    )
+    secret_key: str = Field(
+        default="", description="signs sessions; generated and stored in the data directory if empty"
+    )
     database_url: str = Field(
-        default="", description="postgresql://user:password@host:port/name; empty: SQLite in data_dir"
+        default="", description="postgresql://user:password@host:port/name; SQLite in the data directory if empty"
     )
-    redis_url: str = Field(default="", description="redis://host:port/db, the foreign agents' bus and the doorbell")
-    origins: str = Field(default="", description="further origins, comma separated: scheme://host[:port]")
+    redis_url: str = Field(
+        default="", description="redis://host:port/db: bus for external agents and notifications between processes"
+    )
+    origins: str = Field(default="", description="additional allowed origins, comma-separated: scheme://host[:port]")
     proxies: str = Field(
-        default="", description="addresses or networks whose X-Forwarded-For is believed, comma separated"
+        default="", description="trusted proxies (addresses or networks) whose X-Forwarded-For is used, comma-separated"
     )
-    sockets_per_principal: int = Field(default=1000, ge=1, description="open sockets of one principal in one process")
-    topics_per_principal: int = Field(default=10_000, ge=1, description="topics that all these follow together")
+    sockets_per_principal: int = Field(default=1000, ge=1, description="maximum open sockets per principal and process")
+    topics_per_principal: int = Field(
+        default=10_000, ge=1, description="maximum topics followed by those sockets together"
+    )
+    polls_per_principal: int = Field(default=1000, ge=1, description="maximum waiting topic reads per principal")
+    responses_per_principal: int = Field(
+        default=1000, ge=1, description="maximum open /v1/responses requests and sockets per principal and process"
+    )
+    response_wait_s: float = Field(
+        default=300,
+        gt=0,
+        description="seconds a /v1/responses client waits for a response without progress",
+    )
+    rings_mib: int = Field(default=48, ge=1, description="MiB of recent events each process caches for open pages")
+    followers_mib: int = Field(default=64, ge=1, description="MiB each process buffers for /v1/responses clients")
     log: Literal["", "text", "json"] = Field(
-        default="", description="text or json lines; empty: text on a terminal, else json"
+        default="", description="log format, text or json; if empty, text on a terminal and json elsewhere"
     )
     samples_dir: Path = Field(default=CHECKOUT.parent / "shared" / "data", description="recordings for tests")
 
-    teams: str = Field(default="agents_app.town_hall", description="packages of teams served here, comma separated")
-    model: str = Field(default="", description="the agents' model, `responses:name` or `chat:name`; `demo`: built in")
-    model_api: Literal["", "responses", "chat"] = Field(default="", description="the API of models that name none")
-    model_timeout_s: float = Field(default=180, gt=0, description="the longest a whole answer may take")
-    model_silence_s: float = Field(default=60, gt=0, description="the longest a model's server may send nothing")
-    model_retries: int = Field(default=2, ge=0, le=10, description="further tries of a failed model request")
-    demo_pace_s: float = Field(default=0.02, ge=0, le=5, description="the demo model's wait between two pieces of text")
-    run_s: float = Field(default=600, gt=0, description="the longest a run may take between two waits, in seconds")
-    runs_per_team: int = Field(default=100, ge=1, description="runs of a team at a time in one worker")
-    stop_s: float = Field(default=5, ge=0, description="how long running runs may go on when a worker stops")
-    late_s: float = Field(default=10, gt=0, description="what is said and not begun with for so long is told as such")
-    stuck_same_calls: int = Field(default=5, ge=2, description="the same call so many times in a run looks stuck")
-    stuck_silence_s: float = Field(default=180, gt=0, description="a run without progress for so long looks stuck")
-    stuck_turns_left: int = Field(default=2, ge=0, description="turns before its limit at which a run warns; 0: never")
+    teams: str = Field(default="agents_app.town_hall", description="team packages to run, comma-separated")
+    model: str = Field(
+        default="", description="the agents' model: `responses:NAME`, `chat:NAME`, or `demo` for the built-in one"
+    )
+    model_api: Literal["", "responses", "chat"] = Field(
+        default="", description="API to use for models named without one"
+    )
+    model_timeout_s: float = Field(default=180, gt=0, description="maximum seconds for a complete model answer")
+    model_silence_s: float = Field(default=60, gt=0, description="maximum seconds without data from the model server")
+    model_retries: int = Field(default=2, ge=0, le=10, description="retries of a failed model request")
+    model_turn_bytes: int = Field(default=4 << 20, ge=1024, description="maximum bytes of one model answer")
+    model_run_bytes: int = Field(default=32 << 20, ge=1024, description="maximum bytes of all model answers in a run")
+    demo_pace_s: float = Field(
+        default=0.02, ge=0, le=5, description="seconds the demo model waits between chunks of text"
+    )
+    run_s: float = Field(default=600, gt=0, description="maximum seconds a run may work without pausing")
+    runs_per_team: int = Field(default=100, ge=1, description="maximum concurrent runs per team and worker")
+    stop_s: float = Field(
+        default=5, ge=0, le=86_400, description="seconds that runs may continue after a worker is told to stop"
+    )
+    late_s: float = Field(default=10, gt=0, description="seconds until a message that no agent picked up is flagged")
+    stuck_same_calls: int = Field(default=5, ge=2, description="identical calls after which a run looks stuck")
+    stuck_silence_s: float = Field(
+        default=180, gt=0, description="seconds without progress after which a run looks stuck"
+    )
+    stuck_turns_left: int = Field(default=2, ge=0, description="remaining turns at which a run is flagged; 0 for never")
     approval_s: float = Field(
-        default=0, ge=0, description="how long a question may wait until its time is up; 0: for ever"
+        default=0, ge=0, description="seconds until an approval request expires; 0 for no deadline"
     )
     approval_expiry: Literal["wait", "reject", "notify"] = Field(
-        default="wait", description="then: it keeps waiting, the call is not made, or a role is told"
+        default="wait", description="what happens then: keep waiting, reject the call, or notify a role"
     )
-    approval_role: str = Field(default="admin", description="the role that is told")
-    four_eyes: bool = Field(default=False, description="nobody decides on a run whose input they wrote or sent")
-    session_items: int = Field(default=200, ge=1, description="items of a conversation that agents remember")
-    session_days: float = Field(default=30, gt=0, description="how long agents remember an item")
+    approval_role: str = Field(default="admin", description="the role to notify")
+    four_eyes: bool = Field(default=False, description="people cannot decide on a run whose input they wrote or sent")
+    session_items: int = Field(default=200, ge=1, description="conversation items that agents remember")
+    session_days: float = Field(default=30, gt=0, description="days that agents remember an item")
     openai_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="OPENAI_API_KEY")
-    openai_base_url: str = Field(default="", validation_alias="OPENAI_BASE_URL", description="an OpenAI-compatible /v1")
+    openai_base_url: str = Field(
+        default="",
+        validation_alias="OPENAI_BASE_URL",
+        description="base URL of an OpenAI-compatible API, ending in /v1",
+    )
 
     @field_validator("openai_base_url")
     @classmethod
@@ -88,13 +123,16 @@ class Config(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _postgresql(cls, value: str) -> str:
-        _expect(value, "postgresql", "postgres")
-        try:
+        if value and not value.startswith(("postgresql://", "postgres://")):
+            raise PydanticCustomError("address", "must be postgresql://host[:port]/name")
+        try:  # no host in the address: `?host=` names it, or libpq's default socket serves
             is_named = not value or databases.postgresql(value)["NAME"]
         except Exception:  # libpq's own words may repeat the password
-            raise PydanticCustomError("address", "it is no address that PostgreSQL's library can read") from None
+            raise PydanticCustomError(
+                "address", "must be an address that PostgreSQL's client library accepts"
+            ) from None
         if not is_named:
-            raise PydanticCustomError("address", "expected postgresql://host[:port]/name: which database?")
+            raise PydanticCustomError("address", "must be postgresql://host[:port]/name: the database name is missing")
         return value
 
     @field_validator("redis_url")
@@ -113,8 +151,8 @@ class Config(BaseSettings):
     @classmethod
     def _hard_to_guess(cls, value: str) -> str:
         """Sessions, links and the doorbell's name are signed with it: a short one can be tried out."""
-        if value and len(value) < LEAST_SECRET:
-            raise PydanticCustomError("secret", f"expected at least {LEAST_SECRET} characters, got {len(value)}")
+        if value and len(value) < MIN_SECRET:
+            raise PydanticCustomError("secret", f"must be at least {MIN_SECRET} characters; got {len(value)}")
         return value
 
     @field_validator("proxies")
@@ -124,16 +162,15 @@ class Config(BaseSettings):
             try:
                 ipaddress.ip_network(part)
             except ValueError as error:
-                raise ValueError(f"expected an address or a network like 10.0.0.0/8: {error}") from None
+                raise ValueError(f"must be an address or a network such as 10.0.0.0/8: {error}") from None
         return value
 
     @field_validator("origins")
     @classmethod
     def _whole_origins(cls, value: str) -> str:
         for origin in _parts(value):
-            scheme, mark, host = origin.partition("://")
-            if scheme not in ("http", "https") or not mark or "/" in host or not _hostname(origin):
-                raise ValueError(f"expected scheme://host[:port], got {origin!r}")
+            if not _is_origin(origin):
+                raise ValueError(f"must be scheme://host[:port]; got {origin!r}")
         return value
 
     @property
@@ -163,8 +200,20 @@ def _parts(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
+def _is_origin(text: str) -> bool:
+    """Return whether it is scheme://host[:port] and nothing else."""
+    scheme, mark, netloc = text.partition("://")
+    if scheme not in ("http", "https") or not mark or any(char in "/\\@?#" or char.isspace() for char in netloc):
+        return False
+    try:
+        port = urlsplit(text).port
+    except ValueError:  # no number, or beyond 65535
+        return False
+    return port != 0 and not netloc.endswith(":") and bool(_hostname(text))
+
+
 def _hostname(origin: str) -> str:
-    """Answer the host of an origin; empty when there is none that can be read."""
+    """Return the host of an origin; empty when there is none that can be read."""
     try:
         return urlsplit(origin).hostname or ""
     except ValueError:
@@ -175,7 +224,7 @@ def _expect(url: str, *schemes: str) -> str:
     """Refuse an address of another kind, or one without a host. The address itself may hold a password: never said."""
     parts = urlsplit(url)
     if url and (parts.scheme not in schemes or not parts.hostname):
-        raise PydanticCustomError("address", f"expected {schemes[0]}://host[:port]/name, got {parts.scheme or '?'}://…")
+        raise PydanticCustomError("address", f"must be {schemes[0]}://host[:port]/name; got {parts.scheme or '?'}://…")
     return url
 
 
@@ -184,7 +233,7 @@ def load() -> Config:
     try:
         return Config()
     except ValidationError as error:
-        sys.exit("Settings are wrong:\n  " + "\n  ".join(map(_line, error.errors())))
+        sys.exit("Invalid settings:\n  " + "\n  ".join(map(_line, error.errors())))
 
 
 def _line(error: ErrorDetails) -> str:
@@ -198,7 +247,7 @@ def _line(error: ErrorDetails) -> str:
 
 
 def secret_key(config: Config) -> str:
-    """Answer the configured secret, else the one kept in the data directory (made once, mode 0600)."""
+    """Return the configured secret, else the one kept in the data directory (made once, mode 0600)."""
     if config.secret_key:
         return config.secret_key
     path = config.data_dir / "secret"

@@ -1,9 +1,9 @@
-"""The two databases: SQLite in the data directory, tuned as measured (design, section 6), or PostgreSQL."""
+"""The two databases: SQLite in the data directory, tuned as measured (§6), or PostgreSQL."""
 
 from pathlib import Path
 from typing import Any
 
-from conversations.threads import ASKING
+from conversations.core.db_threads import POOL_SIZE
 
 # One file, WAL, every commit on disk. Checkpoints belong to the writer thread alone: SQLite before 3.51.3 has a
 # WAL-reset bug that needs two checkpointers.
@@ -13,12 +13,13 @@ PRAGMAS = {
     "wal_autocheckpoint": "0",
     "secure_delete": "ON",
     "mmap_size": "0",
-    "cache_size": "-65536",
+    "cache_size": "-16384",  # KiB of each thread's connection: there are some thirty. Whoever writes has more
+    "soft_heap_limit": str(64 << 20),  # bytes of the process: with so much in use a full cache replaces its own pages
 }
 
 POOL = {
     "min_size": 1,
-    "max_size": sum(ASKING.values()),  # hardly ever all at once; what nobody wants any more is closed
+    "max_size": sum(POOL_SIZE.values()),  # hardly ever all at once; what nobody wants any more is closed
     "timeout": 5.0,  # seconds until a caller is told that there is no connection
     "reconnect_timeout": 1.5,  # seconds of pauses that double; the next caller begins anew
     "max_idle": 60.0,
@@ -36,7 +37,7 @@ LIMITS = "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
 
 
 def sqlite(data_dir: Path) -> dict[str, Any]:
-    """Answer Django's settings for the file in the data directory."""
+    """Return Django's settings for the file in the data directory."""
     return {
         "ENGINE": "dashboard.sqlite",
         "NAME": data_dir / "switchboard.sqlite3",
@@ -51,21 +52,21 @@ def sqlite(data_dir: Path) -> dict[str, Any]:
 
 
 def postgresql(url: str) -> dict[str, Any]:
-    """Answer Django's settings for an address, read as libpq reads it: escapes, several hosts, `?sslmode=` and so on.
+    """Return Django's settings for an address, read as libpq reads it: escapes, several hosts, `?sslmode=` and so on.
 
     Raises `psycopg.ProgrammingError` for one that libpq does not take; its text may repeat the password.
     """
     from psycopg.conninfo import conninfo_to_dict
 
-    said = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
-    options = f"{LIMITS} {said.pop('options', '')}".strip()
-    taken = {django: said.pop(libpq, "") for django, libpq in _NAMES.items()}
+    conninfo = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    options = f"{LIMITS} {conninfo.pop('options', '')}".strip()
+    taken = {django: conninfo.pop(libpq, "") for django, libpq in _NAMES.items()}
     return {
         "ENGINE": "dashboard.postgresql",
         **taken,
         "CONN_MAX_AGE": 0,  # given back after each piece of work
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {**PATIENCE, "application_name": "switchboard", **said, "options": options, "pool": dict(POOL)},
+        "OPTIONS": {**PATIENCE, "application_name": "switchboard", **conninfo, "options": options, "pool": dict(POOL)},
     }
 
 

@@ -1,14 +1,16 @@
-"""Gives the demo what it touches: the log, the sockets, the rows (design 9). It ends when something real is there."""
+"""Gives the demo what it touches: the log, the sockets, the rows (§9). It ends when something real is there."""
 
 import asyncio
 from typing import Any
 
 from django.db.models import QuerySet
 
-from conversations import log, principals, search
-from conversations.engine import Engine
+from conversations import search
+from conversations.core import principals
+from conversations.events import log
+from conversations.import_export import demo
 from conversations.models import Conversation, Event
-from conversations.recordings import demo
+from conversations.realtime.server import ServerRuntime
 
 LOOK_EVERY = 1.0  # seconds between two looks for something real
 
@@ -16,23 +18,23 @@ LOOK_EVERY = 1.0  # seconds between two looks for something real
 class Demo:
     """The demo of one server process."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: ServerRuntime) -> None:
         self._engine = engine
         self._is_real = False
 
     async def run(self) -> None:
         """Play until the record has something real."""
-        self._is_real, kept = await asyncio.to_thread(_look)
+        self._is_real, existing = await asyncio.to_thread(_look)
         looking = asyncio.create_task(self._keep_looking(), name="demo-look")
         try:
-            await demo.run(self._publish, self._has_viewers, lambda: self._is_real, self._forget, kept=kept)
+            await demo.run(self._publish, self._has_viewers, lambda: self._is_real, self._forget, existing=existing)
         finally:
             looking.cancel()
 
     async def _publish(self, key: str, payload: dict[str, Any]) -> None:
         prefix = "stream" if "event" in payload else "chat"
-        event = log.of_ours(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")
-        event = event._replace(is_live=False)  # a recording: no agent answers it (design 3.4)
+        event = log.from_internal(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")
+        event = event._replace(is_live=False)  # a recording: no agent answers it (§3.4)
         if event.kind == "token":
             self._engine.writer.submit([event])
         else:
@@ -51,7 +53,7 @@ class Demo:
 
 
 def _look() -> tuple[bool, list[str]]:
-    """Answer whether there is anything but the demo, and the demo's conversations so far, oldest first."""
+    """Return whether there is anything but the demo, and the demo's conversations so far, oldest first."""
     demos = Conversation.objects.filter(is_demo=True).order_by("id").values_list("key", flat=True)
     is_real = Conversation.objects.visible().filter(is_demo=False).exists() or _strangers().exists()
     return is_real, list(demos)
@@ -65,11 +67,11 @@ def _strangers(**which: Any) -> QuerySet[Event]:
 def _remove(key: str) -> None:
     """Take a demo conversation out of sight in one step, unless it holds more than the demo or a fork goes on from
     it; then remove it."""
-    with log.writing():
-        found = Conversation.objects.filter(key=key, is_demo=True).first()
-        if found is None or _strangers(conversation=found).exists() or found.forks.exists():
+    with log.write_transaction():
+        conversation = Conversation.objects.filter(key=key, is_demo=True).first()
+        if conversation is None or _strangers(conversation=conversation).exists() or conversation.forks.exists():
             return
-        search.forget(found.id)
-        found.key, found.is_staged = f"staged:{key}"[:200], True
-        found.save(update_fields=["key", "is_staged"])
-    log.remove(found)
+        search.forget(conversation.id)
+        conversation.key, conversation.is_staged = f"staged:{key}"[:200], True
+        conversation.save(update_fields=["key", "is_staged"])
+    log.remove(conversation)

@@ -14,9 +14,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from conversations import audit, logs, refusals, rights
-from conversations.actions import tokens
-from conversations.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
+from conversations.access import authentication, permissions
+from conversations.access.accounts import tokens
+from conversations.access.audit import chain, refusal_counter
+from conversations.core import log_format
+from conversations.core.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
 from dashboard.pages import errors
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -37,6 +39,8 @@ FIXED = {
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 
+HSTS = "max-age=31536000"  # seconds: a year; without subdomains, which may be others'
+
 
 def headers(get_response: Handler) -> Handler:
     """Number the request, refuse hosts that are not ours, and put the security headers on every answer."""
@@ -44,7 +48,7 @@ def headers(get_response: Handler) -> Handler:
     def middleware(request: HttpRequest) -> HttpResponse:
         number = getattr(request, "scope", {}).get("request_id") or uuid.uuid4().hex[:12]
         request.id = number  # type: ignore[attr-defined]  # Django's requests are open
-        with audit.during(request=number, address=address_of(request)), logs.knowing(request=number):
+        with chain.during(request=number, address=address_of(request)), log_format.log_context(request=number):
             response = _in_json(request, get_response(request))
         response["X-Request-Id"] = number
         response["Content-Security-Policy"] = POLICY.format(socket=_socket_origin(request))
@@ -52,9 +56,18 @@ def headers(get_response: Handler) -> Handler:
             response[name] = value
         if not request.path.startswith("/static/"):
             response.setdefault("Cache-Control", "no-store")
+        if request.is_secure():
+            _keep_to_tls(response)
         return response
 
     return middleware
+
+
+def _keep_to_tls(response: HttpResponse) -> None:
+    """Have the browser send our cookies, and come back, over TLS alone."""
+    response["Strict-Transport-Security"] = HSTS
+    for cookie in response.cookies.values():
+        cookie["secure"] = True
 
 
 def _in_json(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -73,25 +86,27 @@ def fetch_metadata(get_response: Handler) -> Handler:
     def middleware(request: HttpRequest) -> HttpResponse:
         request.get_host()  # raises DisallowedHost: a name rebound to this address
         if request.method not in SAFE and request.headers.get("Sec-Fetch-Site") in FOREIGN:
-            refusals.count(address_of(request), "cross_site", "pages", reason="asked for by another site's page")
-            return errors.answer(request, NotAllowed("This was asked for by another site's page, so nothing was done."))
+            refusal_counter.record_refusal(
+                address_of(request), "cross_site", "pages", reason="asked for by another site's page"
+            )
+            return errors.answer(request, NotAllowed("The request came from another site's page, so nothing was done."))
         return get_response(request)
 
     return middleware
 
 
 def signed_in(get_response: Handler) -> Handler:
-    """Let in who has a session, or a token (design 3.6); views marked `login_not_required` are open to all."""
+    """Let in who has a session, or a token (§3.6); views marked `login_not_required` are open to all."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        kind, _, words = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() != "bearer":
-            return get_response(request)
+        bearer = _bearer(request)
+        if bearer is None:
+            return _guarded(request, get_response(request))
         try:
-            _take_token(request, words.strip())
+            _take_token(request, bearer)
         except SwitchboardError as error:
             return errors.answer(request, error)
-        return get_response(request)
+        return _guarded(request, get_response(request))
 
     middleware.process_view = _gate  # type: ignore[attr-defined]  # Django looks for it on whatever the factory makes
     middleware.process_exception = errors.answer_exception  # type: ignore[attr-defined]
@@ -99,21 +114,44 @@ def signed_in(get_response: Handler) -> Handler:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Answer the client's address, as the server saw it or a trusted proxy told it (`proxies`)."""
+    """Return the client's address, as the server saw it or a trusted proxy told it (`proxies`)."""
     try:
         return str(ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")))
     except ValueError:
         return "unknown"
 
 
-def _take_token(request: HttpRequest, words: str) -> None:
+def _bearer(request: HttpRequest) -> str | None:
+    """Return the token of a request; None where it has none, whatever else the header may say."""
+    kind, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    return credentials.strip() if kind.lower() == "bearer" else None
+
+
+def _guarded(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Note on a file who reads it: it is sent while they may have it (law H). Refuse it to one who no longer may."""
+    if not response.streaming:
+        return response
+    bearer = _bearer(request)
+    visitor = (
+        authentication.caller_from_session(request.session.session_key or "")
+        if bearer is None
+        else authentication.caller_from_token(bearer)
+    )
+    if visitor is None and request.user.is_authenticated:
+        response.close()
+        return errors.answer(request, NotSignedIn("This token or session has ended.", code="token_revoked"))
+    response._visitor = visitor  # type: ignore[attr-defined]  # `handler` looks after them
+    return response
+
+
+def _take_token(request: HttpRequest, bearer: str) -> None:
     request.user = AnonymousUser()  # a cookie beside a token counts for nothing
-    token = tokens.token_of(words)
+    token = tokens.token_of(bearer)
     if token is None:
-        refusals.count(address_of(request), "use_token", "pages", reason="no such token, or revoked")
-        raise NotSignedIn("This token is not known here, or was revoked.")
+        refusal_counter.record_refusal(address_of(request), "use_token", "pages", reason="no such token, or revoked")
+        raise NotSignedIn("This token does not exist or was revoked.")
     if request.method not in SAFE and not request.path.startswith("/api/"):
-        raise NotAllowed("A token may read pages; changes go through /api/v1/.")
+        raise NotAllowed("Tokens can read pages. Use /api/v1/ to make changes.")
     request.user = token  # type: ignore[assignment]  # whoever asks, asks `rights`
     request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]  # no cookie was used, so none can be abused
 
@@ -124,14 +162,18 @@ def _gate(request: HttpRequest, view: Callable[..., object], args: object, kwarg
     who = request.user
     if isinstance(who, AnonymousUser) or not who.is_authenticated:
         return _to_sign_in(request)
-    if getattr(view, "open_without_role", False) or request.path.startswith("/api/") or rights.may(who, "view"):
+    if (
+        getattr(view, "open_without_role", False)
+        or request.path.startswith("/api/")
+        or permissions.has_permission(who, "view")
+    ):
         return None
     return errors.no_role(request)
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
     if request.path.startswith("/api/") or request.method not in SAFE:
-        return errors.answer(request, NotSignedIn("Sign in, or send a token."))
+        return errors.answer(request, NotSignedIn("Sign in or send a token."))
     path = request.get_full_path()
     query = f"?{urlencode({'next': path})}" if path != "/" else ""
     return HttpResponseRedirect(reverse("sign-in") + query)

@@ -1,10 +1,10 @@
-"""Sessions in the database, written under the process's turn like everything else (design, section 6)."""
+"""Sessions in the database, written under the process's turn like everything else (§6)."""
 
 from typing import Any
 
 from django.contrib.sessions.backends import db
 
-from conversations.log.writing import writing
+from conversations.core.write_transaction import write_transaction
 
 
 class SessionStore(db.SessionStore):
@@ -12,15 +12,15 @@ class SessionStore(db.SessionStore):
 
     def save(self, must_create: bool = False) -> None:
         """Write the row."""
-        with writing():
+        with write_transaction():
             super().save(must_create=must_create)
 
     def delete(self, session_key: str | None = None) -> None:
         """Remove the row."""
-        with writing():
+        with write_transaction():
             super().delete(session_key)
 
     @classmethod
     def get_model_class(cls) -> Any:  # Any: Django's own type is a runtime class
-        """Answer Django's session table."""
+        """Return Django's session table."""
         return db.SessionStore.get_model_class()

@@ -4,9 +4,6 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-
 from dashboard import config as _config
 from dashboard import databases as _databases
 
@@ -45,14 +42,14 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "dashboard.urls"
 ASGI_APPLICATION = "dashboard.asgi.application"
-WORKER = "agents_app.embedded.Embedded"  # what `serve` runs agents with
+WORKER = "agents_app.worker.embedded.EmbeddedWorker"  # what `serve` runs agents with
 
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [PACKAGE_DATA / "templates"],
         "OPTIONS": {
-            "environment": "conversations.fragments.environment.make",
+            "environment": "conversations.rendering.jinja_environment.make",
             "trim_blocks": True,
             "lstrip_blocks": True,
         },
@@ -63,14 +60,14 @@ DATABASES = {
     "default": _databases.postgresql(CONFIG.database_url) if CONFIG.database_url else _databases.sqlite(DATA_DIR)
 }
 # The doorbell between processes: hints only. Deployments may share a Redis, whose pub/sub knows no databases, so the
-# name holds what only one deployment has. Nothing waits for it: it fails quickly and is tried again by `telling`.
+# name holds what only one deployment has. Nothing waits for it: it fails quickly and `broadcast_sender` retries.
 CHANNEL_LAYERS: dict[str, Any] = {}  # Any: Django's own shape
 if CONFIG.redis_url:
     _host = {"address": CONFIG.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}
     _name = hashlib.sha256(f"doorbell {SECRET_KEY}".encode()).hexdigest()[:16]
     CHANNEL_LAYERS["default"] = {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [_host | {"retry": Retry(NoBackoff(), 0)}], "prefix": f"switchboard-{_name}-"},
+        "BACKEND": "dashboard.server.channel_layer.DoorbellLayer",
+        "CONFIG": {"hosts": [_host], "prefix": f"switchboard-{_name}-"},
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -92,7 +89,8 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the time told to the pe
 AXES_ENABLE_ACCESS_FAILURE_LOG = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
 AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old", "new", "t", "csrfmiddlewaretoken"]  # never kept
-AXES_HANDLER = "dashboard.throttle.Handler"
+AXES_USERNAME_CALLABLE = "dashboard.sign_in_throttle.kept_name"
+AXES_HANDLER = "dashboard.sign_in_throttle.Handler"
 AXES_LOCKOUT_CALLABLE = "dashboard.pages.sign_in.locked_out"
 AXES_VERBOSE = False
 
@@ -120,16 +118,26 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20  # bytes, for pages; the doors have limits of their own
 
+BY_STRANGERS = ("DisallowedHost", "DisallowedRedirect", "RequestDataTooBig", "SuspiciousOperation", "TooManyFieldsSent")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"masking": {"()": "conversations.logs.Masking"}},
-    "formatters": {"text": {"()": "conversations.logs.Text"}, "json": {"()": "conversations.logs.Json"}},
+    "filters": {
+        "masking": {"()": "conversations.core.log_format.MaskingFilter"},
+        "quiet": {"()": "conversations.core.log_format.QuietFilter"},
+    },
+    "formatters": {
+        "text": {"()": "conversations.core.log_format.TextFormatter"},
+        "json": {"()": "conversations.core.log_format.JsonFormatter"},
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": CONFIG.log_format, "filters": ["masking"]}},
     "loggers": {
-        "channels_redis": {"level": "CRITICAL"},  # `telling` and `hearing` say it once, this one each second
+        "channels_redis": {
+            "level": "CRITICAL"
+        },  # `broadcast_sender` and `broadcast_listener` say it once, this one each second
         "django.server": {"handlers": [], "propagate": True},
         "django": {"handlers": [], "propagate": True},
+        **{f"django.security.{name}": {"filters": ["quiet"]} for name in BY_STRANGERS},
     },
     "root": {"handlers": ["console"], "level": "WARNING"},
 }

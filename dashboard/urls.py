@@ -1,8 +1,9 @@
-"""Which page answers which address (design 3.6)."""
+"""Which page answers which address (§3.6)."""
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 
-from conversations.addresses import ConversationId, RowNumber
+from conversations.access.accounts import sign_in_links
+from conversations.core.url_converters import ConversationId, RowNumber
 from dashboard.api import approvals as api_approvals
 from dashboard.api import audit as api_audit
 from dashboard.api import control, tool_calls
@@ -12,36 +13,36 @@ from dashboard.api import policies as api_policies
 from dashboard.api import rules as api_rules
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
-from dashboard.api import tool_call as api_tool_call
+from dashboard.api import tool_call_detail as api_tool_call
 from dashboard.api.events import events
 from dashboard.api.messages import messages
-from dashboard.api.openapi import openapi
+from dashboard.api.openapi.document import openapi
 from dashboard.api.presence import presence
 from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
     agents,
+    approval_rules,
     approvals,
     audit,
-    call,
-    calls,
     compare,
     conversation,
     forks,
+    form_actions,
     grants,
     people,
     policies,
     quarantine,
-    rules,
     search,
     sign_in,
     tokens,
+    tool_call,
     tools,
-    verbs,
 )
+from dashboard.pages import tool_calls as calls
 from dashboard.pages.conversations import conversations
-from dashboard.pages.numbers import numbers
-from dashboard.pages.ops import ops
+from dashboard.pages.operations import ops
+from dashboard.pages.statistics import numbers
 
 register_converter(ConversationId, "cid")
 register_converter(RowNumber, "number")
@@ -63,18 +64,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/export/<str:form>", calls.export, name="calls-export"),
     path("calls/views/", calls.save, name="calls-views"),
     path("calls/views/<number:number>/", calls.change, name="calls-view"),
-    path("calls/compare/", call.compare, name="call-compare"),
-    path("calls/answers/", verbs.answers, name="call-answers"),
-    path("calls/<str:id>/", call.call, name="call"),
-    path("calls/<str:id>/replays/", call.replays, name="call-replays"),
+    path("calls/compare/", tool_call.compare, name="call-compare"),
+    path("calls/answers/", form_actions.answers, name="call-answers"),
+    path("calls/<str:id>/", tool_call.call, name="call"),
+    path("calls/<str:id>/replays/", tool_call.replays, name="call-replays"),
     path("numbers/", numbers, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
-    path("approvals/decisions/", verbs.decisions, name="decisions"),
-    path("approvals/rules/", rules.rules, name="approval-rules"),
-    path("approvals/rules/revocations/", rules.revocations, name="approval-rule-revocations"),
+    path("approvals/decisions/", form_actions.decisions, name="decisions"),
+    path("approvals/rules/", approval_rules.rules, name="approval-rules"),
+    path("approvals/rules/revocations/", approval_rules.revocations, name="approval-rule-revocations"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
-    path("runs/again/", verbs.again, name="runs-again"),
-    path("runs/stop/", verbs.stop, name="runs-stop"),
+    path("runs/again/", form_actions.again, name="runs-again"),
+    path("runs/stop/", form_actions.stop, name="runs-stop"),
     path("audit/", audit.entries, name="audit"),
     path("audit/verification/", audit.verification, name="audit-verification"),
     path("audit/export/<str:form>", audit.export, name="audit-export"),
@@ -96,7 +97,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("policies/removals/", policies.removals, name="policy-removals"),
     path("search/", search.find, name="search"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
-    path("sign-in/link/", sign_in.sign_in_link, name="sign-in-link"),
+    path(sign_in_links.PATH[1:], sign_in.sign_in_link, name="sign-in-link"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),
     path("sign-out-everywhere/", sign_in.sign_out_everywhere, name="sign-out-everywhere"),
     path("tokens/", tokens.tokens, name="tokens"),
@@ -110,11 +111,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/control", control.control_many, name="api-control-many"),
     path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
-    path("api/v1/approvals/decisions", api_runs.decisions, name="api-decisions"),
+    path("api/v1/approvals/decisions", api_approvals.decisions, name="api-decisions"),
     path("api/v1/approval-rules", api_rules.rules, name="api-approval-rules"),
     path("api/v1/approval-rules/<str:id>/revocation", api_rules.revocation, name="api-approval-rule-revocation"),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
-    path("api/v1/approvals/<str:id>/decision", api_runs.decision, name="api-decision"),
+    path("api/v1/approvals/<str:id>/decision", api_approvals.decision, name="api-decision"),
     path("api/v1/tool-calls/<str:id>/answer", api_runs.answer, name="api-answer"),
     path("api/v1/runs/<str:id>/again", api_runs.again, name="api-again"),
     path("api/v1/runs/<str:id>/cancellation", api_runs.cancellation, name="api-cancellation"),

@@ -1,4 +1,4 @@
-"""The server's HTTP side (design 3.6) as `HttpBus` uses it: kept-alive connections, and what an answer means."""
+"""The server's HTTP side (§3.6) as `HttpBus` uses it: kept-alive connections, and what an answer means."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Api:
     def __init__(self, url: str, token: str, timeout_s: float) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"expected http://… or https://…; got {url!r}")
+            raise ValueError(f"url must be http://… or https://…; got {url!r}")
         if not token or not token.isascii() or not token.isprintable():
-            raise ValueError("expected a bearer token")
+            raise ValueError("token must be a bearer token")
         self.url = url
         self._is_tls, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
         self._base = parts.path.rstrip("/") + "/api/v1/"
@@ -53,13 +53,13 @@ class Api:
             return [refusal] * len(lines)
         errors = [item.get("error") for item in items] if isinstance(items, list) else []
         if len(errors) != len(lines) or any(error and error.get("code") in NOT_NOW for error in errors):
-            raise Unreachable(f"{self.url} did not store all of {len(lines)} messages now")
+            raise Unreachable(f"{self.url} did not store all {len(lines)} messages")
         return [_refusal(0, error) if error else None for error in errors]
 
     def read(self, topic: str, last_id: str | None, limit: int, block_ms: int) -> list[BusMessage]:
         """Read a topic, waiting up to `block_ms` when it is not 0."""
-        asked = {"limit": limit} | ({"last_id": last_id} if last_id is not None else {})
-        query = urlencode(asked | ({"block_ms": block_ms} if block_ms else {}))
+        params = {"limit": limit} | ({"last_id": last_id} if last_id is not None else {})
+        query = urlencode(params | ({"block_ms": block_ms} if block_ms else {}))
         path = f"topics/{quote(topic, safe='')}/messages?{query}"
         answer = self._ask("GET", path, wait_s=block_ms / 1000)
         return [BusMessage(item["topic"], item["payload"], item["id"]) for item in answer["items"]]
@@ -81,7 +81,7 @@ class Api:
                 connection.close()
                 if is_kept and not isinstance(error, TimeoutError):
                     continue
-                raise Unreachable(f"{self.url} does not answer: {error or type(error).__name__}") from error
+                raise Unreachable(f"{self.url} does not respond: {error or type(error).__name__}") from error
             if answer.will_close or len(self._idle) >= IDLE:
                 connection.close()
             else:
@@ -93,8 +93,8 @@ class Api:
             connection = self._idle.pop()
         except IndexError:
             if self._tls:
-                made = http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
-                return made, False
+                secure = http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
+                return secure, False
             return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s), False
         connection.timeout = timeout_s
         if connection.sock is not None:
@@ -103,7 +103,7 @@ class Api:
 
 
 def _judge(url: str, answer: http.client.HTTPResponse, text: bytes) -> Any:
-    """Answer the JSON of a success. Raises `Refused` for our server's no; all else may be different later."""
+    """Return the JSON of a success. Raises `Refused` for our server's no; all else may be different later."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
@@ -115,8 +115,8 @@ def _judge(url: str, answer: http.client.HTTPResponse, text: bytes) -> Any:
         error = {"code": "too_large", "message": "the request is too large"}
     if 400 <= answer.status < 500 and answer.status not in LATER and isinstance(error, dict):
         raise _refusal(answer.status, error)
-    said = error.get("message") if isinstance(error, dict) else answer.getheader("Location") or answer.reason
-    raise Unreachable(f"{url} answered {answer.status}: {said}", retry_after_s=_retry_after(answer))
+    detail = error.get("message") if isinstance(error, dict) else answer.getheader("Location") or answer.reason
+    raise Unreachable(f"{url} responded with {answer.status}: {detail}", retry_after_s=_retry_after(answer))
 
 
 def _refusal(status: int, error: dict[str, Any]) -> Refused:
@@ -128,5 +128,5 @@ def _refusal(status: int, error: dict[str, Any]) -> Refused:
 
 def _retry_after(answer: http.client.HTTPResponse) -> float:
     """Read Retry-After in seconds, at most a minute; a date is taken as nothing said."""
-    said = answer.getheader("Retry-After", "")
-    return min(60.0, float(said)) if said.isascii() and said.isdigit() and len(said) < 9 else 0.0
+    value = answer.getheader("Retry-After", "")
+    return min(60.0, float(value)) if value.isascii() and value.isdigit() and len(value) < 9 else 0.0

@@ -47,7 +47,7 @@ def check_read(topic: str, limit: int) -> None:
     """Raise `Refused` unless the topic is one and `limit` is 1 to 1000."""
     topics.check(topic)
     if not 1 <= limit <= MAX_READ:
-        raise Refused(f"expected 1 to {MAX_READ}; got {limit}", field="limit")
+        raise Refused(f"must be 1 to {MAX_READ}; got {limit}", field="limit")
 
 
 def compact(payload: dict[str, Any]) -> str:
@@ -55,9 +55,9 @@ def compact(payload: dict[str, Any]) -> str:
     try:
         text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused(f"expected what JSON can say: {error}", field="payload") from error
+        raise Refused(f"must be valid JSON: {error}", field="payload") from error
     if not isinstance(payload, dict):
-        raise Refused(f"expected a JSON object; got {type(payload).__name__}", field="payload")
+        raise Refused(f"must be a JSON object; got {type(payload).__name__}", field="payload")
     if len(text) > MAX_PAYLOAD:
-        raise Refused(f"a payload has at most {MAX_PAYLOAD:,} bytes; got {len(text):,}", field="payload")
+        raise Refused(f"must be at most {MAX_PAYLOAD:,} bytes; got {len(text):,}", field="payload")
     return text

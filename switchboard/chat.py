@@ -68,27 +68,27 @@ def send_message(
 
 
 def _conversation(explicit: str | None, context: Mapping[str, Any]) -> str:
-    for found in (explicit, context.get("conversation_id"), os.environ.get("CHAT_TOOL_CONVERSATION_ID")):
-        if isinstance(found, str) and found.strip():
-            return found.strip()
+    for candidate in (explicit, context.get("conversation_id"), os.environ.get("CHAT_TOOL_CONVERSATION_ID")):
+        if isinstance(candidate, str) and candidate.strip():
+            return candidate.strip()
     raise ValueError("conversation_id not available for agent recipient")
 
 
 def _agent(context: Mapping[str, Any]) -> str:
-    for found in (context.get("agent"), os.environ.get("AGENT_NAME")):
-        if isinstance(found, str) and (name := found.strip().removeprefix("agent:").strip()):
+    for candidate in (context.get("agent"), os.environ.get("AGENT_NAME")):
+        if isinstance(candidate, str) and (name := candidate.strip().removeprefix("agent:").strip()):
             return name
     return "unknown"
 
 
 def _metadata(metadata: Mapping[str, Any] | None, context: Mapping[str, Any] | None) -> dict[str, Any]:
     """Copy the metadata; count the hop of a run's answer."""
-    told = dict(metadata or {})
-    if context is None and "hop" not in told:
-        return told
+    copied = dict(metadata or {})
+    if context is None and "hop" not in copied:
+        return copied
     answered = (context or {}).get("metadata")
-    before = told if "hop" in told else answered if isinstance(answered, Mapping) else {}
+    before = copied if "hop" in copied else answered if isinstance(answered, Mapping) else {}
     hop = before.get("hop")
     if not isinstance(hop, int) or isinstance(hop, bool) or hop < 0:
         hop = 0
-    return told | {"hop": min(hop + 1, MAX_HOP)}
+    return copied | {"hop": min(hop + 1, MAX_HOP)}

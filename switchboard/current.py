@@ -18,7 +18,7 @@ _made_in: int | None = None  # the process that made `_bus` of its environment
 
 
 def get_bus() -> Bus:
-    """Answer this process's bus, the same one each time.
+    """Return this process's bus, the same one each time.
 
     The bus that was set; else with `SWITCHBOARD_URL` and `SWITCHBOARD_TOKEN` an `HttpBus` that spools to
     `SWITCHBOARD_SPOOL_DIR` (left out: a folder under `~/.local/state`; empty: no spool); else with `REDIS_URL` a
@@ -50,8 +50,8 @@ def _of_environment() -> Bus:
     if redis_url:
         return RedisBus(redis_url)
     if url:
-        raise NotConfigured("SWITCHBOARD_URL is set and SWITCHBOARD_TOKEN is not: a bus over HTTP needs both")
-    raise NotConfigured("no bus: set SWITCHBOARD_URL and SWITCHBOARD_TOKEN, or REDIS_URL, or call set_bus()")
+        raise NotConfigured("SWITCHBOARD_URL is set but SWITCHBOARD_TOKEN is not: the HTTP bus needs both")
+    raise NotConfigured("no bus configured: set SWITCHBOARD_URL and SWITCHBOARD_TOKEN, or REDIS_URL, or call set_bus()")
 
 
 def _spool_dir(url: str) -> Path | None:

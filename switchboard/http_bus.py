@@ -55,7 +55,7 @@ class HttpBus:
         self._check_process()
         topics.check(topic)
         if not 1 <= len(message.id) <= LONGEST_ID:
-            raise Refused(f"expected an id of 1 to {LONGEST_ID} characters", field="id")
+            raise Refused(f"must be 1 to {LONGEST_ID} characters", field="id")
         line = f'{{"topic":{json.dumps(topic)},"payload":{compact(message.payload)},"id":{json.dumps(message.id)}}}'
         self._sender.send(line.encode())
         return message.id
@@ -79,11 +79,11 @@ class HttpBus:
             last_id, is_empty = (newest[-1].id if newest else None), not newest
         while True:
             left = max(1, round((deadline - time.monotonic()) * 1000))
-            found = self._api.read(topic, last_id, limit, min(left, LONGEST_BLOCK))
+            messages = self._api.read(topic, last_id, limit, min(left, LONGEST_BLOCK))
             if is_empty:  # there was nothing, so all there is by now is new; what came between two calls too
-                found = self._api.read(topic, None, MOST_READ, 0)[:limit]
-            if found or time.monotonic() >= deadline or (last_id is None and not is_empty):
-                return found
+                messages = self._api.read(topic, None, MOST_READ, 0)[:limit]
+            if messages or time.monotonic() >= deadline or (last_id is None and not is_empty):
+                return messages
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until the server has everything that was published; False when time was too short."""
@@ -103,4 +103,4 @@ class HttpBus:
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:  # the thread stayed behind, and the connections are the parent's
-            raise Closed("this bus belongs to the process that made it: make one after the fork")
+            raise Closed("this bus belongs to the process that created it: create a new one after forking")

@@ -22,15 +22,15 @@ class InMemoryBus:
     def publish(self, topic: str, message: BusMessage) -> str:
         """See `Bus`."""
         topics.check(topic)
-        kept = replace(message, topic=topic, payload=json.loads(compact(message.payload)))  # as any wire carries it
+        stored = replace(message, topic=topic, payload=json.loads(compact(message.payload)))  # as any wire carries it
         with self._news:
             messages = self._topics.setdefault(topic, [])
-            known = next((m for m in messages if m.id == message.id), None)
-            if known is None:
-                messages.append(kept)
+            existing = next((m for m in messages if m.id == message.id), None)
+            if existing is None:
+                messages.append(stored)
                 self._news.notify_all()
-            elif known.payload != kept.payload:
-                raise IdReused("this id was published before with another payload", field="id")
+            elif existing.payload != stored.payload:
+                raise IdReused("this id was already published with a different payload", field="id")
         return message.id
 
     def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
@@ -54,7 +54,7 @@ class InMemoryBus:
 
 
 def _after(messages: Sequence[BusMessage], last_id: str) -> int:
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.id == last_id:
-            return place + 1
-    raise UnknownPosition(f"no message {last_id!r} on this topic", field="last_id")
+            return index + 1
+    raise UnknownPosition(f"there is no message {last_id!r} on this topic", field="last_id")

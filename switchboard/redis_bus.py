@@ -42,9 +42,7 @@ class RedisBus:
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ImportError as error:
-            raise NotConfigured(
-                "a bus over Redis needs the package redis: install switchboard-client[redis]"
-            ) from error
+            raise NotConfigured("the Redis bus needs the package redis: install switchboard-client[redis]") from error
         self._errors = redis.exceptions
         # Any: redis annotates one answer for its sync and its async client.
         self._redis: Any = redis.Redis.from_url(
@@ -83,13 +81,13 @@ class RedisBus:
         with self._reaching():
             if last_id is None:
                 newest = self._redis.xrevrange(topic, count=1)
-                place = newest[0][0] if newest else "0-0"
+                entry_id = newest[0][0] if newest else "0-0"
             else:
-                place = self._entry_of(topic, last_id)
-                if found := self._after(topic, place, limit):
-                    return self._messages(topic, found)
+                entry_id = self._entry_of(topic, last_id)
+                if entries := self._after(topic, entry_id, limit):
+                    return self._messages(topic, entries)
             while (left := round((deadline - time.monotonic()) * 1000)) > 0:
-                if answer := self._redis.xread({topic: place}, count=limit, block=min(left, self._slice_ms)):
+                if answer := self._redis.xread({topic: entry_id}, count=limit, block=min(left, self._slice_ms)):
                     return self._messages(topic, answer[0][1])
         return []
 
@@ -117,10 +115,10 @@ class RedisBus:
         pipeline = self._redis.pipeline(transaction=True)
         pipeline.xrange(topic, entry, entry)
         pipeline.xrange(topic, f"({entry}", count=limit)
-        here, found = pipeline.execute()
+        here, raw_entries = pipeline.execute()
         if not here:
-            raise UnknownPosition(f"no entry {entry} on {topic!r} (any more)", field="last_id")
-        entries: Sequence[_Entry] = found
+            raise UnknownPosition(f"there is no entry {entry} on {topic!r} (any more)", field="last_id")
+        entries: Sequence[_Entry] = raw_entries
         return entries
 
     def _entry_of(self, topic: str, last_id: str) -> str:
@@ -136,7 +134,7 @@ class RedisBus:
                 if fields.get("id") == id_:
                     return str(entry)
             start = f"({chunk[-1][0]}"
-        raise UnknownPosition(f"no message {id_!r} on {topic!r} (any more)", field="last_id")
+        raise UnknownPosition(f"there is no message {id_!r} on {topic!r} (any more)", field="last_id")
 
     def _messages(self, topic: str, entries: Sequence[_Entry]) -> list[BusMessage]:
         messages = [BusMessage(topic, _payload(topic, e, f), f.get("id") or e) for e, f in entries]
@@ -154,7 +152,7 @@ class RedisBus:
         try:
             yield
         except (self._errors.ConnectionError, self._errors.TimeoutError) as error:
-            raise Unreachable(f"Redis does not answer: {error}") from error
+            raise Unreachable(f"Redis does not respond: {error}") from error
 
 
 def _payload(topic: str, entry: str, fields: dict[str, str]) -> dict[str, Any]:

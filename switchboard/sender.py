@@ -50,7 +50,7 @@ class Sender:
         """Answer when a message is safe. Raises `Refused`, `SpoolFull`; without a spool `Unreachable`; `Closed`."""
         with self._news:
             if self._is_closing:
-                raise Closed("this bus was closed")
+                raise Closed("this bus is closed")
             if self._spool and self._spool.messages:
                 self._spool.append(line)
                 return
@@ -93,9 +93,9 @@ class Sender:
                     pause_s = backoff_s * random.uniform(0.5, 1)
                     if isinstance(error, Unreachable):
                         pause_s = max(pause_s, error.retry_after_s)
-                        _log.warning("%d messages wait for the server: %s", self.waiting, error)
+                        _log.warning("%d messages are waiting for the server: %s", self.waiting, error)
                     else:  # a full disk, or our own mistake: told, and tried again
-                        _log.exception("%d messages wait for the server", self.waiting)
+                        _log.exception("%d messages are waiting for the server", self.waiting)
         finally:
             with self._news:
                 if self._spool:
@@ -154,9 +154,9 @@ class Sender:
         """Spool a batch and all that queued up behind it, in order; without a spool, tell those who wait."""
         with self._news:
             batch, self._queue = batch + self._queue, []
-            self._settle(batch, [self._kept(waiting.line) if self._spool else error for waiting in batch])
+            self._settle(batch, [self._spool_line(waiting.line) if self._spool else error for waiting in batch])
 
-    def _kept(self, line: bytes) -> BusError | None:
+    def _spool_line(self, line: bytes) -> BusError | None:
         assert self._spool is not None
         try:
             self._spool.append(line)

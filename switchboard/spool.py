@@ -44,34 +44,36 @@ class Spool:
         self.messages = self.bytes = 0  # that wait
         self._max_bytes, self._max_messages = max_bytes, max_messages
         self._sent = 0  # bytes at the file's start that wait no more
-        self._slot, self._held = next(found for n in count() if (found := _take(folder / str(n))))
+        self._slot, self._held = next(slot for n in count() if (slot := _take(folder / str(n))))
         self._path, self.refused = self._slot.with_suffix(".jsonl"), self._slot.with_suffix(".refused.jsonl")
         self._file = self._open()
         self._recover()
         self._adopt(folder)
         if self.messages:
-            _log.warning("%d messages wait in %s from before; they are sent first", self.messages, self._path)
+            _log.warning(
+                "%d messages from an earlier process are waiting in %s; they are sent first", self.messages, self._path
+            )
 
     def append(self, line: bytes) -> None:
         """Keep a message, synced. Raises `SpoolFull` at a bound or when the disk takes no more; then it is not kept."""
         if self.messages >= self._max_messages or self.bytes + len(line) + 1 > self._max_bytes:
             raise SpoolFull(
-                f"the server is away and {self._path} holds {self.messages:,} messages, {self.bytes:,} bytes"
+                f"the server is unreachable and {self._path} is full: {self.messages:,} messages, {self.bytes:,} bytes"
             )
         self._append(line + b"\n")
         self.messages, self.bytes = self.messages + 1, self.bytes + len(line) + 1
 
     def first(self, messages: int, size: int) -> list[bytes]:
         """Read the oldest that wait: up to so many, and up to `size` bytes unless the first alone has more."""
-        found: list[bytes] = []
+        lines: list[bytes] = []
         with self._path.open("rb") as file:
             file.seek(self._sent)
             for line in file:
                 size -= len(line)
-                if found and (size < 0 or len(found) == messages):
+                if lines and (size < 0 or len(lines) == messages):
                     break
-                found.append(line[:-1])
-        return found
+                lines.append(line[:-1])
+        return lines
 
     def done(self, lines: list[bytes]) -> None:
         """Forget the oldest, which `first` answered. After a kill they may be sent again: their ids keep them one."""
@@ -86,12 +88,12 @@ class Spool:
     def set_aside(self, line: bytes, refusal: Refused) -> None:
         """Write a refused message down for people."""
         error = {"status": refusal.status, "code": refusal.code, "message": refusal.message, "field": refusal.field}
-        told = {"at": datetime.now(UTC).isoformat(), "error": error, "message": _readable(line)}
+        record = {"at": datetime.now(UTC).isoformat(), "error": error, "message": _readable(line)}
         with self.refused.open("ab") as file:
-            file.write(json.dumps(told).encode() + b"\n")
+            file.write(json.dumps(record).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        _log.error("the server refused a kept message (%s: %s); it is in %s", refusal.code, refusal, self.refused)
+        _log.error("the server rejected a stored message (%s: %s); it is in %s", refusal.code, refusal, self.refused)
 
     def close(self) -> None:
         """Give up the slot. What waits stays on disk for the next process."""
@@ -116,7 +118,7 @@ class Spool:
         except OSError as error:
             with suppress(OSError):
                 self._file.truncate(before)
-            raise SpoolFull(f"the server is away and {self._path} cannot be written: {error}") from error
+            raise SpoolFull(f"the server is unreachable and {self._path} cannot be written: {error}") from error
 
     def _recover(self) -> None:
         """Count what waits. A last line that was torn by a kill was never acknowledged: it is told and cut off."""
@@ -124,7 +126,9 @@ class Spool:
         with self._path.open("rb") as file:
             for line in file:
                 if not line.endswith(b"\n"):
-                    _log.warning("%s ended within a message (%d bytes, never acknowledged)", self._path, len(line))
+                    _log.warning(
+                        "%s ends in the middle of a message (%d bytes, never acknowledged)", self._path, len(line)
+                    )
                     self._file.truncate(whole)
                     break
                 whole += len(line)
@@ -145,10 +149,10 @@ class Spool:
         try:
             self._append(whole + mark)
         except SpoolFull as error:
-            _log.error("%s stays where it is: %s", other, error)
+            _log.error("the messages in %s could not be taken over: %s", other, error)
             return
         if torn:
-            _log.warning("%s ended within a message (%d bytes, never acknowledged)", other, len(torn))
+            _log.warning("%s ends in the middle of a message (%d bytes, never acknowledged)", other, len(torn))
         self.messages, self.bytes = self.messages + (whole + mark).count(b"\n"), self.bytes + len(whole + mark)
         other.write_bytes(b"")
 

@@ -15,7 +15,7 @@ _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def fault(topic: str) -> str | None:
-    """Say what is wrong with a topic; None when it is right."""
+    """Return what is wrong with a topic; None when it is right."""
     if len(topic) > MOST:
         return _fault(topic)
     return _known_fault(topic)
@@ -27,7 +27,7 @@ def _fault(topic: str) -> str | None:
     if is_right:
         return None
     names = ", ".join(f"{prefix}:…" for prefix in PREFIXES)
-    return f"expected a topic of {names} with 1 to {LONGEST} characters after it; got {topic[:80]!r}"
+    return f"must be {names} with 1 to {LONGEST} characters after the colon; got {topic[:80]!r}"
 
 
 _known_fault = lru_cache(4096)(_fault)  # the same few topics come again and again
@@ -37,12 +37,12 @@ def recipient_of(text: str) -> tuple[str, str]:
     """Read `chat:{conversation}` or `agent:{Name}`: answer the kind and the name. Raises ValueError for another one."""
     kind, _, name = text.strip().partition(":")
     if kind not in ("chat", "agent") or not name.strip():
-        raise ValueError(f"expected chat:{{conversation_id}} or agent:{{Name}} as recipient; got {text!r}")
+        raise ValueError(f"recipient must be chat:{{conversation_id}} or agent:{{Name}}; got {text!r}")
     return kind, name.strip()
 
 
 def of_message(conversation: str, name: str) -> list[str]:
-    """Answer where a message goes: always to its conversation's chat, and to its agent's, once each (design 3.3)."""
+    """Return where a message goes: always to its conversation's chat, and to its agent's, once each (§3.3)."""
     return list(dict.fromkeys([f"chat:{conversation}", f"chat:{name}"]))
 
 

@@ -25,30 +25,30 @@ def watch(topic: str, *, after: str | None = None, bus: Bus | None = None) -> It
     its agents stream). Keep the last message's id to go on from there. Raises `UnknownPosition` when that is gone.
     """
     bus = bus or get_bus()
-    place, is_placed, pause_s = after, after is not None, 0.0
+    position, is_placed, pause_s = after, after is not None, 0.0
     while True:
         try:
             if not is_placed:
                 newest = bus.read(topic, limit=1)
-                place, is_placed = (newest[-1].id if newest else None), True
-            found = _after(bus, topic, place)
+                position, is_placed = (newest[-1].id if newest else None), True
+            messages = _after(bus, topic, position)
         except Unreachable as error:
             pause_s = min(WAIT_AT_MOST, max(0.1, pause_s * 2))
-            _log.warning("cannot read %s now, again soon: %s", topic, error)
+            _log.warning("cannot read %s, retrying: %s", topic, error)
             time.sleep(max(pause_s * random.uniform(0.5, 1), error.retry_after_s))
             continue
         pause_s = 0.0
-        for message in found:
-            place = message.id
+        for message in messages:
+            position = message.id
             yield message
 
 
-def _after(bus: Bus, topic: str, place: str | None) -> list[BusMessage]:
-    """Wait for what comes after `place`. None: the topic was empty, so whatever is there by now is new.
+def _after(bus: Bus, topic: str, position: str | None) -> list[BusMessage]:
+    """Wait for what comes after `position`. None: the topic was empty, so whatever is there by now is new.
 
     What comes between a read and the wait after it is found by the next read, not skipped.
     """
-    if place is not None:
-        return bus.read_blocking(topic, place, AT_ONCE, LOOK_FOR)
+    if position is not None:
+        return bus.read_blocking(topic, position, AT_ONCE, LOOK_FOR)
     bus.read_blocking(topic, None, 1, LOOK_FOR_FIRST)
     return bus.read(topic, limit=AT_ONCE)

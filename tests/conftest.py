@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
-from conversations import hues, policy, refusals
-from conversations.actions.people import create_person
-from conversations.fragments import drawing
+from conversations.access.accounts.people import create_person
+from conversations.access.audit import refusal_counter
+from conversations.core.principals import SYSTEM
 from conversations.models import User
-from conversations.principals import SYSTEM
-from tests import databases
+from conversations.rendering import agent_colors, event_renderer
+from conversations.runs.policy import evaluate
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
-from tests.cast import PASSWORD, cast, client_of
-from tests.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
-from tests.live import Server
-from tests.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
+from tests.support import databases, tiers
+from tests.support.cast import PASSWORD, cast, client_of
+from tests.support.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
+from tests.support.live import Server
+from tests.support.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -43,15 +44,15 @@ def quick_passwords() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def fresh_counts() -> None:
     """Forget the refusals that earlier tests had counted, and the rules that they had read."""
-    refusals._windows.clear()
-    policy.forget()
+    refusal_counter._windows.clear()
+    evaluate.forget()
 
 
 @pytest.fixture(autouse=True)
 def no_hues(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the colours of an earlier test's agents, and look for none in the middle of a test that does not ask."""
-    drawing.learn_hues({})
-    monkeypatch.setattr(hues, "_looked_at", math.inf)
+    event_renderer.learn_hues({})
+    monkeypatch.setattr(agent_colors, "_looked_at", math.inf)
 
 
 @pytest.fixture
@@ -99,6 +100,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     first, so that none is left alone at the end.
     """
     databases.choose(config, items)
+    tiers.choose(config, items)
     driving = {item.path for item in items if "chromium" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: -item.path.stat().st_size if item.path in driving else -math.inf)
 

@@ -1,8 +1,8 @@
 """Loaded by pytest before anything reads settings: a data directory of this run's own, removed at its end. With
 `-n` each of its processes has one, and a PostgreSQL cluster too.
 
-`SWITCHBOARD_TEST_DATABASE=postgresql` runs on a PostgreSQL cluster of this run's own; `tests.databases` says which
-tests.
+`SWITCHBOARD_TEST_DATABASE=postgresql` runs on a PostgreSQL cluster of this run's own; `tests.support.databases` says
+which tests.
 """
 
 import atexit
@@ -13,7 +13,7 @@ import tempfile
 
 def _start_postgresql() -> None:
     """Start a cluster that need not outlive a crash, and have it removed at the end of this process."""
-    from tests.services import PostgresServer
+    from tests.support.services import PostgresServer
 
     quick = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off", "max_wal_size=4GB")
     server = PostgresServer(*(word for option in quick for word in ("-c", option)))

@@ -1,7 +1,7 @@
 """The Town Hall: the team that ships. Citizens talk to Dialogue; what they report is written down, and filed once a
 person has approved it."""
 
-from agents_app.teams import Team
+from agents_app.teams.definition import Team
 from agents_app.town_hall.context import TownHallContext
 from agents_app.town_hall.desks import coordinator, dialogue, insights, triage
 from agents_app.town_hall.hosted import incident_status

@@ -5,9 +5,9 @@ from enum import StrEnum
 from agents import Agent, AgentHookContext, AgentHooks
 from pydantic import BaseModel, ConfigDict
 
-from agents_app.nesting import tell
+from agents_app.approval_gate.run_scope import tell
 from agents_app.town_hall.forms import Feedback, Incident, Insights
-from conversations.masking import mask
+from conversations.core.secret_masking import mask
 
 
 class AgentStage(StrEnum):
@@ -46,20 +46,20 @@ class TownHallContext(BaseModel):
 
     def write_incident(self, incident: Incident) -> Incident:
         """Keep an incident, secrets covered; another one than before is not processed yet."""
-        kept = Incident.model_validate_json(mask(incident.model_dump_json()))
-        if kept != self.incident:
-            self.incident, self.incident_processed, self.incident_reference = kept, False, None
+        masked = Incident.model_validate_json(mask(incident.model_dump_json()))
+        if masked != self.incident:
+            self.incident, self.incident_processed, self.incident_reference = masked, False, None
             self.incidents_written += 1
-        return kept
+        return masked
 
     def write_feedback(self, feedback: Feedback) -> Feedback:
         """Keep feedback, secrets covered; the same twice is counted once."""
-        kept = Feedback.model_validate_json(mask(feedback.model_dump_json()))
-        if kept != self.feedback:
-            self.feedback = kept
+        masked = Feedback.model_validate_json(mask(feedback.model_dump_json()))
+        if masked != self.feedback:
+            self.feedback = masked
             self.feedback_written += 1
         self.feedback_processed = True
-        return kept
+        return masked
 
 
 class EnterStage(AgentHooks[TownHallContext]):

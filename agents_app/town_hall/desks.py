@@ -2,7 +2,7 @@
 
 from agents import Agent
 
-from agents_app.chat import chat_send
+from agents_app.teams.chat_tool import chat_send
 from agents_app.town_hall.context import AgentStage, EnterStage, TownHallContext
 from agents_app.town_hall.tools import feedback_formatter_tool, file_incident, give_insights, incident_formatter_tool
 

@@ -2,12 +2,13 @@
 
 import json
 import re
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Literal
 
 from agents import function_tool
 
 from agents_app.town_hall.forms import Form
+from conversations.core.micros import to_datetime
 from conversations.models import Event, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
 
@@ -29,15 +30,13 @@ def incident_status(reference: str) -> IncidentStatus:
     Args:
         reference: The city's reference, like TH-0A1B2C3D.
     """
-    wanted = reference.strip().upper()
-    if not re.fullmatch(r"TH-[0-9A-F]{8}", wanted):
+    reference_code = reference.strip().upper()
+    if not re.fullmatch(r"TH-[0-9A-F]{8}", reference_code):
         return IncidentStatus(reference=reference[:100], status="unknown reference")
-    at = _filed_at(wanted)
+    at = _filed_at(reference_code)
     if at is None:
-        return IncidentStatus(reference=wanted, status="unknown reference")
-    return IncidentStatus(
-        reference=wanted, status="filed with the city", filed_on=datetime.fromtimestamp(at / 1e6, UTC).date()
-    )
+        return IncidentStatus(reference=reference_code, status="unknown reference")
+    return IncidentStatus(reference=reference_code, status="filed with the city", filed_on=to_datetime(at).date())
 
 
 def _filed_at(reference: str) -> int | None:
@@ -46,9 +45,9 @@ def _filed_at(reference: str) -> int | None:
         :LOOKED_AT
     ]
     for conversation, seq in calls.values_list("conversation_id", "finished_seq"):
-        found = Event.objects.filter(conversation_id=conversation, seq=seq or 0, body__contains=reference).first()
-        if found is not None and _reference_in(found.body) == reference:
-            return int(found.at)
+        event = Event.objects.filter(conversation_id=conversation, seq=seq or 0, body__contains=reference).first()
+        if event is not None and _reference_in(event.body) == reference:
+            return int(event.at)
     return None
 
 

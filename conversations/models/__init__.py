@@ -1,9 +1,9 @@
-"""The tables (design, section 5), one module a noun."""
+"""The tables (§5), one module a noun."""
 
 from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
 from conversations.models.always import AlwaysRule
 from conversations.models.approval import Approval
-from conversations.models.audit import AuditEntry, AuditHead
+from conversations.models.audit import AuditEntry, AuditHead, AuditSpan
 from conversations.models.conversation import Conversation, Participant, ReadMarker
 from conversations.models.event import Event
 from conversations.models.meta import Meta
@@ -24,6 +24,7 @@ __all__ = [
     "Approval",
     "AuditEntry",
     "AuditHead",
+    "AuditSpan",
     "Conversation",
     "Event",
     "Grant",

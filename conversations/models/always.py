@@ -1,4 +1,7 @@
-"""Rules by which calls are approved without asking again. `conversations.always` says which calls one is about."""
+"""Rules by which calls are approved without asking again.
+
+`conversations.runs.approvals.auto_rules` says which calls one is about.
+"""
 
 from django.db import models
 from django.db.models import F, Q
@@ -9,8 +12,8 @@ class AlwaysRuleQuerySet(models.QuerySet["AlwaysRule"]):
 
     def live(self, now: int) -> "AlwaysRuleQuerySet":
         """Keep those that may approve a call at `now` (µs UTC, by the database's clock)."""
-        kept = self.filter(revoked_at=None).exclude(until__lte=now)
-        return kept.filter(Q(uses=None) | Q(used__lt=F("uses")))
+        current = self.filter(revoked_at=None).exclude(until__lte=now)
+        return current.filter(Q(uses=None) | Q(used__lt=F("uses")))
 
 
 class AlwaysRule(models.Model):

@@ -1,7 +1,7 @@
 """A question about one tool call. It gets exactly one decision."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from conversations.models.conversation import Conversation
 from conversations.models.run import Run
@@ -11,8 +11,8 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
     """Approvals by the questions that pages ask."""
 
     def open(self) -> "ApprovalQuerySet":
-        """Those that can still be decided to some effect: their run waits."""
-        return self.filter(status="pending", run__in=Run.objects.filter(status="waiting").values("id"))
+        """Those that can still be decided to some effect: their run waits, each looked up by itself."""
+        return self.filter(Exists(Run.objects.filter(id=OuterRef("run"), status="waiting")), status="pending")
 
 
 class Approval(models.Model):

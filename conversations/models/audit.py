@@ -5,7 +5,7 @@ from django.db.models import F
 
 
 class AuditEntry(models.Model):
-    """One link. `hash` covers every other column and the hash before (design, section 5). Never updated or deleted."""
+    """One link. `hash` covers every other column and the hash before (§5). Never updated or deleted."""
 
     seq = models.BigIntegerField(primary_key=True)
     at = models.BigIntegerField(help_text="µs UTC")
@@ -35,3 +35,13 @@ class AuditHead(models.Model):
     id = models.SmallIntegerField(primary_key=True, default=1)
     seq = models.BigIntegerField(default=0)
     hash = models.CharField(max_length=64, default="")
+
+
+class AuditSpan(models.Model):
+    """Between which moments some entries were made, for time ranges of the list: numbers tell nothing about times."""
+
+    BITS = 10  # of a seq that do not count: a span is 1,024 entries
+
+    span = models.BigIntegerField(primary_key=True)
+    earliest = models.BigIntegerField(help_text="µs UTC")
+    latest = models.BigIntegerField(help_text="µs UTC")

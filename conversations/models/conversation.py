@@ -22,7 +22,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         return self.order_by("-last_at", "-id")
 
     def locked(self, pk: int = 0, *, key: str = "") -> "Conversation":
-        """Read one under its row lock, inside `writing()`; on SQLite the transaction holds the whole file."""
+        """Read one under its row lock, inside `write_transaction()`; on SQLite the transaction holds the whole file."""
         rows = self if connection.vendor == "sqlite" else self.select_for_update()
         return rows.get(key=key) if key else rows.get(pk=pk)
 
@@ -55,6 +55,10 @@ class Conversation(models.Model):
     preview_after = models.BigIntegerField(
         default=0, help_text="seq of the last output without a run: foreign tokens after it are a preview"
     )
+    opened_by = models.CharField(max_length=160, default="", help_text="the principal of its first event")
+    outside_seq = models.BigIntegerField(
+        default=0, help_text="the first event of somebody who was not let in: only people let agents in since; 0: none"
+    )
     parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
     forked_at = models.BigIntegerField(null=True)
     copied_seq = models.BigIntegerField(
@@ -69,7 +73,11 @@ class Conversation(models.Model):
             models.Index(F("last_at").desc(), F("id").desc(), name="conversation_paused", condition=Q(state="paused")),
             models.Index("owner", F("last_at").desc(), name="conversation_owned", condition=~Q(owner="")),
             models.Index(fields=["id"], name="conversation_staged", condition=Q(is_staged=True)),
-            models.Index(fields=["id"], name="conversation_unindexed", condition=Q(indexed_seq__lt=F("head_seq"))),
+            models.Index(
+                fields=["id"],
+                name="conversation_unindexed",
+                condition=Q(indexed_seq__lt=F("head_seq"), is_staged=False),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -77,7 +85,7 @@ class Conversation(models.Model):
 
     @property
     def is_held(self) -> bool:
-        """Tell whether agents have to wait: it is paused, or a person holds it."""
+        """Return whether agents have to wait: it is paused, or a person holds it."""
         return self.state == "paused" or bool(self.owner)
 
 
@@ -91,11 +99,14 @@ class Participant(models.Model):
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10, help_text="agent, person or system")
     is_named = models.BooleanField(
-        default=False, help_text="somebody else spoke to it: then its own token may view the conversation"
+        default=False, help_text="somebody who may let it in spoke to it: then its own token may view the conversation"
     )
 
     class Meta:
-        indexes = [models.Index(fields=["name", "conversation"], name="participant_by_name")]
+        indexes = [
+            models.Index(fields=["name", "conversation"], name="participant_by_name"),
+            models.Index(fields=["name", "conversation"], name="participant_named", condition=Q(is_named=True)),
+        ]
 
 
 class ReadMarker(models.Model):

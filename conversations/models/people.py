@@ -54,7 +54,7 @@ class User(AbstractBaseUser):
 
 
 class Role(models.Model):
-    """One role of one person (design 3.7); a person may hold several."""
+    """One role of one person (§3.7); a person may hold several."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="roles", db_index=False)
     name = models.CharField(max_length=10, choices=[(role, role) for role in ROLES])
@@ -72,7 +72,7 @@ class GrantQuerySet(models.QuerySet["Grant"]):
 
 
 class Grant(models.Model):
-    """What an admin lets one person do beyond their roles (design 3.7). Tokens hold none."""
+    """What an admin lets one person do beyond their roles (§3.7). Tokens hold none."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="grants", db_index=False)
     what = models.CharField(max_length=10, help_text="speak_as or replay")
@@ -89,7 +89,7 @@ class Grant(models.Model):
         constraints = [models.UniqueConstraint(fields=["user", "what", "target"], name="grant_once")]
 
     def is_over(self, now: datetime | None = None) -> bool:
-        """Tell whether its time is up: it counts for nothing, and stays listed until somebody takes it."""
+        """Return whether its time is up: it counts for nothing, and stays listed until somebody takes it."""
         return self.until is not None and self.until <= (now or timezone.now())
 
 
@@ -102,7 +102,7 @@ class SignInLink(models.Model):
     used_at = models.DateTimeField(null=True)
 
     def is_good(self, now: datetime | None = None) -> bool:
-        """Tell whether it may still be used."""
+        """Return whether it may still be used."""
         return self.used_at is None and self.expires_at > (now or timezone.now())
 
 
@@ -117,9 +117,9 @@ class TokenQuerySet(models.QuerySet["Token"]):
         """Keep those that do not any more, the last revoked first."""
         return self.filter(revoked_at__isnull=False).order_by("-revoked_at", "name")
 
-    def matching(self, words: str) -> "TokenQuerySet":
+    def matching(self, text: str) -> "TokenQuerySet":
         """Keep those whose name or agent holds these words; empty keeps all."""
-        return self.filter(models.Q(name__icontains=words) | models.Q(agent__icontains=words)) if words else self
+        return self.filter(models.Q(name__icontains=text) | models.Q(agent__icontains=text)) if text else self
 
 
 class Token(models.Model):

@@ -1,4 +1,7 @@
-"""The operators' policy: rules about tools, one row a rule. `conversations.policy` says what they come to."""
+"""The operators' policy: rules about tools, one row a rule.
+
+`conversations.runs.policy.evaluate` says what they come to.
+"""
 
 from django.db import models
 

@@ -28,9 +28,9 @@ class QuarantineQuerySet(models.QuerySet["Quarantine"]):
         """Keep those that somebody re-drove or discarded."""
         return self.filter(outcome__isnull=False)
 
-    def matching(self, words: str) -> "QuarantineQuerySet":
+    def matching(self, text: str) -> "QuarantineQuerySet":
         """Keep those whose stream or reason holds these words; empty keeps all."""
-        return self.filter(Q(source__icontains=words) | Q(reason__icontains=words)) if words else self
+        return self.filter(Q(source__icontains=text) | Q(reason__icontains=text)) if text else self
 
     def previewed(self) -> "QuarantineQuerySet":
         """Read the first bytes as `start` and how many are kept as `kept`, instead of the whole of each."""
@@ -61,10 +61,10 @@ class Quarantine(models.Model):
 
     @property
     def is_loss(self) -> bool:
-        """Tell whether it stands for entries that were lost unread, so that there is no message."""
+        """Return whether it stands for entries that were lost unread, so that there is no message."""
         return self.size == 0
 
     @property
     def is_truncated(self) -> bool:
-        """Tell whether only its beginning was kept, so that it cannot be read again."""
+        """Return whether only its beginning was kept, so that it cannot be read again."""
         return len(self.raw) < self.size

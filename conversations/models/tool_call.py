@@ -1,17 +1,19 @@
 """One invocation of a tool: a projection of tool steps."""
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
+from django.db.models.functions import Coalesce
 
 from conversations.models.conversation import Conversation
 
 NEWEST_FIRST = ("-started_at", "-conversation", "-called_seq")  # the order of every list: unique, and by the index
 PLACE = ["started_at", "conversation", "called_seq"]
+RUN = Coalesce("run", Value(""))  # empty for foreign calls
 LOWEST, HIGHEST = 4, 24  # classes
 
 
 def class_of(number: float | None) -> int | None:
-    """Answer about how many bits a duration (ms) or size (bytes) takes, 4 to 24: a range of numbers is a few classes,
+    """Return about how many bits a duration (ms) or size (bytes) takes, 4 to 24: a range of numbers is a few classes,
     and each can be walked newest first by its index."""
     return None if number is None else max(LOWEST, min(int(number).bit_length(), HIGHEST))
 
@@ -73,8 +75,25 @@ class ToolCall(models.Model):
             models.Index(
                 fields=["conversation", "finished_seq"], name="call_by_end", condition=Q(finished_seq__isnull=False)
             ),
-            models.Index(fields=["conversation"], name="call_open", condition=Q(finished_seq__isnull=True)),
+            # For the fold: the oldest open call of a kind, and the last use of a call id, are one entry each.
+            # Foreign calls have no run, and an index is not asked for what is null: hence the expression.
+            models.Index(
+                "conversation",
+                "call_id",
+                RUN,
+                "called_seq",
+                name="call_open_by_id",
+                condition=Q(finished_seq__isnull=True, call_id__isnull=False),
+            ),
+            models.Index(
+                "conversation",
+                "name",
+                RUN,
+                "called_seq",
+                name="call_open_by_name",
+                condition=Q(finished_seq__isnull=True, call_id__isnull=True),
+            ),
             models.Index(  # of a conversation, for the fold; of all, for the list
-                fields=["call_id", "conversation"], name="call_by_call_id", condition=Q(call_id__isnull=False)
+                "call_id", "conversation", RUN, "nth", name="call_by_call_id", condition=Q(call_id__isnull=False)
             ),
         ]

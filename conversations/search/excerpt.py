@@ -5,15 +5,16 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.fragments import hidden, richtext
-from conversations.search import texts, words
-from conversations.search.hits import Hit
+from conversations.core import hidden_characters
+from conversations.rendering import richtext
+from conversations.search import searchable_text, tokenizer
+from conversations.search.finder import SearchHit
 from conversations.search.query import Query, Term
 
 BEFORE, LONGEST = 60, 280  # characters before the first mark, and of a whole excerpt
-MOST_PARTS = 2  # of one event
-MOST_OF_ALL = 1_000_000  # characters of all events of one page: half a second
-MOST_READ = 100_000  # characters of one event that are looked through; past them it is found, not marked
+MAX_PARTS = 2  # of one event
+MAX_OF_ALL = 1_000_000  # characters of all events of one page: half a second
+MAX_READ = 100_000  # characters of one event that are looked through; past them it is found, not marked
 _MARK = Markup("<mark>{}</mark>")
 
 Span = tuple[int, int]
@@ -38,42 +39,46 @@ class Excerpt(NamedTuple):
     @property
     def caption(self) -> str:
         """The field's name, fit for text."""
-        return hidden.spell(self.label[:60])
+        return hidden_characters.spelled_out(self.label[:60])
 
 
-def of_hits(hits: Sequence[Hit], query: Query) -> Iterator[list[Excerpt]]:
-    """Cut excerpts of the hits of a page, in order: `MOST_READ` characters of one, `MOST_OF_ALL` of all together."""
-    left = MOST_OF_ALL
+def of_hits(hits: Sequence[SearchHit], query: Query) -> Iterator[list[Excerpt]]:
+    """Cut excerpts of the hits of a page, in order: `MAX_READ` characters of one, `MAX_OF_ALL` of all together."""
+    left = MAX_OF_ALL
     for at, hit in enumerate(hits):
-        most = min(MOST_READ, max(left // (len(hits) - at), LONGEST))
-        found, looked_at = _of_hit(hit, query, most)
+        most = min(MAX_READ, max(left // (len(hits) - at), LONGEST))
+        excerpts, looked_at = _of_hit(hit, query, most)
         left -= looked_at
-        yield found
+        yield excerpts
 
 
-def _of_hit(hit: Hit, query: Query, most: int) -> tuple[list[Excerpt], int]:
+def _of_hit(hit: SearchHit, query: Query, most: int) -> tuple[list[Excerpt], int]:
     """Cut out the first place of the two fields that hold most of the words, else how the event begins; answer how many
     characters were looked at, too."""
-    left, found = most, []
-    parts = texts.parts_of(hit.event.kind, texts.read(hit.event.body))
+    left, candidates = most, []
+    parts = searchable_text.parts_of(hit.event.kind, searchable_text.read(hit.event.body))
     for part in parts if query.terms else ():
-        text = words.composed(" ".join(part.text[:left].split()))
+        text = tokenizer.composed(" ".join(part.text[:left].split()))
         left -= len(text)
         if spans := places(text, query.terms):
-            found.append((len({text[start:end].casefold() for start, end in spans}), _cut(part.label, text, spans)))
+            candidates.append(
+                (len({text[start:end].casefold() for start, end in spans}), _cut(part.label, text, spans))
+            )
         if left <= 0:
             break
-    if found:
-        best = sorted(found, key=lambda one: -one[0])[:MOST_PARTS]
-        return [excerpt for _, excerpt in found if any(excerpt is one for _, one in best)], most - left
-    begins = [_cut(part.label, words.composed(" ".join(part.text[: 2 * LONGEST].split())), ()) for part in parts[:1]]
+    if candidates:
+        best = sorted(candidates, key=lambda candidate: -candidate[0])[:MAX_PARTS]
+        return [excerpt for _, excerpt in candidates if any(excerpt is candidate for _, candidate in best)], most - left
+    begins = [
+        _cut(part.label, tokenizer.composed(" ".join(part.text[: 2 * LONGEST].split())), ()) for part in parts[:1]
+    ]
     return begins, most - left
 
 
 def places(text: str, terms: Sequence[Term]) -> list[Span]:
-    """Answer where a composed text holds the words of these terms, in order, what overlaps joined."""
-    said = list(words.read(text))
-    spans = list(_together(said, [term for term in terms if not term.is_character]))
+    """Return where a composed text holds the words of these terms, in order, what overlaps joined."""
+    tokens = list(tokenizer.read(text))
+    spans = list(_together(tokens, [term for term in terms if not term.is_character]))
     spans += [span for term in terms if term.is_character for span in _alone(text, term)]
     joined: list[Span] = []
     for start, end in sorted(spans):
@@ -84,7 +89,7 @@ def places(text: str, terms: Sequence[Term]) -> list[Span]:
     return joined
 
 
-def _together(said: Sequence[words.Word], terms: Sequence[Term]) -> Iterator[Span]:
+def _together(tokens: Sequence[tokenizer.Word], terms: Sequence[Term]) -> Iterator[Span]:
     """Find terms in one pass: by their first words, and by beginnings where the first may go on."""
     exact: dict[str, list[Term]] = {}
     for term in terms:
@@ -92,17 +97,17 @@ def _together(said: Sequence[words.Word], terms: Sequence[Term]) -> Iterator[Spa
             exact.setdefault(term.words[0], []).append(term)
     begins = [term for term in terms if len(term.words) == 1 and term.is_prefix]
     beginnings = tuple(term.words[0] for term in begins)
-    for at, word in enumerate(said):
+    for at, word in enumerate(tokens):
         if beginnings and word.text.startswith(beginnings):
             yield word.start, word.end
         for term in exact.get(word.text, ()):
             last = at + len(term.words) - 1
-            if last < len(said) and all(term.fits(n, said[at + n].text) for n in range(1, len(term.words))):
-                yield word.start, said[last].end
+            if last < len(tokens) and all(term.fits(n, tokens[at + n].text) for n in range(1, len(term.words))):
+                yield word.start, tokens[last].end
 
 
 def _alone(text: str, term: Term) -> list[Span]:
-    return [(at, at + 1) for at, one in enumerate(text) if words.fold(one) == term.words[0]]
+    return [(at, at + 1) for at, character in enumerate(text) if tokenizer.fold(character) == term.words[0]]
 
 
 def _cut(label: str, text: str, spans: Sequence[Span]) -> Excerpt:

@@ -12,22 +12,23 @@ from collections.abc import Sized
 
 from django.db import DatabaseError, DataError, connection
 
-from conversations import doorbell
-from conversations.errors import Unavailable
-from conversations.lease import Lease
-from conversations.log.writer import CHECKPOINT
-from conversations.search import index
-from conversations.threads import lent, sqlstate
+from conversations.core.db_threads import sqlstate, with_connection
+from conversations.core.errors import Unavailable
+from conversations.core.lease import Lease
+from conversations.events import commit_listeners
+from conversations.events.log.commit_batch import be_writer
+from conversations.search import index_writer
 
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 1.0  # seconds, whatever the doorbell says
+LOOK_EVERY_ALONE = 5.0  # the same where this process alone writes: then its own doorbell says everything
 COALESCE = 0.2  # seconds between two rounds while events trickle in
 SWEEP_EVERY = 5.0  # seconds between two rounds that pass over tokens alone
 REST_WHEN_BUSY = 4  # times as long as a batch took
 QUIET = 20  # events stored here during a batch
 LAG_EVERY = 5.0  # seconds between two counts of what is behind
-LEAST, MOST = 8, 512  # events a transaction
+MIN_ITEMS, MAX_ITEMS = 8, 512  # events a transaction
 SHORT, LONG = 0.01, 0.03  # seconds of a transaction: below the first the next may be larger, above the second smaller
 
 
@@ -36,7 +37,7 @@ class Indexer(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="indexer", daemon=True)
-        self.lag = index.Lag(0)  # as it was counted last
+        self.lag = index_writer.Lag(0)  # as it was counted last
         self.indexed = 0  # events
         self._lease = Lease("indexer") if connection.vendor == "postgresql" else None
         self._news, self._is_open = threading.Event(), True
@@ -53,7 +54,7 @@ class Indexer(threading.Thread):
 
     def run(self) -> None:
         """Index until `close`. Trouble is waited out."""
-        stop_listening = [doorbell.on_ring(self._rings), doorbell.on_heard(self._wake)]
+        stop_listening = [commit_listeners.on_committed(self._rings), commit_listeners.on_remote_heads(self._wake)]
         while self._is_open:
             began, self._rung = time.monotonic(), 0
             is_more = self._round()
@@ -61,14 +62,14 @@ class Indexer(threading.Thread):
                 share = REST_WHEN_BUSY if self._rung > QUIET else 1
                 self._sleep(min((time.monotonic() - began) * share, LOOK_EVERY))
             else:
-                self._news.wait(LOOK_EVERY)
+                self._news.wait(LOOK_EVERY if self._lease is not None else LOOK_EVERY_ALONE)
                 self._sleep(COALESCE)
             self._news.clear()
         for stop in stop_listening:
             stop()
         if self._lease is not None:
             with contextlib.suppress(Unavailable):  # then it ends in its time
-                lent(self._lease.release)
+                with_connection(self._lease.release)
         connection.close()
 
     def close(self) -> None:
@@ -93,32 +94,32 @@ class Indexer(threading.Thread):
         """Do one batch if it is ours to do; answer whether there is more at once."""
         before = self._trouble
         try:
-            is_more = lent(self._work)
+            is_more = with_connection(self._work)
             self._trouble = ""
             return is_more
-        except index.Superseded:
+        except index_writer.IndexSuperseded:
             return True
         except (Unavailable, DatabaseError) as error:
             self._trouble = (str(error).splitlines() or [""])[0][:200]
             if self._trouble != before:
-                logger.warning("the index waits: %s", self._trouble)
+                logger.warning("indexing is waiting: %s", self._trouble)
         except Exception as error:  # whatever it is, the thread must live
-            self._trouble = f"a mistake: {error}"[:200]
+            self._trouble = f"internal error: {error}"[:200]
             if self._trouble != before:
                 logger.exception("events could not be indexed")
         return False
 
     def _work(self) -> bool:
         if connection.connection is None and connection.vendor == "sqlite":
-            # Within `writing()`, whose turn no other thread has meanwhile: still one checkpointer at a time.
-            connection.cursor().execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
+            # Within `write_transaction()`, whose turn no other thread has meanwhile: still one checkpointer at a time.
+            be_writer(connection.cursor())
         now = time.monotonic()
         if now - self._counted_at > (LOOK_EVERY if self.lag.events else LAG_EVERY):
-            self.lag, self._counted_at = index.lag(), now
+            self.lag, self._counted_at = index_writer.lag(), now
         if self._lease is not None and not self._lease.hold():
             return False
         if not self._has_begun:
-            index.begin()
+            index_writer.begin()
             self._has_begun = True
         return self.step()
 
@@ -126,28 +127,28 @@ class Indexer(threading.Thread):
         """Index one batch; answer whether there may be more at once."""
         after, now = self._after, time.monotonic()
         is_sweep = now - self._swept_at > SWEEP_EVERY
-        found = index.read(after, self._size, passes_tokens=is_sweep)
+        batch = index_writer.read(after, self._size, passes_tokens=is_sweep)
         began = time.monotonic()
         try:
-            index.store(found)
+            index_writer.store(batch)
         except DatabaseError as error:
             if not _is_a_rows_fault(error):
                 raise
-            if len(found.rows) > 1:  # find out which one
+            if len(batch.rows) > 1:  # find out which one
                 self._size = 1
                 return True
-            logger.error("event %s cannot be searched", found.rows[0].id, exc_info=error)
-            index.store(found.bare())
-        took = time.monotonic() - began
-        if took > LONG:
-            self._size = max(LEAST, self._size // 2)
-        elif took < SHORT and len(found.rows) >= self._size:
-            self._size = min(MOST, self._size * 2)
-        self._after = found.last
-        if is_sweep and not found.last:
+            logger.error("event %s cannot be searched", batch.rows[0].id, exc_info=error)
+            index_writer.store(batch.bare())
+        elapsed_s = time.monotonic() - began
+        if elapsed_s > LONG:
+            self._size = max(MIN_ITEMS, self._size // 2)
+        elif elapsed_s < SHORT and len(batch.rows) >= self._size:
+            self._size = min(MAX_ITEMS, self._size * 2)
+        self._after = batch.last
+        if is_sweep and not batch.last:
             self._swept_at = now
-        self.indexed += len(found.rows)
-        return found.last > 0 or after > 0
+        self.indexed += len(batch.rows)
+        return batch.last > 0 or after > 0
 
 
 def _is_a_rows_fault(error: DatabaseError) -> bool:

@@ -5,15 +5,16 @@ Nothing typed reaches a database as its query language: a query is words of ours
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from conversations.envelopes import fit
-from conversations.errors import Invalid
-from conversations.search import words
+from conversations.core.errors import Invalid
+from conversations.core.micros import to_micros
+from conversations.events.payload import clean_text
+from conversations.search import tokenizer
 
 LONGEST = 1000  # characters
-MOST_TERMS = 16
-MOST_WORDS = 64  # of one term
+MAX_TERMS = 16
+MAX_WORDS = 64  # of one term
 _PIECE = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _BOUNDS = range(1970, 9999)  # years
@@ -28,9 +29,9 @@ class Term:
     is_character: bool = False  # one character of a script without spaces, anywhere in a run
 
     def fits(self, at: int, word: str) -> bool:
-        """Tell whether a word of a text fits the one at this place of the term."""
-        wanted = self.words[at]
-        return word.startswith(wanted) if self.is_prefix and at == len(self.words) - 1 else word == wanted
+        """Return whether a word of a text fits the one at this place of the term."""
+        expected = self.words[at]
+        return word.startswith(expected) if self.is_prefix and at == len(self.words) - 1 else word == expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +58,20 @@ def read(
     """Read a query. Any text is one; raises Invalid for more than 16 words or phrases, and for a time that is none."""
     terms: list[Term] = []
     unread: list[str] = []
-    for phrase, star, piece in _PIECE.findall(fit(q[:LONGEST])):
+    for phrase, star, piece in _PIECE.findall(clean_text(q[:LONGEST])):
         text = phrase or piece
         if term := _term(text, is_prefix=bool(star) or (not phrase and text.endswith("*"))):
             terms.append(term)
         elif text:
             unread.append(text)
     terms = list(dict.fromkeys(terms))
-    if len(terms) > MOST_TERMS:
-        raise Invalid(f"expected at most {MOST_TERMS} words or phrases; got {len(terms)}", field="q")
+    if len(terms) > MAX_TERMS:
+        raise Invalid(f"must have at most {MAX_TERMS} words or phrases; got {len(terms)}", field="q")
     return Query(
         terms=tuple(terms),
-        conversation=fit(conversation.strip()),
-        kind=fit(kind.strip()),
-        sender=fit(sender.strip()),
+        conversation=clean_text(conversation.strip()),
+        kind=clean_text(kind.strip()),
+        sender=clean_text(sender.strip()),
         since=_moment(since, "since"),
         until=_moment(until, "until", is_end=True),
         unread=tuple(unread),
@@ -78,11 +79,11 @@ def read(
 
 
 def _term(text: str, *, is_prefix: bool) -> Term | None:
-    found = list(words.read(words.composed(text)))[:MOST_WORDS]
-    if not found:
+    tokens = list(tokenizer.read(tokenizer.composed(text)))[:MAX_WORDS]
+    if not tokens:
         return None
-    is_character = len(found) == 1 and found[0].is_part and len(found[0].text) == 1
-    return Term(tuple(word.text for word in found), is_prefix and not found[-1].is_part, is_character)
+    is_character = len(tokens) == 1 and tokens[0].is_part and len(tokens[0].text) == 1
+    return Term(tuple(word.text for word in tokens), is_prefix and not tokens[-1].is_part, is_character)
 
 
 def _moment(text: str, name: str, *, is_end: bool = False) -> int | None:
@@ -96,6 +97,6 @@ def _moment(text: str, name: str, *, is_end: bool = False) -> int | None:
             raise ValueError
         if is_end and _DATE.fullmatch(text):
             moment += timedelta(days=1)
-        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+        return to_micros(moment)
     except (ValueError, OverflowError):
-        raise Invalid(f"expected a day like 2026-11-21, or a time of ISO 8601; got {text[:40]!r}", field=name) from None
+        raise Invalid(f"must be a date such as 2026-11-21 or an ISO 8601 time; got {text[:40]!r}", field=name) from None

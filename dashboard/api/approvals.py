@@ -1,28 +1,82 @@
-"""`GET /api/v1/approvals` and one of them (design 3.6)."""
+"""Approval requests listed, read and decided: `/api/v1/approvals/…` (§3.6)."""
 
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_safe
 
-from conversations import inbox
-from dashboard.api.queries import limit_of
-from dashboard.pages.allowed import takes
+from conversations.core.errors import Conflict
+from conversations.core.micros import to_datetime
+from conversations.models import Approval
+from conversations.runs.approvals import decide, inbox
+from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
+from dashboard.api.request_input import LIMIT, limit_of, read_body
+from dashboard.api.schemas import core
+from dashboard.api.schemas.approval_rules import DecidedMany, ToDecideMany
+from dashboard.api.schemas.core import ToDecide
+from dashboard.pages.require_permission import require_permission
 
 
-@require_safe
-@takes("view")
+@endpoint(
+    get=Operation(
+        "List approval requests, newest first; `pending` ones can be decided.",
+        {200: core.Approvals},
+        query={"status": one_of(inbox.STATUSES), "before": TEXT, "limit": LIMIT},
+    )
+)
+@require_permission("view")
 def approvals(request: HttpRequest) -> JsonResponse:
-    """Answer questions newest first: `?status=` pending (those that can be decided), decided, expired or cancelled;
-    `?before=` a cursor, `?limit=` (1 to 200)."""
-    found, cursor = inbox.page(
+    """Return questions newest first; `before` is a cursor."""
+    rows, cursor = inbox.page(
         status=request.GET.get("status", ""),
         before=request.GET.get("before", ""),
         limit=limit_of(request),
     )
-    return JsonResponse({"items": [inbox.item(one) for one in found], "cursor": cursor})
+    return JsonResponse({"items": [inbox.item(row) for row in rows], "cursor": cursor})
 
 
-@require_safe
-@takes("view")
+@endpoint(get=Operation("Read one approval request.", {200: core.Approval}))
+@require_permission("view")
 def approval(request: HttpRequest, id: str) -> JsonResponse:
-    """Answer one question."""
+    """Return one question."""
     return JsonResponse(inbox.item(inbox.find(id)))
+
+
+@endpoint(
+    post=Operation("Decide an approval request, once.", {200: core.Decided, 409: core.AlreadyDecided}, body=ToDecide)
+)
+@require_permission("decide")
+def decision(request: HttpRequest, id: str) -> JsonResponse:
+    """Decide a question: 200 with who decided what and when, or 409 with the same facts: `already_decided`, or
+    `cancelled` or `expired` when the question was over."""
+    body = read_body(request, ToDecide)
+    try:
+        approval = decide.decide(request.user, id, **body.model_dump())
+    except Conflict as error:
+        first = Approval.objects.filter(id=id).exclude(status="pending").first()
+        if error.code not in ("already_decided", "cancelled", "expired") or first is None:
+            raise
+        return JsonResponse({"error": error.as_dict() | _decision_item(first)}, status=error.status)
+    return JsonResponse({"approval_id": approval.id, "run_id": approval.run, **_decision_item(approval)})
+
+
+@endpoint(
+    post=Operation("Decide several approval requests; each has its own result.", {200: DecidedMany}, body=ToDecideMany)
+)
+@require_permission("decide")
+def decisions(request: HttpRequest) -> JsonResponse:
+    """Decide several: 200 with an answer for each, in order; one failing takes no other."""
+    body = read_body(request, ToDecideMany)
+    more = {"message": body.message, "reason": body.reason}
+    done = decide.decide_each(request.user, body.approvals, body.decision, **more)
+    return JsonResponse({"items": [_outcome_item(outcome) for outcome in done]})
+
+
+def _outcome_item(outcome: decide.DecisionOutcome) -> dict[str, object]:
+    if outcome.error is None:
+        return {"approval_id": outcome.approval, "status": 200}
+    first = Approval.objects.filter(id=outcome.approval).exclude(status="pending").first()
+    fields = _decision_item(first) if first is not None and isinstance(outcome.error, Conflict) else {}
+    return {"approval_id": outcome.approval, "status": outcome.error.status, "error": outcome.error.as_dict() | fields}
+
+
+def _decision_item(approval: Approval) -> dict[str, str]:
+    at = to_datetime(approval.decided_at or 0).isoformat()
+    return {"by": approval.decided_by or "", "at": at, "decision": approval.decision or "", "status": approval.status}

@@ -1,26 +1,39 @@
-"""`GET /api/v1/audit` by the filters of the page (design 3.6)."""
+"""`GET /api/v1/audit` by the filters of the page (§3.6)."""
 
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_safe
 
-from conversations.auditlog import filters, listing
-from conversations.auditlog.rows import item
-from dashboard.api.queries import limit_of
-from dashboard.pages.allowed import takes
+from conversations.access.audit.listing import query
+from conversations.access.audit.listing.filters import OUTCOMES, AuditFilters
+from conversations.access.audit.listing.rows import item
+from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
+from dashboard.api.request_input import limit_of, list_params
+from dashboard.api.schemas.audit import AuditEntries
+from dashboard.pages.require_permission import require_permission
+
+QUERY = list_params(
+    AuditFilters,
+    {**dict.fromkeys(("target", "conversation", "q", "before"), TEXT), "outcome": one_of(OUTCOMES)},
+)
 
 
-@require_safe
-@takes("audit")
+@endpoint(
+    get=Operation(
+        "List audit entries, newest first. Takes the filters of the page: all must match; of repeated values, any.",
+        {200: AuditEntries},
+        query=QUERY,
+    )
+)
+@require_permission("audit")
 def entries(request: HttpRequest) -> JsonResponse:
-    """Answer entries newest first, by the filters of the page; `?before=` a cursor, `?limit=` (1 to 200).
+    """Return entries newest first; `before` is a cursor.
 
     With few or no items and a cursor there may be more further back; `looked_at` is how many were walked past then.
     """
-    page = listing.newest(
-        filters.strictly(dict(request.GET.lists())),
-        before=listing.seq_of(request.GET.get("before", "")),
+    page = query.newest(
+        AuditFilters.parse_strict(dict(request.GET.lists())),
+        before=query.place_of(request.GET.get("before", "")),
         limit=limit_of(request),
     )
     cursor = str(page.after) if page.after else None
-    items = [item(entry) for entry in page.entries]
+    items = [item(entry) for entry in page.items]
     return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None})

@@ -8,66 +8,83 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
 
-from conversations.actions import control as actions
-from conversations.actions.control import Outcome
-from conversations.errors import SwitchboardError
+from conversations.conversation import control as actions
+from conversations.conversation.control import ControlOutcome
+from conversations.core.errors import SwitchboardError
 from conversations.models import Conversation
-from dashboard.api import bodies
-from dashboard.api.shapes_steering import ToSteer, ToSteerMany
+from dashboard.api.openapi.operations import Operation, endpoint
+from dashboard.api.request_input import read_body
+from dashboard.api.schemas.control import AlreadySteered, Steered, SteeredMany, ToSteer, ToSteerMany
 from dashboard.pages import errors
-from dashboard.pages.allowed import takes
+from dashboard.pages.require_permission import require_permission
 
 
-@require_POST
-@takes("control")
+@endpoint(
+    post=Operation(
+        "Pause, resume, take over, hand back, stop after this turn, or abort now.",
+        {200: Steered, 409: AlreadySteered},
+        body=ToSteer,
+    )
+)
+@require_permission("control")
 def control(request: HttpRequest, cid: str) -> HttpResponse:
     """Pause, resume, take over, hand back, stop or abort: 200 with how it stands then, or 409 with who was first."""
     if request.content_type == "application/json":
-        asked = bodies.read(request, ToSteer)
-        return JsonResponse(_stands(actions.steer(request.user, asked.action, cid, asked.reason)))
+        body = read_body(request, ToSteer)
+        return JsonResponse(_stands(actions.steer(request.user, body.action, cid, body.reason)))
     try:
         actions.steer(request.user, request.POST.get("action", ""), cid, request.POST.get("reason", "").strip())
     except SwitchboardError as error:
-        return errors.page(request, error, "Go back and look how it stands now.")
+        return errors.page(request, error, "Go back to see the current state.")
     return HttpResponseRedirect(reverse("conversation", args=[cid]))
 
 
-@require_POST
-@takes("control")
+@endpoint(
+    post=Operation(
+        "Do one action to several conversations, each with its own outcome.",
+        {200: SteeredMany},
+        body=ToSteerMany,
+    )
+)
+@require_permission("control")
 def control_many(request: HttpRequest) -> HttpResponse:
     """Do one action to up to 200 conversations: 200 with an answer for each, in order; one failing takes no other."""
     if request.content_type == "application/json":
-        asked = bodies.read(request, ToSteerMany)
-        done = actions.steer_each(request.user, asked.action, asked.conversations, asked.reason)
-        return JsonResponse({"items": [_item(one) for one in done]})
+        body = read_body(request, ToSteerMany)
+        done = actions.steer_each(request.user, body.action, body.conversations, body.reason)
+        return JsonResponse({"items": [_item(outcome) for outcome in done]})
     keys, reason = request.POST.getlist("conversation"), request.POST.get("reason", "").strip()
     try:
         done = actions.steer_each(request.user, request.POST.get("action", ""), keys, reason)
-        if failed := [one for one in done if one.error is not None]:
+        if failed := [outcome for outcome in done if outcome.error is not None]:
             raise _first(failed, len(done))
     except SwitchboardError as error:
-        return errors.page(request, error, "Go back and look how they stand now.")
+        return errors.page(request, error, "Go back to see the current state.")
     return HttpResponseRedirect(_place(request))
 
 
-def _first(failed: list[Outcome], asked: int) -> SwitchboardError:
+def _first(failed: list[ControlOutcome], total: int) -> SwitchboardError:
     error = failed[0].error
     assert error is not None
-    error.message = f"{len(failed)} of {asked} not done. {failed[0].conversation[:80]}: {error.message}"
+    error.message = f"{len(failed)} of {total} not done. {failed[0].conversation[:80]}: {error.message}"
     return error
 
 
-def _item(one: Outcome) -> dict[str, Any]:
-    if one.error is None:
-        return {"conversation_id": one.conversation, "status": 200}
-    return {"conversation_id": one.conversation, "status": one.error.status, "error": one.error.as_dict()}
+def _item(outcome: ControlOutcome) -> dict[str, Any]:
+    if outcome.error is None:
+        return {"conversation_id": outcome.conversation, "status": 200}
+    return {"conversation_id": outcome.conversation, "status": outcome.error.status, "error": outcome.error.as_dict()}
 
 
-def _stands(found: Conversation) -> dict[str, Any]:
-    shown = "person" if found.owner else found.state
-    return {"conversation_id": found.key, "state": shown, "paused": found.state == "paused", "owner": found.owner}
+def _stands(conversation: Conversation) -> dict[str, Any]:
+    shown = "person" if conversation.owner else conversation.state
+    return {
+        "conversation_id": conversation.key,
+        "state": shown,
+        "paused": conversation.state == "paused",
+        "owner": conversation.owner,
+    }
 
 
 def _place(request: HttpRequest) -> str:

@@ -1,26 +1,42 @@
-"""`GET /api/v1/conversations` and one of them: for programs and for the palette (design 3.6)."""
+"""`GET /api/v1/conversations` and one of them: for programs and for the palette (§3.6)."""
 
 from collections.abc import Mapping, Sequence
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
-from conversations import epoch, fleet, rights
+from conversations.access import permissions
+from conversations.conversation import conversation_list
+from conversations.events import epoch
 from conversations.models import Conversation
-from dashboard.api.queries import limit_of
+from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
+from dashboard.api.request_input import LIMIT, limit_of
+from dashboard.api.schemas import core
 
 
-@require_safe
+@endpoint(
+    get=Operation(
+        "List conversations, newest first.",
+        {200: core.Conversations},
+        query={
+            "q": TEXT,
+            "participant": TEXT,
+            "state": TEXT | one_of(conversation_list.FILTERS),
+            "before": TEXT,
+            "limit": LIMIT,
+        },
+    )
+)
 def conversations(request: HttpRequest) -> JsonResponse:
-    """Answer conversations newest first: `?q=`, `?participant=`, `?state=`, `?before=` (a cursor), `?limit=` (1-200).
+    """Return conversations newest first; `before` is a cursor.
 
-    An agent's token gets those in which somebody else named it.
+    An agent's token gets those in which somebody else named it. With few or no items and a cursor there may be more
+    further back.
     """
-    agent = rights.agent_of(request.user)
+    agent = permissions.agent_of(request.user)
     if not agent:
-        rights.require(request.user, "view")
-    page = fleet.newest(
+        permissions.require(request.user, "view")
+    page = conversation_list.newest_conversations(
         q=request.GET.get("q", ""),
         participant=request.GET.get("participant", ""),
         state=request.GET.get("state", ""),
@@ -33,22 +49,24 @@ def conversations(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"items": [_item(row, now, parents) for row in page.rows], "cursor": page.cursor})
 
 
-@require_safe
+@endpoint(get=Operation("Read one conversation.", {200: core.Conversation}))
 def conversation(request: HttpRequest, cid: str) -> JsonResponse:
-    """Answer one conversation."""
-    rights.require(request.user, "view", f"conversation:{cid}")
-    row = fleet.find(cid)
+    """Return one conversation."""
+    permissions.require(request.user, "view", f"conversation:{cid}")
+    row = conversation_list.find(cid)
     return JsonResponse(_item(row, epoch.current(), _parents([row])))
 
 
-def _parents(rows: Sequence[fleet.Row]) -> dict[int, str]:
-    """Answer whose forks these are."""
+def _parents(rows: Sequence[conversation_list.ConversationRow]) -> dict[int, str]:
+    """Return whose forks these are."""
     forks = [row.id for row in rows if row.forked_at is not None]
-    found = Conversation.objects.filter(id__in=forks, parent__is_staged=False) if forks else Conversation.objects.none()
-    return dict(found.values_list("id", "parent__key"))
+    parents = (
+        Conversation.objects.filter(id__in=forks, parent__is_staged=False) if forks else Conversation.objects.none()
+    )
+    return dict(parents.values_list("id", "parent__key"))
 
 
-def _item(row: fleet.Row, now: str, parents: Mapping[int, str]) -> dict[str, object]:
+def _item(row: conversation_list.ConversationRow, now: str, parents: Mapping[int, str]) -> dict[str, object]:
     parent = parents.get(row.id)
     return {
         "conversation_id": row.key,

@@ -1,4 +1,4 @@
-"""`GET /api/v1/conversations/{id}/events`: the history, its bodies spliced in as the text they are (design 3.6)."""
+"""`GET /api/v1/conversations/{id}/events`: the history, its bodies spliced in as the text they are (§3.6)."""
 
 import json
 from collections.abc import Sequence
@@ -6,19 +6,22 @@ from typing import Any
 
 import msgspec
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
-from conversations import log, rights
-from conversations.errors import Invalid, NotFound
-from conversations.log.events import Stored
+from conversations.access import permissions
+from conversations.core.errors import Invalid, NotFound
+from conversations.core.json_values import text_of
+from conversations.events import log
+from conversations.events.log.records import Stored
 from conversations.models import Conversation
-from dashboard.api.queries import whole_number
+from dashboard.api.openapi.operations import Operation, endpoint, up_to
+from dashboard.api.request_input import whole_number
+from dashboard.api.schemas import core
 
-MOST = 500  # events of one answer
+MAX_ITEMS = 500  # events of one answer
 SEQS = 2**53
 
 
-class _Told(msgspec.Struct):
+class _ShownFields(msgspec.Struct):
     """What an answer says of a body besides the body: of any type, as foreign senders write it."""
 
     sender: Any = None
@@ -27,41 +30,51 @@ class _Told(msgspec.Struct):
     created_at: Any = None
 
 
-_decoder = msgspec.json.Decoder(_Told)
+_decoder = msgspec.json.Decoder(_ShownFields)
 
 
-@require_safe
+@endpoint(
+    get=Operation(
+        "Read events in order: those after a seq, those before one, or the newest.",
+        {200: core.Events},
+        query={
+            "after": {"type": "integer", "minimum": 0, "maximum": SEQS},
+            "before": {"type": "integer", "minimum": 1, "maximum": SEQS},
+            "limit": up_to(MAX_ITEMS, 100),
+        },
+    )
+)
 def events(request: HttpRequest, cid: str) -> HttpResponse:
-    """Answer events in order: `?after=` a seq, or `?before=` one, else the newest; `?limit=` (1 to 500).
+    """Return events in order.
 
     `cursor` is the seq to go on from in the same direction (without a direction: backwards), null at the end.
     """
-    rights.require(request.user, "view", f"conversation:{cid}")
-    limit = whole_number(request, "limit", most=MOST, default=100)
+    permissions.require(request.user, "view", f"conversation:{cid}")
+    limit = whole_number(request, "limit", most=MAX_ITEMS, default=100)
     after = whole_number(request, "after", least=0, most=SEQS, default=0)
     before = whole_number(request, "before", most=SEQS, default=SEQS)
     head = Conversation.objects.visible().filter(key=cid).values_list("head_seq", flat=True).first()
     if head is None:
-        raise NotFound(f"no conversation {cid[:80]!r}")
+        raise NotFound(f"there is no conversation {cid[:80]!r}")
     if "after" not in request.GET:
-        found = log.read_before(cid, before, limit)
-        has_more = bool(found) and found[0].seq > 1
-        return _answer(found, found[0].seq if has_more else None)
+        page = log.read_before(cid, before, limit)
+        has_more = bool(page) and page[0].seq > 1
+        return _answer(page, page[0].seq if has_more else None)
     if "before" in request.GET:
-        raise Invalid("expected after or before, not both", field="before")
-    found = log.read_after(cid, after, limit)
-    has_more = bool(found) and found[-1].seq < head
-    return _answer(found, found[-1].seq if has_more else None)
+        raise Invalid("must not be combined with after", field="before")
+    page = log.read_after(cid, after, limit)
+    has_more = bool(page) and page[-1].seq < head
+    return _answer(page, page[-1].seq if has_more else None)
 
 
-def _answer(found: Sequence[Stored], cursor: int | None) -> HttpResponse:
-    items = ",".join(_item(event) for event in found)
-    told = "null" if cursor is None else f'"{cursor}"'
-    return HttpResponse(f'{{"items":[{items}],"cursor":{told}}}', content_type="application/json")
+def _answer(rows: Sequence[Stored], cursor: int | None) -> HttpResponse:
+    items = ",".join(_item(event) for event in rows)
+    cursor_json = "null" if cursor is None else f'"{cursor}"'
+    return HttpResponse(f'{{"items":[{items}],"cursor":{cursor_json}}}', content_type="application/json")
 
 
 def _item(event: Stored) -> str:
-    facts = {
+    fields = {
         "seq": event.seq,
         "kind": event.kind,
         "at": event.at,
@@ -69,22 +82,18 @@ def _item(event: Stored) -> str:
         "principal": event.principal,
         "event_id": event.event_id,
     }
-    return f'{json.dumps(facts)[:-1]}, "body": {event.body}}}'
+    return f'{json.dumps(fields)[:-1]}, "body": {event.body}}}'
 
 
 def _said(body: str) -> dict[str, str | None]:
-    """Answer who said it to whom and when, by their own account; null where that is no text."""
+    """Return who said it to whom and when, by their own account; null where that is no text."""
     try:
-        told = _decoder.decode(body)
+        fields = _decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError):
-        told = _Told()
-    agent = f"agent:{told.agent.removeprefix('agent:')}" if isinstance(told.agent, str) and told.agent else None
+        fields = _ShownFields()
+    agent = f"agent:{fields.agent.removeprefix('agent:')}" if isinstance(fields.agent, str) and fields.agent else None
     return {
-        "created_at": _text(told.created_at),
-        "sender": _text(told.sender) or agent,
-        "recipient": _text(told.recipient),
+        "created_at": text_of(fields.created_at),
+        "sender": text_of(fields.sender) or agent,
+        "recipient": text_of(fields.recipient),
     }
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

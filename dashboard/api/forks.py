@@ -2,30 +2,44 @@
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
-from conversations.actions import forks as actions
-from dashboard.api import bodies
-from dashboard.api.shapes_steering import ToFork, ToRerun
-from dashboard.pages.allowed import takes
+from conversations.conversation import fork as actions
+from dashboard.api.openapi.operations import Operation, endpoint
+from dashboard.api.request_input import read_body
+from dashboard.api.schemas.control import ForkMade, ToFork, ToRerun
+from dashboard.pages.require_permission import require_permission
 
 
-@require_POST
-@takes("control")
+@endpoint(
+    post=Operation(
+        "Fork after an event, as it was or with that message in other words, and run on where asked.",
+        {201: ForkMade},
+        body=ToFork,
+        errors=(409,),
+    )
+)
+@require_permission("control")
 def forks(request: HttpRequest, cid: str) -> JsonResponse:
     """Fork a conversation after an event, with other words, and run on, as asked: 201 with the fork."""
-    asked = bodies.read(request, ToFork)
-    return _answer(actions.fork(request.user, cid, asked.at, **asked.model_dump(exclude={"at"})))
+    body = read_body(request, ToFork)
+    return _answer(actions.fork(request.user, cid, body.at, **body.model_dump(exclude={"at"})))
 
 
-@require_POST
-@takes("control")
+@endpoint(
+    post=Operation(
+        "Fork where a run began, and have its agent answer the same again.",
+        {201: ForkMade},
+        body=ToRerun,
+        errors=(409,),
+    )
+)
+@require_permission("control")
 def reruns(request: HttpRequest, id: str) -> JsonResponse:
     """Fork a conversation at where a run began, and have its agent answer the same again: 201 with the fork."""
-    asked = bodies.read(request, ToRerun)
-    return _answer(actions.rerun(request.user, id, **asked.model_dump()))
+    body = read_body(request, ToRerun)
+    return _answer(actions.rerun(request.user, id, **body.model_dump()))
 
 
-def _answer(made: actions.Forked) -> JsonResponse:
-    told = {"conversation_id": made.conversation, "seq": made.seq, "run_id": made.run or None}
-    return JsonResponse(told | {"url": reverse("conversation", args=[made.conversation])}, status=201)
+def _answer(fork: actions.CreatedFork) -> JsonResponse:
+    payload = {"conversation_id": fork.conversation, "seq": fork.seq, "run_id": fork.run or None}
+    return JsonResponse(payload | {"url": reverse("conversation", args=[fork.conversation])}, status=201)

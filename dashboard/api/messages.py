@@ -1,52 +1,58 @@
-"""`POST /api/v1/conversations/{id}/messages`: a person speaks. The one route of page and script (design 3.6)."""
+"""`POST /api/v1/conversations/{id}/messages`: a person speaks. The one route of page and script (§3.6)."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
-from conversations.actions import messages as actions
-from conversations.errors import SwitchboardError
-from conversations.log.events import Stored
+from conversations.conversation import post_message as actions
+from conversations.core.errors import SwitchboardError
+from conversations.events.log.records import Stored
 from conversations.models import Conversation
-from dashboard.api import bodies
-from dashboard.api.shapes import ToSay
+from dashboard.api.openapi.operations import Operation, endpoint
+from dashboard.api.request_input import read_body
+from dashboard.api.schemas.core import AnsweredMeanwhile, SaidAt, ToSay
 from dashboard.pages import errors
-from dashboard.pages.allowed import takes
+from dashboard.pages.require_permission import require_permission
 
 TITLE = 80  # characters of the first words that name a new conversation
 
 
-@require_POST
-@takes("send")
+@endpoint(
+    post=Operation(
+        "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
+        {201: SaidAt, 409: AnsweredMeanwhile},
+        body=ToSay,
+    )
+)
+@require_permission("send")
 def messages(request: HttpRequest, cid: str) -> HttpResponse:
     """Say something: JSON answers 201 `{envelope_id, seq, url}`, the form of a page leads back to it.
 
     A conversation that is not there yet begins with these words. The same `client_id` again is the same message.
     """
     if request.content_type == "application/json":
-        stored = _say(request, cid, bodies.read(request, ToSay))
-        told = {"envelope_id": stored.event_id, "seq": stored.seq, "url": reverse("conversation", args=[cid])}
-        return JsonResponse(told, status=201)
+        stored = _say(request, cid, read_body(request, ToSay))
+        payload = {"envelope_id": stored.event_id, "seq": stored.seq, "url": reverse("conversation", args=[cid])}
+        return JsonResponse(payload, status=201)
     try:
         stored = _say(request, cid, _of_form(request, cid))
     except SwitchboardError as error:
-        return errors.page(request, error, "Go back: what you wrote is still there.")
+        return errors.page(request, error, "Go back: your message is still there.")
     return HttpResponseRedirect(f"{reverse('conversation', args=[cid])}#e{stored.seq}")
 
 
-def _say(request: HttpRequest, cid: str, said: ToSay) -> Stored:
+def _say(request: HttpRequest, cid: str, message: ToSay) -> Stored:
     is_new = not Conversation.objects.visible().filter(key=cid).exists()
     return actions.post(
         request.user,
         cid,
-        sender=said.sender,
-        recipient=said.recipient,
-        content=said.content,
-        client_id=said.client_id,
-        reason=said.reason,
-        seen_seq=said.seen_seq,
-        anyway=said.anyway,
-        title=_title(said.content) if is_new else "",
+        sender=message.sender,
+        recipient=message.recipient,
+        content=message.content,
+        client_id=message.client_id,
+        reason=message.reason,
+        seen_seq=message.seen_seq,
+        anyway=message.anyway,
+        title=_title(message.content) if is_new else "",
     )
 
 

@@ -1,17 +1,21 @@
 """`/api/v1/policies`: the operators' policy as a whole, in the form that `manage.py policy` prints and loads."""
 
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_http_methods
 
-from conversations import policy, policy_form
-from conversations.actions.policies import load_policies
-from dashboard.pages.allowed import takes
+from conversations.runs.policy import evaluate, file_format
+from conversations.runs.policy.edit import load_policies
+from dashboard.api.openapi.operations import Operation, endpoint
+from dashboard.api.schemas.core import PolicyFile
+from dashboard.pages.require_permission import require_permission
 
 
-@require_http_methods(["GET", "HEAD", "PUT"])
-@takes("policies")
+@endpoint(
+    get=Operation("Read the policy.", {200: PolicyFile}, errors=(400,)),
+    put=Operation("Replace the whole policy, or change nothing on errors.", {200: PolicyFile}, body=PolicyFile),
+)
+@require_permission("policies")
 def policies(request: HttpRequest) -> JsonResponse:
     """GET answers it; PUT makes the body the whole of it, or changes nothing, and answers it."""
     if request.method == "PUT":
-        load_policies(request.user, policy_form.read(request.body.decode("utf-8", "replace")))
-    return JsonResponse(policy_form.written(policy.stored().values()))
+        load_policies(request.user, file_format.read(request.body.decode("utf-8", "replace")))
+    return JsonResponse(file_format.dump(evaluate.stored().values()))

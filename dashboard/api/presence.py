@@ -1,24 +1,24 @@
 """`POST /api/v1/conversations/{id}/presence`: a page tells that its reader types, looks, or has put it away.
 
-A hint for the others who look (design 3.5), kept nowhere; that somebody looks at all is known by their socket.
+A hint for the others who look (§3.5), kept nowhere; that somebody looks at all is known by their socket.
 """
 
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_POST
 from pydantic import BaseModel, Field
 
-from conversations import presence as lookers
-from conversations import rights
-from conversations.errors import NotAllowed, NotFound
+from conversations.access import permissions
+from conversations.core.errors import NotAllowed, NotFound
 from conversations.models import Conversation, User
-from dashboard.api import bodies
-from dashboard.api.shapes import Shape
+from conversations.realtime import presence as lookers
+from dashboard.api.openapi.operations import FORM, Operation, endpoint
+from dashboard.api.request_input import read_body
+from dashboard.api.schemas.core import Shape
 
 
 class Doing(BaseModel):
     """What somebody does with a conversation now. `typing` is over after 6 seconds unless it is said again."""
 
-    state: lookers.State = Field(description="typing, looking, or away: the page is not in sight")
+    state: lookers.State = Field(description="typing, looking, or away (the page is not visible)")
 
 
 class Done(Shape):
@@ -28,14 +28,21 @@ class Done(Shape):
     state: lookers.State
 
 
-@require_POST
+@endpoint(
+    post=Operation(
+        "Tell the others who look that one types, looks, or has put the page away.",
+        {200: Done},
+        body=Doing,
+        security=(FORM,),
+    )
+)
 def presence(request: HttpRequest, cid: str) -> JsonResponse:
     """Tell it to the others: 200 `{conversation_id, state}`."""
-    rights.require(request.user, "view")
+    permissions.require(request.user, "view")
     if not isinstance(request.user, User):
-        raise NotAllowed("a token looks for nobody")
-    asked = bodies.read(request, Doing)
+        raise NotAllowed("tokens have no presence; sign in as a person")
+    body = read_body(request, Doing)
     if not Conversation.objects.visible().filter(key=cid).exists():
-        raise NotFound("no such conversation")
-    lookers.say(cid, request.user.username, asked.state)
-    return JsonResponse({"conversation_id": cid, "state": asked.state})
+        raise NotFound("there is no such conversation")
+    lookers.say(cid, request.user.username, body.state)
+    return JsonResponse({"conversation_id": cid, "state": body.state})

@@ -4,15 +4,17 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from conversations import rights
-from conversations.errors import Invalid, NotAllowed, NotFound
-from conversations.log import writing
+from conversations.access import permissions
+from conversations.core.errors import NotAllowed, NotFound
+from conversations.events.log import write_transaction
 from conversations.models import Conversation, Event, ReadMarker, User
+from dashboard.api.openapi.operations import FORM, SESSION, TEXT, Operation, endpoint, many
+from dashboard.api.request_input import read_body
+from dashboard.api.schemas.core import Marker, Markers
 
-MOST = 200  # ids of one request
+MAX_ITEMS = 200  # ids of one request
 
 
 class Mark(BaseModel):
@@ -23,15 +25,29 @@ class Mark(BaseModel):
     messages_seen: int | None = Field(None, ge=0, le=2**53)  # left out: those up to last_seq
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@endpoint(
+    get=Operation(
+        "Read how far one has read.",
+        {200: Markers},
+        query={"ids": many(TEXT, MAX_ITEMS)},
+        security=(SESSION,),
+    ),
+    post=Operation(
+        "Move a marker forward, never back.",
+        {200: Marker},
+        body=Mark,
+        errors=(404,),
+        security=(FORM,),
+    ),
+)
 def read_markers(request: HttpRequest) -> JsonResponse:
     """GET `?ids=…&ids=…` answers the markers of these; POST moves one forward, never back, and answers it."""
-    rights.require(request.user, "view")
+    permissions.require(request.user, "view")
     if not isinstance(request.user, User):
-        raise NotAllowed("a token reads for nobody, so it has no markers")
+        raise NotAllowed("tokens have no read markers; sign in as a person")
     if request.method == "POST":
-        return JsonResponse(_move(request.user, _mark(request.body)))
-    return JsonResponse({"items": _items(request.user, request.GET.getlist("ids")[:MOST]), "cursor": None})
+        return JsonResponse(_move(request.user, read_body(request, Mark)))
+    return JsonResponse({"items": _items(request.user, request.GET.getlist("ids")[:MAX_ITEMS]), "cursor": None})
 
 
 def _items(reader: User, keys: list[str]) -> list[dict[str, object]]:
@@ -43,24 +59,16 @@ def _items(reader: User, keys: list[str]) -> list[dict[str, object]]:
     ]
 
 
-def _mark(body: bytes) -> Mark:
-    try:
-        return Mark.model_validate_json(body)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        raise Invalid(wrong["msg"], field=".".join(map(str, wrong["loc"]))) from None
-
-
 def _move(reader: User, mark: Mark) -> dict[str, object]:
     """Move it in one statement, no further than history goes: two windows of one person cannot take it back."""
-    found = Conversation.objects.visible().filter(key=mark.conversation_id).values_list("id", "head_seq", "messages")
-    if not (conversation := found.first()):
-        raise NotFound("no such conversation", field="conversation_id")
+    rows = Conversation.objects.visible().filter(key=mark.conversation_id).values_list("id", "head_seq", "messages")
+    if not (conversation := rows.first()):
+        raise NotFound("there is no such conversation", field="conversation_id")
     pk, head_seq, messages = conversation
     last_seq = min(mark.last_seq, head_seq)
     seen = mark.messages_seen if mark.messages_seen is not None else messages - _said_after(pk, last_seq)
     seen = max(0, min(seen, messages))
-    with writing():
+    with write_transaction():
         marker, is_new = ReadMarker.objects.get_or_create(
             user=reader, conversation_id=pk, defaults={"last_seq": last_seq, "messages_seen": seen}
         )

@@ -1,66 +1,84 @@
 """`/api/v1/approval-rules`: always rules listed, made, revoked."""
 
-from datetime import UTC
-
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations import always_view, rights
-from conversations.actions import granting
-from conversations.actions import rules as actions
-from conversations.actions.rules import Scope
+from conversations.access import permissions
+from conversations.core.micros import to_micros
 from conversations.models import AlwaysRule
-from dashboard.api import bodies
-from dashboard.api.queries import limit_of
-from dashboard.api.shapes_rules import ToMakeRule, WithReason
-from dashboard.pages.allowed import takes
+from conversations.runs.approvals import auto_approve, auto_rules_view
+from conversations.runs.approvals import edit_auto_rules as actions
+from conversations.runs.approvals.edit_auto_rules import Scope
+from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
+from dashboard.api.request_input import LIMIT, limit_of, read_body
+from dashboard.api.schemas import approval_rules
+from dashboard.api.schemas.approval_rules import ToMakeRule, WithReason
+from dashboard.pages.require_permission import require_permission
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@takes("view")
+@endpoint(
+    get=Operation(
+        "List auto-approval rules, newest first; `live` ones can still approve calls.",
+        {200: approval_rules.AlwaysRules},
+        query={"state": one_of(auto_rules_view.STATES), "before": TEXT, "limit": LIMIT},
+    ),
+    post=Operation(
+        "Create an auto-approval rule, on its own or while approving a request; approves waiting calls that match.",
+        {201: approval_rules.MadeRule},
+        body=ToMakeRule,
+        errors=(404, 409),
+    ),
+)
+@require_permission("view")
 def rules(request: HttpRequest) -> JsonResponse:
-    """GET lists rules newest first: `?state=` live or ended, `?before=`, `?limit=`. POST makes one, and applies it to
-    what waits: 201 with the rule and the questions that rules answered."""
+    """GET lists rules newest first; `before` is a cursor. POST makes one, and applies it to what waits: 201 with the
+    rule and the questions that rules answered."""
     if request.method == "POST":
-        rights.require(request.user, "decide")
-        return _made(request, bodies.read(request, ToMakeRule))
-    found, cursor = always_view.page(
+        permissions.require(request.user, "decide")
+        return _made(request, read_body(request, ToMakeRule))
+    rows, cursor = auto_rules_view.page(
         state=request.GET.get("state", "live"),
         before=request.GET.get("before", ""),
         limit=limit_of(request),
     )
-    return JsonResponse({"items": [always_view.item(one) for one in found], "cursor": cursor})
+    return JsonResponse({"items": [auto_rules_view.item(row) for row in rows], "cursor": cursor})
 
 
-@require_POST
-@takes("decide")
+@endpoint(
+    post=Operation(
+        "Revoke an auto-approval rule; calls it approved stay approved.",
+        {200: approval_rules.AlwaysRule},
+        body=WithReason,
+        errors=(409,),
+    )
+)
+@require_permission("decide")
 def revocation(request: HttpRequest, id: str) -> JsonResponse:
     """Revoke a rule: 200 with it, or 409 when somebody did."""
-    asked = bodies.read(request, WithReason)
-    return JsonResponse(_item(actions.revoke_rule(request.user, id, reason=asked.reason)))
+    body = read_body(request, WithReason)
+    return JsonResponse(_item(actions.revoke_rule(request.user, id, reason=body.reason)))
 
 
-def _made(request: HttpRequest, asked: ToMakeRule) -> JsonResponse:
-    until = asked.until
+def _made(request: HttpRequest, body: ToMakeRule) -> JsonResponse:
+    until = body.until
     scope = Scope(
-        is_exact=asked.match == "exact",
-        arguments=asked.arguments,
-        any_agent=asked.any_agent,
-        agent=asked.agent,
-        tool=asked.tool,
-        schema=asked.schema_hash,
-        uses=asked.uses,
-        until=int((until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp() * 1e6) if until else None,
+        is_exact=body.match == "exact",
+        arguments=body.arguments,
+        any_agent=body.any_agent,
+        agent=body.agent,
+        tool=body.tool,
+        schema=body.schema_hash,
+        uses=body.uses,
+        until=to_micros(until) if until else None,
     )
-    if asked.approval_id:
-        made = actions.approve_always(request.user, asked.approval_id, scope, reason=asked.reason)
+    if body.approval_id:
+        rule = actions.approve_always(request.user, body.approval_id, scope, reason=body.reason)
     else:
-        made = actions.make_rule(request.user, scope, reason=asked.reason)
-    applied = granting.approve_waiting()
-    made.refresh_from_db()
-    return JsonResponse(_item(made) | {"approved": applied}, status=201)
+        rule = actions.make_rule(request.user, scope, reason=body.reason)
+    applied = auto_approve.approve_waiting()
+    rule.refresh_from_db()
+    return JsonResponse(_item(rule) | {"approved": applied}, status=201)
 
 
 def _item(rule: AlwaysRule) -> dict[str, object]:
-    (one,) = always_view.shown([rule])
-    return always_view.item(one)
+    (row,) = auto_rules_view.shown([rule])
+    return auto_rules_view.item(row)

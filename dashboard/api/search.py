@@ -1,17 +1,17 @@
-"""`GET /api/v1/search`: what the search page finds, for programs (design 3.6)."""
+"""`GET /api/v1/search`: what the search page finds, for programs (§3.6)."""
 
 from typing import Annotated
 
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_safe
 from pydantic import Field
 
-from conversations import links
 from conversations import search as searching
-from conversations.fragments import faces
-from dashboard.api.queries import limit_of
-from dashboard.api.shapes import Paged, Seq, Shape
-from dashboard.pages.allowed import takes
+from conversations.core import page_urls
+from conversations.rendering import event_rows
+from dashboard.api.openapi.operations import TEXT, Operation, endpoint
+from dashboard.api.request_input import LIMIT, limit_of
+from dashboard.api.schemas.core import Paged, Seq, Shape
+from dashboard.pages.require_permission import require_permission
 
 FIELDS = ("q", "conversation", "kind", "sender", "since", "until")
 
@@ -43,36 +43,45 @@ class Hits(Paged[Hit]):
 
     looked_to: Annotated[
         int | None,
-        Field(description="µs UTC: so far back it looked in the time it takes; the cursor goes on from there"),
+        Field(description="µs UTC: how far back the search got in its time limit; the cursor continues from there"),
     ]
-    lag: Annotated[int, Field(description="events that are recorded and not searchable yet")]
+    lag: Annotated[int, Field(description="recorded events that are not searchable yet")]
 
 
-@require_safe
-@takes("view")
+@endpoint(
+    get=Operation(
+        "Search events in all conversations, newest first.",
+        {200: Hits},
+        query={
+            **dict.fromkeys((*FIELDS, "before"), TEXT),
+            "q": TEXT | {"description": "words, quoted phrases, prefixes*"},
+            "limit": LIMIT,
+        },
+    )
+)
+@require_permission("view")
 def search(request: HttpRequest) -> JsonResponse:
-    """Answer hits newest first: `?q=` words, "phrases" and beginnings*; `?conversation=`, `?kind=`, `?sender=`,
-    `?since=`, `?until=`; `?before=` a cursor, `?limit=` (1 to 200)."""
+    """Return hits newest first; `before` is a cursor."""
     limit = limit_of(request)
     query = searching.read(**{name: request.GET.get(name, "") for name in FIELDS})
-    found = searching.find(query, before=request.GET.get("before", ""), limit=limit)
-    cut = searching.of_hits(found.hits, query)
-    items = [_item(hit, some).model_dump() for hit, some in zip(found.hits, cut, strict=True)]
-    answer = {"items": items, "cursor": found.cursor, "looked_to": found.looked_to, "lag": searching.lag().events}
+    results = searching.find(query, before=request.GET.get("before", ""), limit=limit)
+    cut = searching.of_hits(results.hits, query)
+    items = [_item(hit, excerpts).model_dump() for hit, excerpts in zip(results.hits, cut, strict=True)]
+    answer = {"items": items, "cursor": results.cursor, "looked_to": results.looked_to, "lag": searching.lag().events}
     return JsonResponse(answer)
 
 
-def _item(hit: searching.Hit, cut: list[searching.Excerpt]) -> Hit:
+def _item(hit: searching.SearchHit, cut: list[searching.Excerpt]) -> Hit:
     event = hit.event
-    excerpts = [Excerpt(label=one.label, text=one.text, marks=list(one.marks)) for one in cut]
+    excerpts = [Excerpt(label=excerpt.label, text=excerpt.text, marks=list(excerpt.marks)) for excerpt in cut]
     return Hit(
         conversation_id=event.conversation,
         title=hit.title,
         seq=event.seq,
         kind=event.kind,
         at=event.at,
-        sender=faces.read(event).said.speaker,
+        sender=event_rows.read(event).said.speaker,
         principal=event.principal,
         excerpts=excerpts,
-        url=links.of_event(event.conversation, event.seq),
+        url=page_urls.event_url(event.conversation, event.seq),
     )

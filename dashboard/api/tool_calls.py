@@ -1,64 +1,86 @@
-"""`GET /api/v1/tool-calls` by the filters of the page, and the saved views (design 3.6)."""
+"""`GET /api/v1/tool-calls` by the filters of the page, and the saved views (§3.6)."""
 
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from conversations.actions import saved_views as actions
-from conversations.models import SavedView
-from conversations.toolcalls import filters, listing
-from conversations.toolcalls.rows import item, rows, within
-from dashboard.api import bodies
-from dashboard.api.call_shapes import ToName, ToSaveView
-from dashboard.api.queries import limit_of
-from dashboard.pages.allowed import takes
+from conversations import models
+from conversations.tool_calls import saved_views as actions
+from conversations.tool_calls.listing import query
+from conversations.tool_calls.listing.filters import NUMBERS, STATUSES, CallFilters
+from conversations.tool_calls.listing.rows import item, rows, within
+from dashboard.api.openapi.operations import TEXT, Operation, endpoint, many, one_of
+from dashboard.api.request_input import limit_of, list_params, read_body
+from dashboard.api.schemas.tool_calls import Removed, SavedView, SavedViews, ToName, ToolCalls, ToSaveView
+from dashboard.pages.require_permission import require_permission
+
+QUERY = list_params(
+    CallFilters,
+    {
+        "status": many(one_of(STATUSES)),
+        **{name: {"type": "number", "minimum": 0} for name in NUMBERS},
+        **dict.fromkeys(("q", "conversation", "run", "call_id", "before"), TEXT),
+        "replayed": one_of(("yes", "no")),
+        "where": one_of(("around",)),
+    },
+)
 
 
-@require_safe
-@takes("view")
+@endpoint(
+    get=Operation(
+        "List tool calls, newest first. Takes the filters of the page: all must match; of repeated values, any.",
+        {200: ToolCalls},
+        query=QUERY,
+    )
+)
+@require_permission("view")
 def tool_calls(request: HttpRequest) -> JsonResponse:
-    """Answer calls newest first, by the filters of the page; `?before=` a cursor, `?limit=` (1 to 200).
+    """Return calls newest first; `before` is a cursor.
 
     With few or no items and a cursor there may be more further back; `looked_at` is how many were walked past then.
     """
-    found = listing.newest(
-        filters.strictly(dict(request.GET.lists())),
-        before=listing.place_of(request.GET.get("before", "")),
+    scan = query.newest(
+        CallFilters.parse_strict(dict(request.GET.lists())),
+        before=query.place_of(request.GET.get("before", "")),
         limit=limit_of(request),
     )
-    page = within(found)
-    items = [item(row) for row in rows(page.calls, whole=True)]
+    page = within(scan)
+    items = [item(row) for row in rows(page.items, whole=True)]
     cursor = str(page.after) if page.after else None
     return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None})
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@takes("view")
+@endpoint(
+    get=Operation("List the saved views of the tool-calls page.", {200: SavedViews}, errors=(400,)),
+    post=Operation("Save a filter under a name, for everyone.", {201: SavedView}, body=ToSaveView, errors=(409,)),
+)
+@require_permission("view")
 def saved_views(request: HttpRequest) -> JsonResponse:
-    """Answer the views that people saved, by name; a POST `{name, query}` saves one."""
+    """Return the views that people saved, by name; a POST `{name, query}` saves one."""
     if request.method != "POST":
-        return JsonResponse({"items": [_told(view) for view in SavedView.objects.all()]})
-    asked = bodies.read(request, ToSaveView)
-    return JsonResponse(_told(actions.save_view(request.user, asked.name, asked.query)), status=201)
+        return JsonResponse({"items": [_view_item(view) for view in models.SavedView.objects.all()]})
+    body = read_body(request, ToSaveView)
+    return JsonResponse(_view_item(actions.save_view(request.user, body.name, body.query)), status=201)
 
 
-@require_http_methods(["PUT"])
-@takes("view")
+@endpoint(
+    put=Operation("Rename a view; allowed for its creator and admins.", {200: SavedView}, body=ToName, errors=(409,))
+)
+@require_permission("view")
 def saved_view(request: HttpRequest, number: int) -> JsonResponse:
     """Give a view another name."""
-    asked = bodies.read(request, ToName)
-    actions.rename_view(request.user, number, asked.name)
-    return JsonResponse(_told(SavedView.objects.get(pk=number)))
+    body = read_body(request, ToName)
+    actions.rename_view(request.user, number, body.name)
+    return JsonResponse(_view_item(models.SavedView.objects.get(pk=number)))
 
 
-@require_POST
-@takes("view")
+@endpoint(post=Operation("Remove a view; allowed for its creator and admins.", {200: Removed}))
+@require_permission("view")
 def removal(request: HttpRequest, number: int) -> JsonResponse:
     """Remove a view: 200 with its number."""
     actions.remove_view(request.user, number)
     return JsonResponse({"id": number})
 
 
-def _told(view: SavedView) -> dict[str, object]:
+def _view_item(view: models.SavedView) -> dict[str, object]:
     return {
         "id": view.pk, "name": view.name, "query": view.query, "made_by": view.made_by,
         "made_at": view.made_at.isoformat(),

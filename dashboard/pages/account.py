@@ -5,10 +5,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from conversations.actions import sessions
-from conversations.errors import Invalid, NotAllowed
+from conversations.access.accounts import sign_in
+from conversations.core.errors import Invalid, NotAllowed
 from conversations.models import User
-from dashboard.pages.frame import page
+from dashboard.pages.base_context import render_page
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -33,25 +33,25 @@ def _change_password(request: HttpRequest, user: User) -> None:
     if _needs_old(request, user) and not authenticate(
         request, username=user.username, password=request.POST.get("old", "")
     ):
-        raise Invalid("This is not your present password.", field="old")
-    changed = sessions.set_password(user, user.username, request.POST.get("new", ""))
+        raise Invalid("This is not your current password.", field="old")
+    changed = sign_in.set_password(user, user.username, request.POST.get("new", ""))
     update_session_auth_hash(request, changed)
     request.session["how"] = "password"
 
 
 def _needs_old(request: HttpRequest, user: User) -> bool:
-    """Tell whether the present password is asked for: not after a link, which is how a forgotten one is replaced."""
+    """Return whether the present password is asked for: not after a link, which is how a forgotten one is replaced."""
     return user.has_usable_password() and request.session.get("how") != "link"
 
 
 def _draw(request: HttpRequest, user: User, error: Invalid | None = None) -> HttpResponse:
-    return page(
+    return render_page(
         request,
         "account.html",
         status=422 if error else 200,
-        fault={error.field: error.message} if error else {},
+        fault={error.field: error.sentence} if error else {},
         needs_old=_needs_old(request, user),
         saved=request.GET.get("saved", ""),
-        seats=sorted(sessions.seats(user), key=lambda seat: seat.since or user.created_at, reverse=True),
+        seats=sorted(sign_in.devices_of(user), key=lambda seat: seat.since or user.created_at, reverse=True),
         here=request.session.session_key,
     )

@@ -5,52 +5,57 @@ import json
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from conversations import hues, served
-from conversations.errors import NotFound
-from conversations.fragments import hidden, jsontree, richtext
-from conversations.fragments.who import of_name
+from conversations.core import hidden_characters
+from conversations.core.errors import NotFound
 from conversations.models import Run
-from conversations.tools.agents import Described, described
-from dashboard.pages import tool_parts
-from dashboard.pages.frame import page
+from conversations.rendering import agent_colors, json_tree, richtext
+from conversations.rendering.participant_marks import mark_for_name
+from conversations.tool_calls import agent_directory
+from conversations.tool_calls.schemas.agent_details import Described, described
+from dashboard.pages import tool_sections
+from dashboard.pages.base_context import render_page
 
 
 @require_safe
 def agents(request: HttpRequest) -> HttpResponse:
     """Show them; `?part=state` answers what changes, and the page renews itself by it."""
-    hues.refresh()
+    agent_colors.refresh_colors()
     is_part = request.GET.get("part") == "state"
-    return page(request, "partials/agents_state.html" if is_part else "agents.html", teams=served.teams())
+    return render_page(
+        request, "partials/agents_state.html" if is_part else "agents.html", teams=agent_directory.team_statuses()
+    )
 
 
 @require_safe
 def agent(request: HttpRequest, team: str, name: str) -> HttpResponse:
     """Show one agent of a team: what it answers with, what it is offered, whom it hands over to, its runs."""
-    hues.refresh()
-    found = None if "\0" in team + name else described(team, name)
-    if found is None:
-        raise NotFound("No worker here has told of an agent of this name.")
-    return page(
+    agent_colors.refresh_colors()
+    details = None if "\0" in team + name else described(team, name)
+    if details is None:
+        raise NotFound("No worker has reported an agent with this name.")
+    return render_page(
         request,
         "agent.html",
         team=team,
         name=name,
-        title=hidden.spell(name),
+        title=hidden_characters.spelled_out(name),
         drawn_team=richtext.inline(team),
-        agent=found.served,
-        output=_output(found),
-        tools=[tool_parts.offer(one) for one in found.tools],
-        transfers=[(tool_parts.offer(one), one.text("to"), of_name(one.text("to"))) for one in found.transfers],
-        given_by=[(other, of_name(other)) for other in found.given_by],
-        problems=[richtext.inline(words) for words in found.problems],
-        runs=[_run(run) for run in found.runs],
+        agent=details.served,
+        output=_output(details),
+        tools=[tool_sections.offer(tool) for tool in details.tools],
+        transfers=[
+            (tool_sections.offer(tool), tool.text("to"), mark_for_name(tool.text("to"))) for tool in details.transfers
+        ],
+        given_by=[(other, mark_for_name(other)) for other in details.given_by],
+        problems=[richtext.inline(problem) for problem in details.problems],
+        runs=[_run(run) for run in details.runs],
     )
 
 
-def _output(found: Described) -> dict[str, object]:
-    told = found.output
-    text = json.dumps(told.schema, ensure_ascii=False) if told.schema is not None else ""
-    return {"is": told, "type": richtext.inline(told.type[:200]), "tree": jsontree.draw(text) if text else None}
+def _output(details: Described) -> dict[str, object]:
+    output = details.output
+    text = json.dumps(output.schema, ensure_ascii=False) if output.schema is not None else ""
+    return {"is": output, "type": richtext.inline(output.type[:200]), "tree": json_tree.draw(text) if text else None}
 
 
 def _run(run: Run) -> dict[str, object]:

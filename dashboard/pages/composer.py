@@ -6,17 +6,18 @@ from typing import NamedTuple
 from django.http import HttpRequest
 from django.urls import reverse
 
-from conversations import grants, prospects, rights
-from conversations.actions.messages import own_name
-from conversations.fragments import hidden
-from conversations.fragments.who import Who, who
-from conversations.grants import ALL, SPEAK_AS
-from conversations.ids import new_id
+from conversations.access import grants, permissions
+from conversations.access.grants import ALL, SPEAK_AS
+from conversations.conversation import delivery_preview
+from conversations.conversation.delivery_preview import DeliveryPreview
+from conversations.conversation.post_message import own_name
+from conversations.core import hidden_characters
+from conversations.core.ids import new_id
 from conversations.models import Agent, Conversation, Participant, User
-from conversations.prospects import Prospect
+from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
-MOST = 100  # names offered
-NOTHING = Prospect("", waits=False)
+MAX_ITEMS = 100  # names offered
+NOTHING = DeliveryPreview("", waits=False)
 OTHER = "other"  # of whom to speak as: an agent that is typed
 
 
@@ -36,89 +37,91 @@ class Composer:
     key: str
     action: str
     client_id: str
-    me: Who
+    me: ParticipantMark
     handler: str
     names: list[str]
     is_new: bool = False
     taking_part: list[str] = field(default_factory=list)
     speakers: dict[str, list[Speaker]] = field(default_factory=dict)
-    prospect: Prospect = NOTHING
+    prospect: DeliveryPreview = NOTHING
     prospects: str = ""
     """the address that tells another one"""
 
 
-def for_conversation(request: HttpRequest, found: Conversation) -> Composer | None:
-    """Answer the form of a conversation; None for who may not send."""
+def for_conversation(request: HttpRequest, conversation: Conversation) -> Composer | None:
+    """Return the form of a conversation; None for who may not send."""
     if not may_speak(request):
         return None
-    handler = found.handler.removeprefix("agent:")
-    taking_part = Participant.objects.filter(conversation=found, kind="agent").values_list("name", flat=True)
-    here = _clean([name.removeprefix("agent:") for name in taking_part[:MOST]])
+    handler = conversation.handler.removeprefix("agent:")
+    taking_part = Participant.objects.filter(conversation=conversation, kind="agent").values_list("name", flat=True)
+    here = _clean([name.removeprefix("agent:") for name in taking_part[:MAX_ITEMS]])
     return Composer(
-        key=found.key,
-        action=reverse("api-messages", args=[found.key]),
+        key=conversation.key,
+        action=reverse("api-messages", args=[conversation.key]),
         client_id=new_id(),
         me=_me(request),
-        handler=hidden.spell(handler),
+        handler=hidden_characters.spelled_out(handler),
         names=_clean([*here, *_entries()]),
         taking_part=here,
         speakers=_speakers(request, here),
-        prospect=prospect(request, found, sender="", recipient=""),
-        prospects=reverse("conversation-prospect", args=[found.key]),
+        prospect=prospect(request, conversation, sender="", recipient=""),
+        prospects=reverse("conversation-prospect", args=[conversation.key]),
     )
 
 
 def for_new(request: HttpRequest) -> Composer | None:
-    """Answer the form that begins a conversation; None for who may not send, or where no agent is served."""
+    """Return the form that begins a conversation; None for who may not send, or where no agent is served."""
     if not may_speak(request) or not (names := _clean(_entries())):
         return None
     action = reverse("api-messages", args=[new_id()])
     return Composer("", action, new_id(), _me(request), handler="", names=names, is_new=True)
 
 
-def prospect(request: HttpRequest, found: Conversation, *, sender: str, recipient: str) -> Prospect:
-    """Answer what becomes of what the reader says as `sender`, empty for oneself, to an agent's bare name or to all."""
-    principal = rights.principal_of(request.user)
-    to = f"agent:{recipient.removeprefix('agent:')}" if recipient else f"chat:{found.key}"
-    told = prospects.of(found, by=str(principal), sender=sender or own_name(principal), recipient=to)
-    return told._replace(words=hidden.spell(told.words))
+def prospect(request: HttpRequest, conversation: Conversation, *, sender: str, recipient: str) -> DeliveryPreview:
+    """Return what becomes of what the reader says as `sender`, empty for oneself, to an agent's bare name or to all."""
+    principal = permissions.principal_of(request.user)
+    to = f"agent:{recipient.removeprefix('agent:')}" if recipient else f"chat:{conversation.key}"
+    preview = delivery_preview.preview_delivery(
+        conversation, by=str(principal), sender=sender or own_name(principal), recipient=to
+    )
+    return preview._replace(words=hidden_characters.spelled_out(preview.words))
 
 
 def may_speak(request: HttpRequest) -> bool:
-    """Tell whether this person may send messages at all."""
-    return isinstance(request.user, User) and rights.may(request.user, "send")
+    """Return whether this person may send messages at all."""
+    return isinstance(request.user, User) and permissions.has_permission(request.user, "send")
 
 
 def _speakers(request: HttpRequest, here: list[str]) -> dict[str, list[Speaker]]:
-    """Answer whom the reader may speak as, by their grants: who takes part, who is served, others."""
+    """Return whom the reader may speak as, by their grants: who takes part, who is served, others."""
     held = grants.held(request.user, SPEAK_AS)
     if not held:
         return {}
     has_all = ALL in held
-    served = Agent.objects.order_by("team", "name").values_list("name", flat=True)[:MOST]
+    served = Agent.objects.order_by("team", "name").values_list("name", flat=True)[:MAX_ITEMS]
     granted = sorted(target.removeprefix("agent:") for target in held if target.startswith("agent:"))
-    listed = {"Taking part": here, "Served here": _clean([*served]), "By a grant": _clean(granted)}
-    made: dict[str, list[Speaker]] = {}
+    listed = {"Participants": here, "Available": _clean([*served]), "By grant": _clean(granted)}
+    speakers: dict[str, list[Speaker]] = {}
     seen: set[str] = set()
     for heading, names in listed.items():
         may = [name for name in names if name not in seen and (has_all or f"agent:{name}" in held)]
         seen.update(may)
         if may:
-            made[heading] = [Speaker(f"agent:{name}", name) for name in may]
+            speakers[heading] = [Speaker(f"agent:{name}", name) for name in may]
     others = [Speaker("system", "the system")] if has_all or "system" in held else []
     others += [Speaker(OTHER, "another agent…")] if has_all else []
-    return made | ({"Others": others} if others else {})
+    return speakers | ({"Others": others} if others else {})
 
 
-def _me(request: HttpRequest) -> Who:
-    principal = str(rights.principal_of(request.user))
-    return who(principal, principal)
+def _me(request: HttpRequest) -> ParticipantMark:
+    principal = str(permissions.principal_of(request.user))
+    return mark_for(principal, principal)
 
 
 def _entries() -> list[str]:
-    return list(Agent.objects.filter(is_entry=True).order_by("team", "name").values_list("name", flat=True)[:MOST])
+    return list(Agent.objects.filter(is_entry=True).order_by("team", "name").values_list("name", flat=True)[:MAX_ITEMS])
 
 
 def _clean(names: list[str]) -> list[str]:
     """Offer what can be read as it is, once."""
-    return [name for name in dict.fromkeys(names) if hidden.is_clean(name)]
+    return [name for name in dict.fromkeys(names) if hidden_characters.is_clean(name)]

@@ -1,5 +1,7 @@
 """One conversation: its page, further pages of entries, and the parts of it. GET and HEAD only."""
 
+from contextlib import AbstractContextManager, nullcontext
+from threading import BoundedSemaphore
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -7,15 +9,18 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
-from conversations import deliveries, epoch, hues, log
-from conversations.errors import NotFound
+from conversations.conversation import delivery_status
+from conversations.core.errors import NotFound
+from conversations.events import epoch, log
 from conversations.models import Conversation
-from dashboard.pages import composer, facts, graph, lanes, standings
-from dashboard.pages.allowed import takes
-from dashboard.pages.entries import entries_of
-from dashboard.pages.frame import page as draw
-from dashboard.pages.numbers_in import number
+from conversations.rendering import agent_colors
+from dashboard.pages import composer, control_panel, conversation_sidebar, graph, lanes
+from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.conversation_entries import entries_of, number_of
+from dashboard.pages.require_permission import require_permission
 
+LARGE = 256 << 10  # characters of the bodies of a page
+_drawing_large = BoundedSemaphore(2)
 VIEWS = {"transcript": "conversation.html", "lanes": "lanes.html", "graph": "graph.html"}  # `?view=` → template
 
 
@@ -26,90 +31,118 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     `?view=lanes` shows a column for each voice, `?view=graph` who spoke to whom (`&part=graph` that part alone).
     404 for an unknown conversation.
     """
-    found = _find(cid)
+    row = _find(cid)
     view = _view(request)
     if view == "graph":
-        return _graph(request, found)
-    event = min(number(request, "event") or 0, found.head_seq)
+        return _graph(request, row)
+    event = min(number_of(request, "event") or 0, row.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
+    with _large_one_by_one(page):
+        return _page(request, row, page, view, event)
+
+
+def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, view: str, event: int) -> HttpResponse:
     drawn: dict[str, Any] = {"event": event, "page": page, "view": view, "epoch": epoch.current()}
-    drawn |= {"lanes": lanes.lanes_of(page)} if view == "lanes" else {"entries": _drawn(found, page)}
-    drawn["standing"] = standings.of(request, found)
-    drawn["composer"] = composer.for_conversation(request, found)
-    return draw(request, VIEWS[view], **drawn, **facts.of_conversation(found))
+    drawn |= {"lanes": lanes.lanes_of(page)} if view == "lanes" else {"entries": _drawn(row, page)}
+    drawn["standing"] = control_panel.of(request, row)
+    drawn["composer"] = composer.for_conversation(request, row)
+    try:
+        return draw(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
+    finally:
+        _let_go(page, drawn.get("entries", []))
 
 
 @require_safe
 def entries(request: HttpRequest, cid: str) -> JsonResponse:
-    """Answer the entries before or after a seq; without either the newest. `?view=lanes` answers cards for lanes.
+    """Return the entries before or after a seq; without either the newest. `?view=lanes` answers cards for lanes.
 
     `{html, first, last, has_older, has_newer}`, and `{head, epoch}` to follow from when there is nothing newer.
     """
-    found = _find(cid)
-    before, after = number(request, "before"), number(request, "after")
+    row = _find(cid)
+    before, after = number_of(request, "before"), number_of(request, "after")
     page = log.page_after(cid, after) if after is not None else log.page_before(cid, before)
-    drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(found, page)
-    html = render_to_string("partials/entries.html", {"entries": drawn})
+    with _large_one_by_one(page):
+        drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(row, page)
+        html = render_to_string("partials/transcript_entries.html", {"entries": drawn})
+        _let_go(page, drawn)
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
     return JsonResponse({"html": html, **bounds, "head": page.head, "epoch": epoch.current()})
 
 
 @require_safe
 def panel(request: HttpRequest, cid: str) -> HttpResponse:
-    """Answer the sections of the panel as they are now; with `?event=N` the facts of that event. Parts of a page."""
-    found = _find(cid)
-    seq = number(request, "event")
+    """Return the sections of the panel as they are now; with `?event=N` the facts of that event. Parts of a page."""
+    row = _find(cid)
+    seq = number_of(request, "event")
     if seq is None:
-        return draw(request, "partials/panel.html", **facts.of_conversation(found))
-    return draw(request, "partials/picked.html", **facts.of_one(found, seq))
+        return draw(request, "partials/panel.html", **conversation_sidebar.of_conversation(row))
+    return draw(request, "partials/picked.html", **conversation_sidebar.of_one(row, seq))
 
 
 @require_safe
 def standing(request: HttpRequest, cid: str) -> HttpResponse:
-    """Answer the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page.
+    """Return the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page.
 
     `?of=SEQ&of=SEQ` asks what became of these messages.
     """
-    found = _find(cid)
-    seqs = [int(one) for one in request.GET.getlist("of")[: deliveries.MOST] if one.isdecimal() and len(one) < 19]
-    told = list(deliveries.of(found, seqs).values())
-    drawn: dict[str, Any] = {"standing": standings.of(request, found), "deliveries": told}
-    drawn["again_s"] = min((one.again_s for one in told if one.again_s), default=0)
-    return draw(request, "partials/standing_now.html", **drawn)
+    row = _find(cid)
+    seqs = [
+        int(item)
+        for item in request.GET.getlist("of")[: delivery_status.MAX_ITEMS]
+        if item.isdecimal() and len(item) < 19
+    ]
+    deliveries = list(delivery_status.statuses_for(row, seqs).values())
+    drawn: dict[str, Any] = {"standing": control_panel.of(request, row), "deliveries": deliveries}
+    drawn["again_s"] = min((item.again_s for item in deliveries if item.again_s), default=0)
+    return draw(request, "partials/control_panel_state.html", **drawn)
 
 
-def _graph(request: HttpRequest, found: Conversation) -> HttpResponse:
-    drawn: dict[str, Any] = {"graph": graph.graph_of(found)}
+def _large_one_by_one(page: log.EventWindow) -> AbstractContextManager[object]:
+    """Have few large pages drawn at a time: each needs several times its own size, and more at once are no faster."""
+    size = sum(len(event.body) for event in (*page.events, *page.open_tokens))
+    return _drawing_large if size > LARGE else nullcontext()
+
+
+def _let_go(page: log.EventWindow, drawn: list[Markup]) -> None:
+    """Drop the MiB of a page that is written: templates leave cycles behind, which are collected much later."""
+    for items in (page.events, page.open_tokens, page.calls, drawn):
+        items.clear()
+
+
+def _graph(request: HttpRequest, row: Conversation) -> HttpResponse:
+    drawn: dict[str, Any] = {"graph": graph.graph_of(row)}
     if request.GET.get("part") == "graph":
         return draw(request, "partials/exchanges.html", **drawn)
-    drawn |= {"view": "graph", "event": 0, "epoch": epoch.current(), "standing": standings.of(request, found)}
-    return draw(request, VIEWS["graph"], **drawn, **facts.of_conversation(found))
+    drawn |= {"view": "graph", "event": 0, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
+    return draw(request, VIEWS["graph"], **drawn, **conversation_sidebar.of_conversation(row))
 
 
 def _view(request: HttpRequest) -> str:
-    """Answer which view is asked for; an unknown one is the transcript."""
-    asked = request.GET.get("view", "")
-    return asked if asked in VIEWS else "transcript"
+    """Return which view is asked for; an unknown one is the transcript."""
+    view = request.GET.get("view", "")
+    return view if view in VIEWS else "transcript"
 
 
-def _drawn(found: Conversation, page: log.Page) -> list[Markup]:
+def _drawn(row: Conversation, page: log.EventWindow) -> list[Markup]:
     sent = [event.seq for event in page.events if event.kind == "message"]
-    return entries_of(page, deliveries.of(found, sent))
+    return entries_of(page, delivery_status.statuses_for(row, sent))
 
 
 @require_safe
-@takes("send")
+@require_permission("send")
 def prospect(request: HttpRequest, cid: str) -> JsonResponse:
-    """Answer `{words, waits}`: what becomes of words not sent yet, by `?as=` a sender and `?to=` an agent's name."""
-    told = composer.prospect(
+    """Return `{words, waits}`: what becomes of words not sent yet, by `?as=` a sender and `?to=` an agent's name."""
+    preview = composer.prospect(
         request, _find(cid), sender=request.GET.get("as", "")[:200], recipient=request.GET.get("to", "").strip()[:200]
     )
-    return JsonResponse(told._asdict())
+    return JsonResponse(preview._asdict())
 
 
 def _find(key: str) -> Conversation:
-    found = Conversation.objects.visible().filter(key=key).first()
-    hues.refresh()
-    if found is None:
-        raise NotFound("No conversation has this id. It may be mistyped, or history went back.")
-    return found
+    row = Conversation.objects.visible().filter(key=key).first()
+    agent_colors.refresh_colors()
+    if row is None:
+        raise NotFound(
+            "There is no conversation with this ID. It may be mistyped, or the database was restored from a backup."
+        )
+    return row

@@ -7,14 +7,15 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from conversations import epoch, fleet
-from conversations.fragments import hidden
+from conversations.conversation import conversation_list
+from conversations.core import hidden_characters
+from conversations.events import epoch
 from conversations.models import User
 from dashboard.pages import composer
-from dashboard.pages.frame import page as draw
+from dashboard.pages.base_context import render_page as draw
 
 PAGE = 60  # rows
-MOST_NAMES = 50  # offered by the participant field
+MAX_NAMES = 50  # offered by the participant field
 
 
 @require_safe
@@ -23,39 +24,41 @@ def conversations(request: HttpRequest) -> HttpResponse:
     `?part=bulk` the verbs over a selection, `?part=beginning` the form that begins one, nothing while there is no agent
     to answer."""
     if request.GET.get("part") == "beginning":
-        return draw(request, "partials/beginning.html", composer=composer.for_new(request))
+        return draw(request, "partials/new_conversation.html", composer=composer.for_new(request))
     if request.GET.get("part") == "bulk":
         return draw(request, "partials/bulk.html")
     q, participant = request.GET.get("q", "").strip(), request.GET.get("participant", "").strip()
     before, state = request.GET.get("before", ""), request.GET.get("state", "")
     reader = request.user if isinstance(request.user, User) else None
-    found = fleet.newest(q=q, participant=participant, state=state, before=before, limit=PAGE, reader=reader)
+    page = conversation_list.newest_conversations(
+        q=q, participant=participant, state=state, before=before, limit=PAGE, reader=reader
+    )
     context: dict[str, Any] = {
-        "page": found,
-        "drawn": fleet.drawn,
+        "page": page,
+        "drawn": conversation_list.drawn,
         "q": q,
         "participant": participant,
         "before": before,
         "state": state,
-        "states": fleet.FILTERS,
+        "states": conversation_list.FILTERS,
         "is_filtered": bool(q or participant or state),
-        "names": _names(found),
+        "names": _names(page),
         "newest_href": _href(q, participant, state),
         "composer": composer.for_new(request),
         "may_begin": composer.may_speak(request),
-        "older_href": _href(q, participant, state, found.cursor or ""),
+        "older_href": _href(q, participant, state, page.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"
     return draw(request, "partials/fleet.html" if is_part else "conversations.html", epoch=epoch.current(), **context)
 
 
-def _names(found: fleet.Page) -> list[str]:
+def _names(page: conversation_list.ConversationPage) -> list[str]:
     """Offer the names in sight that can be read as they are."""
-    names = {fleet.bare(name) for row in found.rows for name, _ in row.participants}
-    return sorted(name for name in names if hidden.is_clean(name))[:MOST_NAMES]
+    names = {conversation_list.strip_prefix(name) for row in page.rows for name, _ in row.participants}
+    return sorted(name for name in names if hidden_characters.is_clean(name))[:MAX_NAMES]
 
 
 def _href(q: str, participant: str, state: str, before: str = "") -> str:
-    said = {"q": q, "participant": participant, "state": state, "before": before}
-    query = urlencode({name: value for name, value in said.items() if value})
+    params = {"q": q, "participant": participant, "state": state, "before": before}
+    query = urlencode({name: value for name, value in params.items() if value})
     return reverse("conversations") + (f"?{query}" if query else "")

@@ -4,56 +4,64 @@ import logging
 import sys
 
 from django.core.exceptions import RequestDataTooBig
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DataError, Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from conversations import audit, refusals, rights
-from conversations.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge, Unavailable
-from conversations.threads import unavailable
-from dashboard.pages.frame import looker
+from conversations.access import permissions
+from conversations.access.audit import chain, refusal_counter
+from conversations.core.db_threads import is_damage, is_unavailable, unavailable
+from conversations.core.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge, Unavailable
+from dashboard.pages.base_context import viewer_context
 
 logger = logging.getLogger("dashboard")
 
+TRY_AGAIN, RETRY_AFTER = (429, 503), "1"  # statuses, and the seconds after which it may work
+
 TITLES = {
-    400: "This request does not make sense here",
-    401: "Sign in first",
-    403: "You may not do this",
-    404: "Nothing is here",
-    409: "Somebody was first",
-    413: "This is too large",
-    429: "Too many at once",
-    500: "Something broke on the server",
-    503: "Not available now",
+    400: "Invalid request",
+    401: "Sign in required",
+    403: "Not allowed",
+    404: "Page not found",
+    409: "Already changed",
+    413: "Too large",
+    429: "Too many requests",
+    500: "Server error",
+    503: "Temporarily unavailable",
 }
+
+NO_DATABASE = "The database does not respond or cannot be written to. Reload the page in a moment."
+DAMAGED = "The database is damaged. The operator of this server can run `switchboard verify` to find out where."
 
 
 def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
-    """Answer an error of ours: JSON as in design 3.6 below `/api/`, else a page."""
+    """Return an error of ours: JSON as in §3.6 below `/api/`, else a page."""
     if request.path.startswith("/api/"):
         response: HttpResponse = JsonResponse({"error": error.as_dict()}, status=error.status)
     else:
-        response = _page(request, error.status, error.message)
+        response = _page(request, error.status, error.sentence)
     if error.status == 401:
         response["WWW-Authenticate"] = "Bearer"
+    if error.status in TRY_AGAIN:
+        response["Retry-After"] = RETRY_AFTER
     return response
 
 
 def status_of(error: SwitchboardError | None) -> int:
-    """Answer the status of a form that is drawn again with what was wrong; 200 where nothing was."""
+    """Return the status of a form that is drawn again with what was wrong; 200 where nothing was."""
     if error is None:
         return 200
     return 422 if error.status == Invalid.status else error.status
 
 
 def page(request: HttpRequest, error: SwitchboardError, advice: str = "") -> HttpResponse:
-    """Answer an error as a page, whatever the address; records refusals at the edge."""
+    """Return an error as a page, whatever the address; records refusals at the edge."""
     _record(request, error)
-    return _page(request, error.status, f"{error.message}. {advice}" if advice else error.message)
+    return _page(request, error.status, f"{error.sentence} {advice}".strip())
 
 
 def answer_exception(request: HttpRequest, exception: Exception) -> HttpResponse | None:
-    """Answer what a view raised, when it is of our tree; the rest becomes a 500. Records refusals at the edge."""
+    """Return what a view raised, when it is of our tree; the rest becomes a 500. Records refusals at the edge."""
     if isinstance(exception, DataError):
         return bad_request(request)
     if not isinstance(exception, SwitchboardError):
@@ -65,76 +73,85 @@ def answer_exception(request: HttpRequest, exception: Exception) -> HttpResponse
 def _record(request: HttpRequest, error: SwitchboardError) -> None:
     if isinstance(error, NotAllowed) and not error.is_recorded:
         verb = request.resolver_match.url_name if request.resolver_match else None
-        audit.refuse(rights.principal_of(request.user), verb or "page", request.path, reason=error.message)
+        who, what = permissions.principal_of(request.user), verb or "page"
+        if not refusal_counter.is_repeat(who, what, request.path, error.message):
+            chain.refuse(who, what, request.path, reason=error.message)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Answer 400, and 413 for a body over the limit."""
+    """Return 400, and 413 for a body over the limit."""
     if isinstance(exception, RequestDataTooBig):
-        return answer(request, TooLarge("A page takes at most 2 MiB."))
-    return answer(request, Invalid("The address, the host name or a field is not one this server can work with."))
+        return answer(request, TooLarge("Pages accept at most 2 MiB."))
+    return answer(request, Invalid("The address, host name or a form field is not valid here."))
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Answer 403."""
-    return answer(request, NotAllowed("Your roles do not include this. An administrator can add them."))
+    """Return 403."""
+    return answer(request, NotAllowed("Your roles do not allow this. An administrator can add the role you need."))
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Answer 404."""
-    return answer(request, NotFound("The address may be mistyped, or what it named is gone."))
+    """Return 404."""
+    return answer(request, NotFound("The address may be mistyped, or the page no longer exists."))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Answer 403 to a form without a good token, and count it."""
-    refusals.count(request.META.get("REMOTE_ADDR", "unknown"), "forged_form", "pages", reason=reason or "no token")
+    """Return 403 to a form without a good token, and count it."""
+    refusal_counter.record_refusal(
+        request.META.get("REMOTE_ADDR", "unknown"), "forged_form", "pages", reason=reason or "no token"
+    )
     return answer(
-        request, NotAllowed("The form was too old or came from elsewhere. Go back, load the page again, try again.")
+        request, NotAllowed("The form has expired or came from another site. Go back, reload the page and try again.")
     )
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500 without touching the database, which may be what broke."""
+    """Return 500 without touching the database, which may be what broke."""
     broken = sys.exc_info()[1]
     if isinstance(broken, DataError):  # PostgreSQL refuses what no column can hold: NUL, a number out of range
         return bad_request(request)
-    if isinstance(broken, OperationalError | InterfaceError):
-        return _no_database(request, unavailable(broken))
+    if isinstance(broken, Error) and is_unavailable(broken):
+        message = DAMAGED if is_damage(broken) else NO_DATABASE
+        return _no_database(request, unavailable(broken), message)
     reference = getattr(request, "id", "")
     logger.error("request %s failed: %s %s", reference, request.method, request.path)
     if request.path.startswith("/api/"):
-        body = {"error": {"code": "error", "message": f"Something broke on the server. Reference {reference}."}}
+        body = {"error": {"code": "error", "message": f"Server error. Reference {reference}."}}
         return JsonResponse(body, status=500)
-    words = "It was not you. What you did may or may not have happened: look before trying again."
+    message = "This is not your fault. Your action may or may not have taken effect, so check before trying again."
     try:
-        return _page(request, 500, words, {})
+        return _page(request, 500, message, {})
     except Exception:  # whatever broke the page may break this one too
         logger.exception("the error page failed too")
         return HttpResponse(f"{TITLES[500]}. Reference {reference}.", status=500, content_type="text/plain")
 
 
-def _no_database(request: HttpRequest, error: Unavailable) -> HttpResponse:
-    """Answer 503: nothing was changed, and the same works again as soon as the database does."""
+def _no_database(request: HttpRequest, error: Unavailable, message: str) -> HttpResponse:
+    """Return 503: nothing was changed, and the same works again as soon as the database does."""
     logger.warning("request %s: %s", getattr(request, "id", ""), error.message)
-    if request.path.startswith("/api/"):
-        return JsonResponse({"error": error.as_dict()}, status=error.status)
-    return _page(
-        request, error.status, "The database does not answer or cannot write. Load the page again in a moment.", {}
+    is_api = request.path.startswith("/api/")
+    answered = (
+        JsonResponse({"error": error.as_dict()}, status=error.status)
+        if is_api
+        else _page(request, error.status, message, {})
     )
+    answered["Retry-After"] = RETRY_AFTER
+    answered._has_been_logged = True  # type: ignore[attr-defined]  # Django would do so again, with a traceback
+    return answered
 
 
 def no_role(request: HttpRequest) -> HttpResponse:
     """Tell a signed-in person without any role what to do."""
-    refusals.count(
-        request.META.get("REMOTE_ADDR", ""), "view", str(rights.principal_of(request.user)), reason="no role"
+    refusal_counter.record_refusal(
+        request.META.get("REMOTE_ADDR", ""), "view", str(permissions.principal_of(request.user)), reason="no role"
     )
-    words = "You are signed in, but have no role yet, so there is nothing to see. Ask an administrator for one."
-    return _page(request, 403, words, title="No role yet")
+    message = "You are signed in but have no role yet. Ask an administrator for one."
+    return _page(request, 403, message, title="No role yet")
 
 
 def _page(
-    request: HttpRequest, status: int, words: str, context: dict[str, object] | None = None, title: str = ""
+    request: HttpRequest, status: int, message: str, context: dict[str, object] | None = None, title: str = ""
 ) -> HttpResponse:
-    drawn = looker(request) if context is None else {"person": None, "may": "", **context}
-    facts = {"status": status, "title": title or TITLES.get(status, TITLES[500]), "words": words}
-    return render(request, "error.html", {**drawn, **facts, "reference": getattr(request, "id", "")}, status=status)
+    drawn = viewer_context(request) if context is None else {"person": None, "may": "", **context}
+    fields = {"status": status, "title": title or TITLES.get(status, TITLES[500]), "words": message}
+    return render(request, "error.html", {**drawn, **fields, "reference": getattr(request, "id", "")}, status=status)

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from conversations.actions import grants as actions
-from conversations.errors import Invalid
+from conversations.access.accounts import grants as actions
+from conversations.core.errors import Invalid
 from dashboard.pages.people import admins_only
 
 
@@ -37,7 +37,7 @@ def _until(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError as error:
-        raise Invalid("expected a date and a time", field="until") from error
+        raise Invalid("must be a date and time", field="until") from error
 
 
 def _back() -> HttpResponse:

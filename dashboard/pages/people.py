@@ -7,15 +7,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations import grants_view, rights
-from conversations.actions import people as actions
-from conversations.actions import sessions
-from conversations.actions.sign_in_links import make_link
-from conversations.errors import SwitchboardError
-from conversations.grants import KINDS
+from conversations.access import permissions
+from conversations.access.accounts import people as actions
+from conversations.access.accounts import sign_in
+from conversations.access.accounts.sign_in_links import make_link
+from conversations.access.grants import KINDS
+from conversations.core.errors import SwitchboardError
 from conversations.models import User
 from conversations.models.people import ROLES
-from dashboard.pages.frame import page
+from dashboard.pages import grants_list
+from dashboard.pages.base_context import render_page
 
 GRANT = ("person", "what", "target", "until", "reason")  # fields of the form that gives one
 View = Callable[..., HttpResponse]  # a request, and what the route names
@@ -26,7 +27,7 @@ def admins_only(view: View) -> View:
 
     @wraps(view)
     def checked(request: HttpRequest, **kwargs: str) -> HttpResponse:
-        rights.require(request.user, "people")
+        permissions.require(request.user, "people")
         try:
             return view(request, **kwargs)
         except SwitchboardError as error:
@@ -75,7 +76,7 @@ def link(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def sign_outs(request: HttpRequest, name: str) -> HttpResponse:
     """End every session of a person."""
-    sessions.sign_out_everywhere(request.user, name)
+    sign_in.sign_out_everywhere(request.user, name)
     return _back(name)
 
 
@@ -103,17 +104,17 @@ def _draw(
     everybody = User.objects.prefetch_related("roles").order_by("username")
     rows = [(person, sorted(role.name for role in person.roles.all())) for person in everybody]
     posted = request.POST if error else QueryDict()
-    return page(
+    return render_page(
         request,
         "people.html",
         status=status,
         rows=rows,
         roles=ROLES,
-        error=error.message if error else "",
+        error=error.sentence if error else "",
         entered={"name": posted.get("name", ""), "roles": posted.getlist("role")},
-        grants=grants_view.listed(),
+        grants=grants_list.listed(),
         kinds=KINDS,
-        proposed=grants_view.proposed(),
+        proposed=grants_list.proposed(),
         entered_grant={field: posted.get(field, "") for field in GRANT},
         link=link,
         link_for=link_for,

@@ -5,21 +5,21 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations import policy, policy_view
-from conversations.actions import policies as actions
-from conversations.errors import NotAllowed, SwitchboardError
-from conversations.fragments import hidden
+from conversations.core import hidden_characters
+from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.models.people import ROLES
-from conversations.policy_form import FIELDS, row_of, seconds_of, time_of
-from dashboard.pages.allowed import takes
+from conversations.runs.policy import edit as actions
+from conversations.runs.policy import evaluate, view
+from conversations.runs.policy.file_format import FIELDS, row_of, seconds_of, time_of
+from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.frame import page
+from dashboard.pages.require_permission import require_permission
 
 ENTERED = (*FIELDS, "reason", "expected", "was", "was_agent", "was_tool")  # fields of the form
-MOST = 200  # rows of a page; a search finds the others
+MAX_ITEMS = 200  # rows of a page; a search finds the others
 
 
-@takes("policies")
+@require_permission("policies")
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(request: HttpRequest) -> HttpResponse:
     """List the rules; `?q=` searches, `?edit=1&agent=&tool=` fills the form with one. A POST sets one."""
@@ -37,7 +37,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     return _back("set")
 
 
-@takes("policies")
+@require_permission("policies")
 @require_POST
 def removals(request: HttpRequest) -> HttpResponse:
     """Remove a rule, unless it was changed since the page was drawn."""
@@ -61,41 +61,44 @@ def _back(done: str) -> HttpResponse:
 
 
 def _edited(request: HttpRequest) -> dict[str, str]:
-    """Answer the form's content: the rule that is edited, or what a link proposes for a new one."""
+    """Return the form's content: the rule that is edited, or what a link proposes for a new one."""
     agent, tool = request.GET.get("agent", "")[:200], request.GET.get("tool", "")[:401]
-    row = policy.stored().get((agent, tool))
+    row = evaluate.stored().get((agent, tool))
     if row is None:
         return {"agent": agent, "tool": tool}
-    facts = {"was": "yes", "was_agent": row.agent, "was_tool": row.tool, "expected": actions.state_of(row)}
-    told = {field: str(value) for field in FIELDS if (value := getattr(row, field))}
-    told |= {"deadline_s": time_of(row.deadline_s)} if row.deadline_s else {}
-    return told | facts if request.GET.get("edit") else {}
+    previous = {"was": "yes", "was_agent": row.agent, "was_tool": row.tool, "expected": actions.state_of(row)}
+    fields = {field: str(value) for field in FIELDS if (value := getattr(row, field))}
+    fields |= {"deadline_s": time_of(row.deadline_s)} if row.deadline_s else {}
+    return fields | previous if request.GET.get("edit") else {}
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
     if isinstance(error, NotAllowed):
         raise error
     q = request.GET.get("q", "").strip()[:200]
-    count, rows = policy_view.shown(q, most=MOST)
-    codes = policy_view.codes_of_served()
-    return page(
+    count, rows = view.shown(q, most=MAX_ITEMS)
+    codes = view.codes_of_served()
+    return render_page(
         request,
         "policies.html",
         status=status_of(error),
         q=q,
         rows=rows,
         count=count,
-        most=MOST,
-        rules=policy.RULES,
-        effects=policy.EFFECTS,
-        ends=policy_view.ENDS,
+        most=MAX_ITEMS,
+        rules=evaluate.RULES,
+        effects=evaluate.EFFECTS,
+        ends=view.ENDS,
         roles=ROLES,
-        settings_say=policy_view.settings_say(),
-        does=policy_view.DOES,
-        agents=sorted({agent for agent, _ in codes})[:MOST],
-        tools=sorted({tool for _, tool in codes if tool})[:MOST],
+        settings_say=view.settings_say(),
+        does=view.DOES,
+        agents=sorted({agent for agent, _ in codes})[:MAX_ITEMS],
+        tools=sorted({tool for _, tool in codes if tool})[:MAX_ITEMS],
         entered=dict.fromkeys(ENTERED, "") | entered,
-        error=hidden.spell(error.message) if error and error.field not in FIELDS else "",
-        fault={field: hidden.spell(error.message) if error and error.field == field else "" for field in ENTERED},
+        error=hidden_characters.spelled_out(error.sentence) if error and error.field not in FIELDS else "",
+        fault={
+            field: hidden_characters.spelled_out(error.sentence) if error and error.field == field else ""
+            for field in ENTERED
+        },
         done=request.GET.get("done", "") if error is None else "",
     )

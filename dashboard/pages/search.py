@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -10,47 +10,36 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
-from conversations import hues, links, log, search
-from conversations.errors import Invalid
-from conversations.fragments import faces, hidden, richtext
-from conversations.fragments.who import Who, who
+from conversations import search
+from conversations.core import hidden_characters, page_urls
+from conversations.core.errors import Invalid
+from conversations.core.micros import nearest_datetime
+from conversations.events import log, registry
 from conversations.models import Agent
-from dashboard.pages.allowed import takes
-from dashboard.pages.frame import page as draw
+from conversations.rendering import agent_colors, event_rows, richtext
+from conversations.rendering.participant_marks import ParticipantMark, mark_for
+from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.require_permission import require_permission
 
 PAGE = 25  # hits
-MOST_NAMES = 50  # offered by the sender field
+MAX_NAMES = 50  # offered by the sender field
 FIELDS = ("q", "kind", "sender", "conversation", "since", "until")
-KINDS = {
-    "message": "Messages",
-    "output": "Answers of agents",
-    "tool_step": "Tool calls",
-    "approval": "Approvals",
-    "error": "Errors",
-    "run": "Runs",
-    "conversation": "Titles and steering",
-    "operator": "Notes",
-    "log": "Logs",
-}
-_WORDS = {
-    "tool_step": "tool call", "output": "answer", "conversation.opened": "title", "operator.note": "note",
-    "approval.requested": "question", "approval.decided": "decision", "replay.requested": "replay",
-}  # fmt: skip
+KINDS = {**registry.search_filters(), "error": "Errors"}
 _BROADER = {
-    "kind": "every kind of event",
-    "sender": "what anybody said",
-    "conversation": "every conversation",
-    "since": "what was before, too",
-    "until": "what came after, too",
+    "kind": "all event types",
+    "sender": "all senders",
+    "conversation": "all conversations",
+    "since": "earlier dates too",
+    "until": "later dates too",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HitLine:
     """A hit, ready to draw."""
 
-    hit: search.Hit
-    face: Who
+    hit: search.SearchHit
+    face: ParticipantMark
     kind: str
     excerpts: list[search.Excerpt]
     tool: Markup  # the tool's name, where it is a step of a call
@@ -64,43 +53,43 @@ class Line:
     @property
     def href(self) -> str:
         """Where it stands in context."""
-        return links.of_event(self.hit.event.conversation, self.hit.event.seq)
+        return page_urls.event_url(self.hit.event.conversation, self.hit.event.seq)
 
     @property
     def at(self) -> datetime:
         """When it was recorded."""
-        return _moment(self.hit.event.at)
+        return nearest_datetime(self.hit.event.at)
 
 
 @require_safe
-@takes("view")
+@require_permission("view")
 def find(request: HttpRequest) -> HttpResponse:
     """Show the newest hits of `?q=`, `?kind=`, `?sender=`, `?conversation=`, `?since=`, `?until=`; `?before=` pages."""
-    told = {name: request.GET.get(name, "").strip() for name in FIELDS}
+    fields = {name: request.GET.get(name, "").strip() for name in FIELDS}
     before, query, error = request.GET.get("before", ""), search.Query(), None
-    found = search.Found((), None)
+    page = search.SearchPage((), None)
     try:
-        query = search.read(**told)
-        found = search.find(query, before=before, limit=PAGE)
+        query = search.read(**fields)
+        page = search.find(query, before=before, limit=PAGE)
     except Invalid as wrong:
         error = wrong
-    hues.refresh()
+    agent_colors.refresh_colors()
     return draw(
-        request, "search.html", status=400 if error else 200, told=told, query=query, kinds=_kinds(told["kind"]),
-        lines=_lines(found.hits, query), is_first=not before, lag=search.lag(),
-        error=hidden.spell(error.message) if error else "", error_field=error.field if error else "",
-        older=_href(told, found.cursor) if found.cursor else "", newest=_href(told),
-        looked_to=_moment(found.looked_to) if found.looked_to else None,
-        broader=[(words, _href(told | {name: ""})) for name, words in _BROADER.items() if told[name]],
-        senders=[name for name in _agents() if hidden.is_clean(name)],
+        request, "search.html", status=400 if error else 200, told=fields, query=query, kinds=_kinds(fields["kind"]),
+        lines=_lines(page.hits, query), is_first=not before, lag=search.lag(),
+        error=hidden_characters.spelled_out(error.sentence) if error else "", error_field=error.field if error else "",
+        older=_href(fields, page.cursor) if page.cursor else "", newest=_href(fields),
+        looked_to=nearest_datetime(page.looked_to) if page.looked_to else None,
+        broader=[(label, _href(fields | {name: ""})) for name, label in _BROADER.items() if fields[name]],
+        senders=[name for name in _agents() if hidden_characters.is_clean(name)],
     )  # fmt: skip
 
 
 def _agents() -> Iterable[str]:
-    return Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES]
+    return Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MAX_NAMES]
 
 
-def _lines(hits: Sequence[search.Hit], query: search.Query) -> list[Line]:
+def _lines(hits: Sequence[search.SearchHit], query: search.Query) -> list[HitLine]:
     calls = log.call_ids([hit.event for hit in hits if hit.event.kind in log.STEPS])
     return [
         _line(hit, cut, calls.get((hit.event.conversation, hit.event.seq), ""))
@@ -108,24 +97,21 @@ def _lines(hits: Sequence[search.Hit], query: search.Query) -> list[Line]:
     ]
 
 
-def _line(hit: search.Hit, cut: list[search.Excerpt], call: str = "") -> Line:
+def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> HitLine:
     event = hit.event
-    said = faces.read(event).said
-    kind = hidden.spell(_WORDS.get(event.kind, event.kind))
-    name = (said.name or "the call")[:200] if event.kind in log.STEPS else ""
+    parsed = event_rows.read(event).said
+    known = registry.get(event.kind)
+    kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
+    name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
-    face = who(said.speaker or event.principal, event.principal)
-    return Line(hit, face, kind, cut, richtext.inline(name), href)
+    face = mark_for(parsed.speaker or event.principal, event.principal)
+    return HitLine(hit, face, kind, cut, richtext.inline(name), href)
 
 
-def _kinds(asked: str) -> dict[str, str]:
-    return KINDS if not asked or asked in KINDS else KINDS | {asked: hidden.spell(asked[:64])}
+def _kinds(kind: str) -> dict[str, str]:
+    return KINDS if not kind or kind in KINDS else KINDS | {kind: hidden_characters.spelled_out(kind[:64])}
 
 
-def _href(told: dict[str, str], before: str = "") -> str:
-    query = urlencode({name: value for name, value in {**told, "before": before}.items() if value})
+def _href(fields: dict[str, str], before: str = "") -> str:
+    query = urlencode({name: value for name, value in {**fields, "before": before}.items() if value})
     return reverse("search") + (f"?{query}" if query else "")
-
-
-def _moment(at: int) -> datetime:
-    return datetime.fromtimestamp(min(max(at, 0), 253_402_300_799_000_000) / 1e6, UTC)

@@ -1,6 +1,5 @@
 """Signing in by password or link, and signing out."""
 
-import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,16 +12,15 @@ from django.utils.http import http_date, url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.actions import sessions
-from conversations.actions.sign_in_links import use_link
-from conversations.errors import SwitchboardError
+from conversations.access.accounts import sign_in as sessions
+from conversations.access.accounts.sign_in_links import use_link
+from conversations.core.errors import SwitchboardError
 from conversations.models import Conversation, User
-from dashboard import throttle
-from dashboard.pages.frame import page
+from dashboard import sign_in_throttle
+from dashboard.pages.base_context import render_page
 
-AT_ONCE = 3  # passwords checked at the same time: each costs a thread of the pages some tenths of a second
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-_turns = threading.BoundedSemaphore(AT_ONCE)
+_line = sign_in_throttle.PasswordCheckQueue()
 
 
 @login_not_required
@@ -33,21 +31,19 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _to_next(request) if request.user.is_authenticated else _draw(request)
     name = request.POST.get("username", "").strip()[:150]
-    if not _turns.acquire(blocking=False):
-        return _draw(request, status=429, name=name, error="Too many people sign in at this moment. Try again.")
-    try:
+    with _line.place(request.META["REMOTE_ADDR"], name) as has_place:
+        if not has_place:
+            return _draw(request, status=429, name=name, error="Too many people are signing in right now. Try again.")
         user = authenticate(request, username=name, password=request.POST.get("password", ""))
-    finally:
-        _turns.release()
     if isinstance(user, User):
         _begin(request, user, "password")
         return _to_next(request)
     is_locked = bool(getattr(request, "axes_locked_out", False))
     sessions.note_failed_sign_in(name, request.META["REMOTE_ADDR"], is_locked_out=is_locked)
-    left = throttle.tries_left(request, name)
-    tries = "1 try" if left == 1 else f"{left} tries"
+    left = sign_in_throttle.tries_left(request, name)
+    tries = "1 attempt" if left == 1 else f"{left} attempts"
     return _draw(
-        request, status=422, name=name, error=f"Name or password is wrong. {tries} left, then wait 15 minutes."
+        request, status=422, name=name, error=f"Wrong name or password. {tries} left before a 15-minute lockout."
     )
 
 
@@ -58,12 +54,12 @@ def sign_in_link(request: HttpRequest) -> HttpResponse:
     """Use a link. One that another page opened, or that is fetched ahead, waits for a click on a button."""
     secret = request.POST.get("t", "") or request.GET.get("t", "")
     if request.method != "POST" and not _is_by_hand(request):
-        return page(request, "sign_in_link.html", secret=secret, error="")
+        return render_page(request, "sign_in_link.html", secret=secret, error="")
     try:
         user = use_link(secret, address=request.META["REMOTE_ADDR"])
         _begin(request, user, "link")
     except SwitchboardError as error:
-        return page(request, "sign_in_link.html", status=error.status, secret="", error=error.message)
+        return render_page(request, "sign_in_link.html", status=error.status, secret="", error=error.sentence)
     return HttpResponseRedirect(_first_page())
 
 
@@ -85,11 +81,11 @@ def sign_out_everywhere(request: HttpRequest) -> HttpResponse:
 
 
 def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: dict[str, Any] | None) -> HttpResponse:
-    """Say when to try again; django-axes calls it."""
+    """Return when to try again; django-axes calls it."""
     name = (credentials or {}).get("username") or request.POST.get("username", "")
-    until = throttle.locked_until(name, request.META["REMOTE_ADDR"]) or timezone.now()
-    words = f"Too many wrong tries. Try again after {until:%H:%M:%S} UTC, or use a sign-in link."
-    answer = _draw(request, status=429, name=name, error=words)
+    until = sign_in_throttle.locked_until(name, request.META["REMOTE_ADDR"]) or timezone.now()
+    message = f"Too many failed attempts. Try again after {until:%H:%M:%S} UTC, or use a sign-in link."
+    answer = _draw(request, status=429, name=name, error=message)
     answer["Retry-After"] = http_date(until.timestamp())
     return answer
 
@@ -106,15 +102,19 @@ def _begin(request: HttpRequest, user: User, how: str) -> None:
 
 
 def _is_by_hand(request: HttpRequest) -> bool:
-    """Tell whether the browser went here by itself: typed, a terminal's link, our own page; not ahead of a click."""
+    """Return whether the browser says that it went here by itself: typed, a terminal's link, our own page; not ahead of
+    a click. Whoever says nothing may be a preview of the link, and waits for the button."""
     ahead = ("Sec-Purpose", "Purpose", "X-Moz")
     if request.method != "GET" or any("prefetch" in request.headers.get(name, "") for name in ahead):
         return False
-    return request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+    return (
+        request.headers.get("Sec-Fetch-Site") in ("none", "same-origin")
+        and request.headers.get("Sec-Fetch-Mode") == "navigate"
+    )
 
 
 def _first_page() -> str:
-    """Answer where a link leads: to the demo while it is all there is to see, else to the list."""
+    """Return where a link leads: to the demo while it is all there is to see, else to the list."""
     newest = Conversation.objects.visible().newest_first().first()
     is_demo = newest is not None and newest.is_demo
     return reverse("conversation", args=[newest.key]) if newest and is_demo else reverse("conversations")
@@ -128,4 +128,4 @@ def _to_next(request: HttpRequest) -> HttpResponse:
 
 def _draw(request: HttpRequest, *, status: int = 200, name: str = "", error: str = "") -> HttpResponse:
     next_path = request.POST.get("next") or request.GET.get("next") or ""
-    return page(request, "sign_in.html", status=status, name=name, error=error, next_path=next_path)
+    return render_page(request, "sign_in.html", status=status, name=name, error=error, next_path=next_path)

@@ -5,19 +5,19 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.actions import tokens as actions
-from conversations.errors import NotAllowed, SwitchboardError
-from conversations.fragments import hidden
+from conversations.access.accounts import tokens as actions
+from conversations.core import hidden_characters
+from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.models import Token
-from conversations.ops import bounded
-from dashboard.pages.allowed import takes
+from conversations.realtime.deployment import bounded
+from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.frame import page
+from dashboard.pages.require_permission import require_permission
 
-MOST = 200  # rows of each list; a search finds the others
+MAX_ITEMS = 200  # rows of each list; a search finds the others
 
 
-@takes("tokens")
+@require_permission("tokens")
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
     """List tokens, `?q=` searches names and agents; a POST makes one and shows its secret, once."""
@@ -25,13 +25,13 @@ def tokens(request: HttpRequest) -> HttpResponse:
         return _draw(request)
     name, role, agent = (request.POST.get(field, "").strip() for field in ("name", "role", "agent"))
     try:
-        words = actions.make_token(request.user, name, role, agent=agent)
+        secret = actions.make_token(request.user, name, role, agent=agent)
     except SwitchboardError as error:
         return _draw(request, error)
-    return _draw(request, secret=words, secret_of=name)
+    return _draw(request, secret=secret, secret_of=name)
 
 
-@takes("tokens")
+@require_permission("tokens")
 @require_POST
 def revocations(request: HttpRequest) -> HttpResponse:
     """End a token at once."""
@@ -51,19 +51,19 @@ def _draw(
     q = request.GET.get("q", "").strip()[:200]
     live, revoked = Token.objects.live(), Token.objects.revoked()
     entered = {name: request.POST.get(name, "") if error else "" for name in ("name", "role", "agent")}
-    return page(
+    return render_page(
         request,
         "tokens.html",
         status=status_of(error),
         q=q,
         count=bounded(live),
-        rows=[_row(token) for token in live.matching(q)[:MOST]],
+        rows=[_row(token) for token in live.matching(q)[:MAX_ITEMS]],
         revoked_count=bounded(revoked.matching(q)),
-        revoked=[_row(token) for token in revoked.matching(q)[:MOST]],
-        most=MOST,
+        revoked=[_row(token) for token in revoked.matching(q)[:MAX_ITEMS]],
+        most=MAX_ITEMS,
         roles=actions.TOKEN_ROLES,
-        error=hidden.spell(error.message) if error and not error.field else "",
-        fault={error.field: hidden.spell(error.message)} if error and error.field else {},
+        error=hidden_characters.spelled_out(error.sentence) if error and not error.field else "",
+        fault={error.field: hidden_characters.spelled_out(error.sentence)} if error and error.field else {},
         entered=entered,
         secret=secret,
         secret_of=secret_of,
@@ -72,5 +72,5 @@ def _draw(
 
 
 def _row(token: Token) -> tuple[Token, str]:
-    """Answer a token and its agent's name, fit to be shown."""
-    return token, hidden.spell(token.agent)
+    """Return a token and its agent's name, fit to be shown."""
+    return token, hidden_characters.spelled_out(token.agent)

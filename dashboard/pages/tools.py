@@ -7,36 +7,36 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from conversations import hues
-from conversations.errors import NotFound
-from conversations.fragments import hidden, richtext
-from conversations.tools import figures, offers, versions
-from dashboard.pages import tool_parts
-from dashboard.pages.frame import page
+from conversations.core import hidden_characters
+from conversations.core.errors import NotFound
+from conversations.rendering import agent_colors, richtext
+from conversations.tool_calls.schemas import call_statistics, tool_offers, versions
+from dashboard.pages import tool_sections
+from dashboard.pages.base_context import render_page
 
 
 @require_safe
 def tool(request: HttpRequest, team: str, name: str) -> HttpResponse:
     """Show a tool of a team (qualified name), with `?version=` at that schema, and with `?against=` beside another."""
-    hues.refresh()
+    agent_colors.refresh_colors()
     every, offered = _known(team, name)
     shown = _shown(request.GET.get("version", ""), every, offered)
     body, against = versions.body_of(shown), _against(request.GET.get("against", ""), shown, every)
-    how = figures.figures_of([one.hash for one in every], offers.elsewhere(team))
-    return page(
+    how = call_statistics.figures_of([item.hash for item in every], tool_offers.elsewhere(team))
+    return render_page(
         request,
         "tool.html",
         **_head(team, name),
-        offers=[tool_parts.offer(one) for one in offered],
-        others=[(other, richtext.inline(other)) for other in offers.also_called(team, name)],
+        offers=[tool_sections.offer(item) for item in offered],
+        others=[(other, richtext.inline(other)) for other in tool_offers.also_called(team, name)],
         versions=every,
-        current={one.schema for one in offered},
+        current={item.schema for item in offered},
         shown=shown,
-        seen=tool_parts.seen(versions.seen(body)) if body else None,
-        diff=tool_parts.compared(against, body) if against is not None else None,
+        seen=tool_sections.seen(versions.seen(body)) if body else None,
+        diff=tool_sections.compared(against, body) if against is not None else None,
         figures=how,
-        window=figures.WINDOW,
-        calls=[tool_parts.call(one) for one in how.newest],
+        window=call_statistics.WINDOW,
+        calls=[tool_sections.call(item) for item in how.newest],
     )
 
 
@@ -45,37 +45,37 @@ def schema(request: HttpRequest, hash: str) -> HttpResponse:
     """Lead to the tool that was offered under a schema, at that version; `?agent=` says whose it was."""
     home = versions.home_of(hash[:64], request.GET.get("agent", "")[:200].replace("\0", "")) if hash.isalnum() else None
     if home is None:
-        raise NotFound("No team here has offered a tool under this schema: the call may be from another record.")
+        raise NotFound("No team here has offered a tool with this schema. The call may come from another record.")
     return HttpResponseRedirect(f"{reverse('tool', args=home)}?{urlencode({'version': hash})}")
 
 
-def _known(team: str, name: str) -> tuple[list[versions.Version], list[offers.Offer]]:
-    known = ([], []) if "\0" in team + name else (versions.versions_of(team, name), offers.offers_of(team, name))
-    if not any(known):
-        raise NotFound("No team here has offered a tool of this name.")
-    return known
+def _known(team: str, name: str) -> tuple[list[versions.Version], list[tool_offers.ToolOffer]]:
+    result = ([], []) if "\0" in team + name else (versions.versions_of(team, name), tool_offers.offers_of(team, name))
+    if not any(result):
+        raise NotFound("No team here has offered a tool with this name.")
+    return result
 
 
 def _head(team: str, name: str) -> dict[str, Any]:
     return {
         "team": team,
         "name": name,
-        "title": hidden.spell(name),
+        "title": hidden_characters.spelled_out(name),
         "drawn_name": richtext.inline(name),
         "drawn_team": richtext.inline(team),
     }
 
 
-def _shown(wanted: str, every: list[versions.Version], offered: list[offers.Offer]) -> str:
-    """Answer the hash of the version to show: the one asked for, else what is offered now, else the newest."""
-    known = [one.hash for one in every]
-    if wanted in known:
-        return wanted
-    return next((offer.schema for offer in offered if offer.schema), known[0] if known else "")
+def _shown(requested: str, every: list[versions.Version], offered: list[tool_offers.ToolOffer]) -> str:
+    """Return the hash of the version to show: the one asked for, else what is offered now, else the newest."""
+    hashes = [version.hash for version in every]
+    if requested in hashes:
+        return requested
+    return next((offer.schema for offer in offered if offer.schema), hashes[0] if hashes else "")
 
 
-def _against(wanted: str, shown: str, every: list[versions.Version]) -> versions.Version | None:
-    """Answer the version to compare with: the one asked for, else the one before the shown."""
-    asked = next((one for one in every if one.hash == wanted != shown), None)
-    place = next((n for n, one in enumerate(every) if one.hash == shown), len(every))
-    return asked or next(iter(every[place + 1 :]), None)
+def _against(requested: str, shown: str, every: list[versions.Version]) -> versions.Version | None:
+    """Return the version to compare with: the one asked for, else the one before the shown."""
+    chosen = next((version for version in every if version.hash == requested != shown), None)
+    index = next((n for n, version in enumerate(every) if version.hash == shown), len(every))
+    return chosen or next(iter(every[index + 1 :]), None)

@@ -30,17 +30,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def pool(self) -> ConnectionPool[Any] | None:
-        """Answer the process's pool, made at its first use; None where none is configured."""
+        """Return the process's pool, made at its first use; None where none is configured."""
         options = self.settings_dict["OPTIONS"].get("pool")
         if self.alias == NO_DATABASE or not options:
             return None
         if self.alias not in _pools:
-            made: ConnectionPool[Any] = ConnectionPool(
+            new_pool: ConnectionPool[Any] = ConnectionPool(
                 kwargs=self.get_connection_params() | {"autocommit": True},
                 open=False,
                 configure=self._configure_connection,  # type: ignore[attr-defined]  # no stub
                 check=check,
                 **options,
             )
-            _pools.setdefault(self.alias, made)  # of two threads the first one wins
+            _pools.setdefault(self.alias, new_pool)  # of two threads the first one wins
         return _pools[self.alias]

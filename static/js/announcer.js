@@ -1,11 +1,11 @@
 /** The one polite region of a transcript: "4 new events from Triage" at most every 2 s; text that grows is never read out. */
-import { News } from "./news.js";
+import { UnreadCounter } from "./unread-counter.js";
 
 const PAUSE = 2000; // ms between two announcements
 const SHOWN = 2500; // ms that a deed's answer is on the screen
 
 class NewsAnnouncer extends HTMLElement {
-  #news = new News();
+  #news = new UnreadCounter();
   #timer = 0;
   #hide = 0;
 

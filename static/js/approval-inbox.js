@@ -3,9 +3,9 @@
  * verdict; a new one comes on top, and so does one that is escalated. Those that are picked are decided together.
  */
 import "./json-copy.js";
-import "./page-verbs.js";
+import "./inline-actions.js";
 import { drawTimes } from "./clock.js";
-import { decideEach } from "./decide-each.js";
+import { decideAll } from "./bulk-decisions.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
@@ -20,7 +20,7 @@ class ApprovalInbox extends HTMLElement {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.#drawBar(), { signal });
-    this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decideEach(event.submitter.value)), { signal });
+    this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decideAll(event.submitter.value)), { signal });
     const keys = { x: "[data-pick]", a: "button[value^='approve:']", r: "input[name^='message:']", e: "[data-change]", w: "[data-always]" };
     for (const [key, part] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, () => this.#go(key, part)));
     this.#showPicks();
@@ -60,7 +60,7 @@ class ApprovalInbox extends HTMLElement {
       }
     }
     this.querySelector("[data-empty]").hidden = this.#list.children.length > 0;
-    if (fresh) this.querySelector("[data-news]").textContent = `${fresh} new ${fresh === 1 ? "question" : "questions"}`;
+    if (fresh) this.querySelector("[data-news]").textContent = `${fresh} new ${fresh === 1 ? "approval request" : "approval requests"}`;
     this.#showPicks();
   }
 
@@ -78,7 +78,7 @@ class ApprovalInbox extends HTMLElement {
   #drawBar() {
     const count = this.#picked.length;
     this.#bar.hidden = !count;
-    this.querySelector("[data-picked-count]").textContent = `${count} picked`;
+    this.querySelector("[data-picked-count]").textContent = `${count} selected`;
   }
 
   #go(key, part) {
@@ -88,8 +88,8 @@ class ApprovalInbox extends HTMLElement {
     else target?.focus();
   }
 
-  async #decideEach(decision) {
-    const words = await decideEach(this.#bar, this.#picked, this.querySelector("[data-outcomes]"), decision);
+  async #decideAll(decision) {
+    const words = await decideAll(this.#bar, this.#picked, this.querySelector("[data-outcomes]"), decision);
     if (words) this.querySelector("[data-news]").textContent = words;
     this.#drawBar();
   }

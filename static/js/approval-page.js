@@ -1,6 +1,6 @@
 /** `<approval-page>`: one question. When it is decided, here or elsewhere, its verdict appears and its forms rest. */
 import "./json-copy.js";
-import "./page-verbs.js";
+import "./inline-actions.js";
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";

@@ -6,11 +6,11 @@ import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { keepingFocus } from "./keep-focus.js";
 import { onKey } from "./keys.js";
-import { Parts } from "./parts.js";
+import { FragmentLoader } from "./fragment-loader.js";
 
 class AuditLog extends HTMLElement {
   #stop;
-  #parts = new Parts();
+  #parts = new FragmentLoader();
 
   connectedCallback() {
     this.#stop = new AbortController();
@@ -82,7 +82,7 @@ class ChainCheck extends HTMLElement {
         place.replaceChildren(render(await markup(asked, { signal: this.#stop.signal })));
       }
     } catch (error) {
-      if (error instanceof RequestError) place.append(`${error.message} Try again.`);
+      if (error instanceof RequestError) place.append(`${error.sentence} Try again.`);
       else if (error.name !== "AbortError") throw error;
     } finally {
       place.ariaBusy = "false";

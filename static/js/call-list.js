@@ -8,7 +8,7 @@ import "./utc-field.js";
 import { drawTimes } from "./clock.js";
 import { keepingFocus } from "./keep-focus.js";
 import { morph } from "./morph.js";
-import { Parts } from "./parts.js";
+import { FragmentLoader } from "./fragment-loader.js";
 import { socket } from "./socket.js";
 
 const PAUSE_MS = 700; // between news and asking again
@@ -18,7 +18,7 @@ class CallList extends HTMLElement {
   #stop;
   #leave;
   #isPointedAt = false;
-  #parts = new Parts();
+  #parts = new FragmentLoader();
   #pause;
   #fresh; // the newest drawing, while the list is held
 

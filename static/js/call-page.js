@@ -4,11 +4,9 @@
  */
 import "./copy-field.js";
 import "./json-copy.js";
-import { drawTimes } from "./clock.js";
 import { RequestError, markup } from "./fetch.js";
-import { render } from "./html.js";
 import { onKey } from "./keys.js";
-import { morph } from "./morph.js";
+import { redraw } from "./redraw.js";
 import { socket } from "./socket.js";
 
 const ENDS = /^run\.|^approval\./; // they may end a call without naming it
@@ -43,21 +41,13 @@ class CallOutcome extends HTMLElement {
     try {
       while (this.#isAsked) {
         this.#isAsked = false;
-        this.#draw(await markup(this.dataset.src));
+        redraw(this, await markup(this.dataset.src));
       }
     } catch (error) {
       if (!(error instanceof RequestError)) throw error; // the next event asks again
     } finally {
       this.#isAsking = false;
     }
-  }
-
-  #draw(html) {
-    const part = this.querySelector("[data-part]");
-    const fresh = part.cloneNode(false);
-    fresh.append(render(html));
-    drawTimes(fresh);
-    morph(part, fresh);
   }
 }
 

@@ -1,12 +1,12 @@
 /** What became of a transcript's connection, told by what was really applied. Used by `live-transcript`. */
-import { Restored } from "./restored.js";
+import { ReconnectCounter } from "./reconnect-counter.js";
 
 /**
  * Tells `connection:down` {seq}, `connection:restored` {count, first, last, isWhole}, `connection:gap` {from, to, reason},
  * `connection:reset`, `connection:error` {code, message}.
  */
 export class ConnectionReport {
-  #restored = new Restored();
+  #restored = new ReconnectCounter();
   #tell;
 
   /** @param {(name: string, detail: object) => void} tell */

@@ -29,7 +29,7 @@ class ConversationControl extends HTMLElement {
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
     document.addEventListener("transcript:drawn", ({ detail }) => detail.seq !== this.#seq && ((this.#seq = detail.seq), this.#plan()), { signal });
     document.addEventListener("visibilitychange", () => this.#plan(), { signal });
-    for (const key of KEYS) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[data-key="${key}"]`)?.click()));
+    for (const key of KEYS) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[aria-keyshortcuts="${key}"]`)?.click()));
     const watch = setInterval(() => this.#part.hasAttribute("data-working") && this.#plan(), WATCH_MS);
     signal.addEventListener("abort", () => clearInterval(watch));
   }
@@ -80,7 +80,7 @@ class ConversationControl extends HTMLElement {
       this.#say("");
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#say(`Not done. ${error.message}`);
+      this.#say(`Not done. ${error.sentence}`);
     } finally {
       this.#isSending = false;
       this.#plan();

@@ -5,7 +5,7 @@
 import "./list-filter.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
-import { FleetRows } from "./fleet-rows.js";
+import { ConversationRows } from "./conversation-rows.js";
 import { onKey } from "./keys.js";
 import { socket } from "./socket.js";
 import { tellWaiting } from "./waiting-count.js";
@@ -26,7 +26,7 @@ class ConversationList extends HTMLElement {
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    this.#rows = new FleetRows(this.#list);
+    this.#rows = new ConversationRows(this.#list);
     const listen = (target, type, act) => target.addEventListener(type, act, { signal });
     listen(this.#list, "change", () => this.#steer());
     if (this.querySelector("[data-bulk]")) signal.addEventListener("abort", onKey("x", tick));
@@ -79,7 +79,7 @@ class ConversationList extends HTMLElement {
     if (!place || place.childElementCount || place.ariaBusy) return;
     place.ariaBusy = "true";
     try {
-      const [drawn] = await Promise.all([markup("/?part=bulk"), import("./bulk-verbs.js")]);
+      const [drawn] = await Promise.all([markup("/?part=bulk"), import("./bulk-actions.js")]);
       place.replaceChildren(render(drawn));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
@@ -96,7 +96,7 @@ class ConversationList extends HTMLElement {
     const moves = this.#isHeld ? this.#rows.waiting : 0;
     if (!this.#isHeld) this.#rows.settle();
     this.#pill.hidden = moves === 0;
-    this.#pill.querySelector("span").textContent = `${moves} changed`;
+    this.#pill.querySelector("span").textContent = `${moves} updated`;
   }
 
   #goUp() {

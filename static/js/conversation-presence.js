@@ -90,10 +90,10 @@ const mark = ({ name, letters, state }) => {
 
 const over = (count) => (count > 0 ? [Object.assign(document.createElement("span"), { className: "over", textContent: `+${count}` })] : []);
 
-/** "otto is typing", "otto and vera are looking", "otto, vera and 3 more are looking". */
+/** "otto is typing", "otto and vera are viewing", "otto, vera and 3 more are viewing". */
 const said = (people) => {
   const typing = people.filter(({ state }) => state === "typing");
-  const [some, does] = typing.length ? [typing, "typing"] : [people, "looking"];
+  const [some, does] = typing.length ? [typing, "typing"] : [people, "viewing"];
   if (!some.length) return "";
   const names = some.slice(0, NAMED).map(({ name }) => `\u2068${name}\u2069`);
   if (some.length > NAMED) names.push(`${some.length - NAMED} more`);

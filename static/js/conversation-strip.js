@@ -1,5 +1,5 @@
 /** The thin bar over a transcript: the connection went, what it brought back, what is missing. Only what was counted. */
-import { gapWords } from "./gap-note.js";
+import { gapText } from "./gap-notice.js";
 
 const KEPT = 20_000; // ms that good news stay
 const HEARD = ["down", "restored", "gap", "reset", "error"];
@@ -42,7 +42,7 @@ class ConversationStrip extends HTMLElement {
     clearInterval(this.#clock);
     this.#clock = setInterval(tick, 1000);
     tick();
-    this.#say("down", bold("No connection", age, "."), ` You see events up to ${number(seq)}; trying again.`);
+    this.#say("down", bold("No connection", age, "."), ` Showing events up to ${number(seq)}; reconnecting.`);
   }
 
   #restored({ count, first, last, isWhole }) {
@@ -50,25 +50,25 @@ class ConversationStrip extends HTMLElement {
     this.#wentAt = 0;
     clearInterval(this.#clock);
     if (!count && isWhole) {
-      this.#say("back", `Back after ${away}. Nothing happened meanwhile.`);
+      this.#say("back", `Reconnected after ${away}. No new events.`);
       return;
     }
     const range = first === last ? `event ${number(first)}` : `${number(first)} to ${number(last)}`;
     const rest = isWhole ? "Nothing is missing." : "Not everything could be restored.";
     const words = count === 1 ? "1 event restored" : `${number(count)} events restored`;
-    this.#say(isWhole ? "back" : "lost", `Back after ${away}. `, bold(words), `, ${range}. ${rest}`);
-    this.#lead("First new", first);
+    this.#say(isWhole ? "back" : "lost", `Reconnected after ${away}. `, bold(words), `, ${range}. ${rest}`);
+    this.#lead("First new event", first);
   }
 
   #gap({ from, to, reason }) {
-    this.#say("lost", bold(gapWords({ from, to })), reason ? ` ${reason}` : "");
+    this.#say("lost", bold(gapText({ from, to })), reason ? ` ${reason}` : "");
     this.#lead("Show", from);
   }
 
   #reset() {
     this.#wentAt = 0;
     clearInterval(this.#clock);
-    this.#say("reset", bold("The record was restored from a copy;"), " this page was reloaded from it.");
+    this.#say("reset", bold("The record was restored from a backup."), " This page was reloaded.");
   }
 
   #say(kind, ...words) {

@@ -10,7 +10,7 @@ import "./event-picker.js";
 import "./fork-key.js";
 import "./view-keys.js";
 import "./json-copy.js";
-import "./page-verbs.js";
+import "./inline-actions.js";
 import "./conversation-control.js";
 import "./speaker-picker.js"; // before the form that puts a draft back into it
 import "./message-composer.js";

@@ -8,7 +8,7 @@ class CopyField extends HTMLElement {
       await navigator.clipboard.writeText(input.value);
       words.textContent = "Copied";
     } catch {
-      words.textContent = "Selected: press Ctrl C";
+      words.textContent = "Selected. Press Ctrl+C to copy.";
     }
   };
 

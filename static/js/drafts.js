@@ -1,5 +1,5 @@
 /** Words not yet sent, by conversation, in this browser. Where storage is off they last as long as the page. */
-import { newestDrawn } from "./newest-drawn.js";
+import { lastVisibleSeq } from "./last-visible-seq.js";
 
 const PREFIX = "switchboard-draft:";
 const KEPT_MS = 30 * 24 * 3600_000; // of words that nobody came back to
@@ -20,7 +20,7 @@ export class Draft {
   }
 
   get seen() {
-    return this.#seen ?? newestDrawn();
+    return this.#seen ?? lastVisibleSeq();
   }
 
   /** Take over what was kept. @returns {{content: string} | null} */

@@ -80,7 +80,7 @@ class EventPicker extends HTMLElement {
     address.searchParams.set("event", row.dataset.seq);
     address.hash = `e${row.dataset.seq}`;
     history.replaceState(history.state, "", address);
-    const words = (await copy(address.href)) ? "Link to event # copied" : "The address bar links to event #";
+    const words = (await copy(address.href)) ? "Link to event # copied" : "Copy the address bar to link to event #";
     row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: words.replace("#", row.dataset.seq) } }));
   }
 

@@ -3,11 +3,28 @@
 /** An answer that is no success. `status` 0: there was no answer. */
 export class RequestError extends Error {
   /** @param {number} status @param {{code?: string, message?: string, field?: string}} [error]; `told`: what else it says */
-  constructor(status, { code = "unreachable", message = "The server did not answer.", field, ...told } = {}) {
+  constructor(status, { code = "unreachable", message = "The server did not respond.", field, ...told } = {}) {
     super(message);
     this.name = "RequestError";
     Object.assign(this, { status, code, field, told });
   }
+
+  /** The message as a page shows it. */
+  get sentence() {
+    return sentenceOf(this);
+  }
+}
+
+/**
+ * An error's message as a whole sentence: with the field where it says only what that must be. A name stays as written.
+ * @param {{message: string, field?: string}} error
+ */
+export function sentenceOf({ message, field }) {
+  const name = field?.includes(".") ? field : field?.replace(/_s$/u, "").replaceAll("_", " ");
+  const text = name && /^(must|is) /u.test(message) ? `${name} ${message}` : message;
+  const isPrincipal = /^\w+:\w/u.test(text);
+  const words = isPrincipal ? text.replace(/^user:/u, "") : text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…]$/u.test(words) ? words : `${words}.`;
 }
 
 /**
@@ -43,7 +60,7 @@ async function send(address, options) {
   }
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
-  throw new RequestError(answer.status, told.error ?? { code: "error", message: `The server answered ${answer.status}.` });
+  throw new RequestError(answer.status, told.error ?? { code: "error", message: `The server responded with ${answer.status}.` });
 }
 
 function cookie(name) {

@@ -1,4 +1,4 @@
-/** The one place where text becomes markup. Only markup that our server rendered may come here (design, section 7). */
+/** The one place where text becomes markup. Only markup that our server rendered may come here (§7). */
 const policy = globalThis.trustedTypes?.createPolicy("switchboard", { createHTML: (html) => html });
 
 /**

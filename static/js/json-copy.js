@@ -13,7 +13,7 @@ class JsonCopy extends HTMLElement {
   async #copy(button) {
     const { what, text, shown } = COPIES[button.dataset.copy](button);
     const isCopied = await copy(text, shown);
-    const words = isCopied ? `${what} copied` : `${what} selected: copy it with your keyboard`;
+    const words = isCopied ? `${what} copied` : `${what} selected. Press Ctrl+C to copy.`;
     button.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
     if (!isCopied) return;
     button.dataset.state = "done";

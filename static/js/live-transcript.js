@@ -1,9 +1,9 @@
 /** The transcript of one conversation, live: frames in, rows and text out. The pages around it are `transcript-pages`'. */
 import { ConnectionReport } from "./connection-report.js";
 import { FrameQueue } from "./frame-queue.js";
-import { gapNote } from "./gap-note.js";
+import { gapNotice } from "./gap-notice.js";
 import { LiveText } from "./live-text.js";
-import { News } from "./news.js";
+import { UnreadCounter } from "./unread-counter.js";
 import { socket } from "./socket.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
@@ -18,7 +18,7 @@ const RETRY = 2000; // ms
 class LiveTranscript extends HTMLElement {
   #rows;
   #text = new LiveText();
-  #news = new News();
+  #news = new UnreadCounter();
   #report = new ConnectionReport((name, detail) => this.#tell(name, detail));
   #queue;
   #tail;
@@ -108,7 +108,7 @@ class LiveTranscript extends HTMLElement {
 
   #apply(event) {
     if (event.kind === "caught_up") return this.#report.caughtUp(event.seq);
-    if (event.kind === "gap") this.#rows.append(gapNote(event));
+    if (event.kind === "gap") this.#rows.append(gapNotice(event));
     else if (event.html !== undefined) this.#drawn(event);
     else if (event.text !== undefined) this.#written(event);
     for (const { group, html } of event.also ?? []) if (this.#rows.find(group)) this.#rows.put(html);

@@ -49,7 +49,7 @@ class MessageComposer extends HTMLElement {
     this.#fields.to.value = kept.to;
     if (kept.speaker) this.#speaker.chosen = kept.speaker;
     if (this.hasAttribute("data-new")) this.#form.action = kept.action;
-    this.#report.say("kept", "Draft kept.");
+    this.#report.say("kept", "Draft saved.");
   }
 
   #edited() {
@@ -91,8 +91,8 @@ class MessageComposer extends HTMLElement {
     return failure && this.#failed(failure);
   }
 
-  #failed({ code, message, told }) {
-    if (code !== ANSWERED) return this.#report.fail(message);
+  #failed({ code, sentence, told }) {
+    if (code !== ANSWERED) return this.#report.fail(sentence);
     this.#draft.asked(Number(told.seq));
     return this.#report.ask(told);
   }
@@ -116,7 +116,7 @@ class MessageComposer extends HTMLElement {
     this.#fields.content.value = "";
     if (this.hasAttribute("data-new")) return location.assign(url);
     this.#draft.begin();
-    this.#report.say("sent", `Sent, event ${seq}.`, DONE_MS);
+    this.#report.say("sent", `Sent as event ${seq}.`, DONE_MS);
     return this.#tell("composer:rested");
   }
 

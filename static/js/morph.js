@@ -1,4 +1,7 @@
-/** Change a drawn block into its newer drawing without taking it out: focus, selection and what the reader opened stay. */
+/**
+ * Change a drawn block into its newer drawing without taking it out: focus, selection and what the reader opened stay.
+ * Children are of one thing where they have the same `data-key` or `id`; those without are paired in their order.
+ */
 
 /** Attributes that belong to the reader, not to the drawing. */
 const READERS = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"], "BY-RIGHT": ["title"], BUTTON: ["disabled"], INPUT: ["disabled"] };
@@ -28,7 +31,45 @@ const morphAttributes = (old, fresh) => {
 
 const morphChildren = (old, fresh) => {
   const newer = [...fresh.childNodes];
-  [...old.childNodes].slice(newer.length).forEach((node) => node.remove());
-  const older = [...old.childNodes];
-  newer.forEach((node, n) => (older[n] ? morph(older[n], node) : old.append(node)));
+  const left = Map.groupBy(newer, identity); // what may still come, by identity
+  let at = old.firstChild;
+  for (const node of newer) {
+    const same = identity(node);
+    while (at && identity(at) !== same && (at instanceof Text || !left.get(identity(at))?.length)) at = removed(at);
+    left.get(same).pop();
+    const pair = at && identity(at) === same ? at : isKeyed(node) && later(at, same);
+    if (!pair) old.insertBefore(node, at);
+    else if (pair === at || isInUse(pair)) at = behind(at, pair);
+    else old.insertBefore(pair, at);
+    if (pair) morph(pair, node);
+  }
+  while (at) at = removed(at);
+};
+
+/** What a node is of: its kind and its key. */
+const identity = (node) => `${node.nodeName} ${keyOf(node) ?? ""}`;
+const isKeyed = (node) => Boolean(keyOf(node));
+const keyOf = (node) => (node instanceof Element ? node.getAttribute("data-key") ?? node.getAttribute("id") : null);
+
+const later = (at, same) => {
+  while (at && identity(at) !== same) at = at.nextSibling;
+  return at;
+};
+
+/** Where the reader is: a node that is moved loses the focus and what is selected. */
+const isInUse = (node) => node.contains(document.activeElement) || getSelection().containsNode(node, true);
+
+/** Put what stands between two siblings behind the second; answer what follows that. */
+const behind = (at, pair) => {
+  const next = pair.nextSibling;
+  const passed = [];
+  for (; at !== pair; at = at.nextSibling) passed.push(at);
+  pair.after(...passed);
+  return passed[0] ?? next;
+};
+
+const removed = (node) => {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
 };

@@ -52,7 +52,7 @@ class CommandPalette extends HTMLElement {
   #find() {
     const words = this.#input.value.trim();
     this.#forget();
-    this.#options.show("known", "Go to and do", known().filter((one) => one.words.toLowerCase().includes(words.toLowerCase())));
+    this.#options.show("known", "Pages and actions", known().filter((one) => one.words.toLowerCase().includes(words.toLowerCase())));
     this.#pause = setTimeout(() => this.#ask(words), words ? PAUSE_MS : 0);
   }
 
@@ -61,11 +61,11 @@ class CommandPalette extends HTMLElement {
     try {
       const query = new URLSearchParams({ q: words, limit: MOST });
       const { items } = await json(`/api/v1/conversations?${query}`, { signal: this.#asking.signal });
-      this.#options.show("found", words ? "Conversations" : "Newest conversations", items.map(ofConversation));
-      this.#options.show("everywhere", "In all conversations", [everywhere(words)]);
+      this.#options.show("found", words ? "Conversations" : "Recent conversations", items.map(ofConversation));
+      this.#options.show("everywhere", "All conversations", [everywhere(words)]);
       this.#say("");
     } catch (error) {
-      if (error instanceof RequestError) this.#say(error.message);
+      if (error instanceof RequestError) this.#say(error.sentence);
       else if (error.name !== "AbortError") throw error;
     }
   }
@@ -105,8 +105,8 @@ function known() {
     ...["system", "light", "dark"]
       .filter((name) => name !== theme())
       .map((name) => ({ symbol: "theme", words: `Theme: ${name}`, act: () => choose(name) })),
-    { symbol: "clock", words: "Swap ages and clock times", act: swapTimes },
-    { symbol: "list", words: "Keyboard", note: "all keys", act: () => setTimeout(() => press("[data-action='help']")) },
+    { symbol: "clock", words: "Toggle relative and clock times", act: swapTimes },
+    { symbol: "list", words: "Keyboard shortcuts", note: "", act: () => setTimeout(() => press("[data-action='help']")) },
     { symbol: "x", words: "Sign out", act: () => document.querySelector(".menu > form").requestSubmit() },
   ];
 }

@@ -1,4 +1,4 @@
-/** A box on a row of the list, for who may steer: what is ticked is steered together (`bulk-verbs`). */
+/** A box on a row of the list, for who may steer: what is ticked is steered together (`bulk-actions`). */
 export function addBox(row) {
   if (row.querySelector(".pick") || !document.body.dataset.may.split(" ").includes("control")) return row;
   const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "conversation" });

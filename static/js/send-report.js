@@ -31,20 +31,20 @@ export class SendReport {
 
   /** @param {string} why */
   fail(why) {
-    this.say("failed", `Not sent. ${why} Your words are kept; press Send to try again.`);
+    this.say("failed", `Not sent. ${why} Your message is saved; press Send to try again.`);
   }
 
   /** Ask whether to send although another person spoke. @param {{by: string, at: string, seq: string}} who */
   ask({ by, at, seq }) {
-    this.say("asked", `${by.replace(/^user:/u, "")} answered at ${timeOfDay(new Date(at))}, while you wrote. Your words are kept.`);
+    this.say("asked", `${by.replace(/^user:/u, "")} replied at ${timeOfDay(new Date(at))} while you were typing. Your message is saved.`);
     const there = this.#asked.querySelector("a");
     there.href = `?event=${seq}#e${seq}`;
-    there.textContent = `Read event ${seq}`;
+    there.textContent = `View event ${seq}`;
     this.#asked.hidden = false;
     this.#asked.querySelector("button").focus();
   }
 
   #isBack() {
-    if (socket.state === "live" && this.#line.dataset.state === "failed") this.say("kept", "The server is back. Your words are kept; press Send.");
+    if (socket.state === "live" && this.#line.dataset.state === "failed") this.say("kept", "Reconnected. Your message is saved; press Send.");
   }
 }

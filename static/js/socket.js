@@ -1,4 +1,4 @@
-/** The one WebSocket of a page, read-only, for many topics (design 3.5). Pages and elements subscribe here. */
+/** The one WebSocket of a page, read-only, for many topics (§3.5). Pages and elements subscribe here. */
 import { Subscription } from "./subscription.js";
 
 const FIRST_MS = 250; // back-off: doubles from here

@@ -1,4 +1,4 @@
-/** One topic of the socket: what was seen, what to ask for, what to drop (the client's rule of design 3.5). */
+/** One topic of the socket: what was seen, what to ask for, what to drop (the client's rule of §3.5). */
 
 const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask again
 

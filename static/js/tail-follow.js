@@ -1,5 +1,5 @@
 /** Follow the tail; any upward scroll pauses; the pill counts what arrived meanwhile and goes back down. */
-import { News } from "./news.js";
+import { UnreadCounter } from "./unread-counter.js";
 
 const AT_TAIL = 24; // px from the end, scrolling down, that count as having arrived
 
@@ -7,7 +7,7 @@ const AT_TAIL = 24; // px from the end, scrolling down, that count as having arr
 class TailFollow extends HTMLElement {
   #scroller;
   #pill;
-  #news = new News();
+  #news = new UnreadCounter();
   #isFollowing = true;
   #top = 0;
   #anchor = null;
@@ -112,7 +112,7 @@ class TailFollow extends HTMLElement {
 
   #drawPill() {
     const hasNewer = this.hasAttribute("data-has-newer");
-    const words = hasNewer ? "Go to latest" : this.#news.words();
+    const words = hasNewer ? "Jump to latest" : this.#news.words();
     const label = this.#pill.querySelector("span");
     if (label.textContent !== words) label.textContent = words;
     this.#pill.hidden = !hasNewer && (this.#isFollowing || !this.#news.count);

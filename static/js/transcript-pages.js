@@ -113,7 +113,7 @@ export class TranscriptPages {
       return true;
     } catch (error) {
       if (error.name !== "RequestError") throw error;
-      link.textContent = `${error.message} Try again`;
+      link.textContent = `${error.sentence} Try again`;
       return false;
     }
   }

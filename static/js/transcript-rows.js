@@ -4,7 +4,7 @@
  */
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
-import { joinRows } from "./row-joints.js";
+import { separateRows } from "./row-separators.js";
 import { morph } from "./morph.js";
 
 const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
@@ -74,7 +74,7 @@ export class TranscriptRows {
     const previous = this.last;
     this.#tail().append(row);
     this.#remember(row);
-    joinRows([row], previous);
+    separateRows([row], previous);
     return row;
   }
 
@@ -85,7 +85,7 @@ export class TranscriptRows {
     this.#adopt(page);
     this.#root.querySelector(":scope > .rows").before(page);
     const rows = [...page.querySelectorAll(":scope > [data-seq]")];
-    joinRows(next ? [...rows, next] : rows);
+    separateRows(next ? [...rows, next] : rows);
     return rows.some((row) => row.checkVisibility());
   }
 
@@ -117,7 +117,7 @@ export class TranscriptRows {
       gone = Math.max(gone, ...this.#forget(stretch));
       later.push(...stretch.querySelectorAll(".inner > [data-seq]"));
     }
-    if (gone) joinRows([this.first]);
+    if (gone) separateRows([this.first]);
     for (const row of later) if (Number(row.dataset.seq) > gone) this.#stand(row); // the older page will not have it
     return gone && gone + 1;
   }
@@ -150,7 +150,7 @@ export class TranscriptRows {
     page.append(this.#draw(html));
     for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#same(row)) row.remove();
     this.#register(page);
-    for (const inner of page.querySelectorAll(".inner:not(:empty)")) joinRows([...inner.children], inner.parentElement);
+    for (const inner of page.querySelectorAll(".inner:not(:empty)")) separateRows([...inner.children], inner.parentElement);
     return page;
   }
 
@@ -164,7 +164,7 @@ export class TranscriptRows {
     morph(old, fresh);
     if (group !== old.dataset.group) this.#remember(old);
     this.#settle(old);
-    joinRows([old], this.#before(old));
+    separateRows([old], this.#before(old));
     return null;
   }
 
@@ -177,7 +177,7 @@ export class TranscriptRows {
     const previous = inner.lastElementChild ?? inner.parentElement;
     inner.append(row);
     this.#remember(row);
-    joinRows([row], previous);
+    separateRows([row], previous);
     return row;
   }
 
@@ -189,7 +189,7 @@ export class TranscriptRows {
       const [before, next] = [this.#before(row), this.#after(row)];
       if (row.previousElementSibling?.matches(".day")) row.previousElementSibling.remove();
       this.#nest(inner, row);
-      if (next) joinRows([next], before);
+      if (next) separateRows([next], before);
     }
   }
 
@@ -197,13 +197,13 @@ export class TranscriptRows {
   #stand(row) {
     this.#stretches[0].prepend(row);
     this.#remember(row);
-    joinRows([row]);
+    separateRows([row]);
     this.#settle(row);
   }
 
   #joinAll() {
-    joinRows(this.all);
-    for (const inner of this.#root.querySelectorAll(".inner:not(:empty)")) joinRows([...inner.children], inner.parentElement);
+    separateRows(this.all);
+    for (const inner of this.#root.querySelectorAll(".inner:not(:empty)")) separateRows([...inner.children], inner.parentElement);
   }
 
   /** Put a row behind those of smaller seqs: an output has its own place in the record, not that of its first token. */
@@ -216,9 +216,9 @@ export class TranscriptRows {
     const before = this.#before(row);
     day?.remove();
     last.after(row);
-    joinRows([left], before);
+    separateRows([left], before);
     const next = this.#after(row);
-    if (next) joinRows([next], row);
+    if (next) separateRows([next], row);
   }
 
   /** The row after this one, across stretches. */

@@ -14,7 +14,8 @@ common.set_up()
 
 from django.db import connection
 
-from conversations import envelopes, log, principals
+from conversations.core import principals
+from conversations.events import log, payload
 
 ROWS = 20_000
 JOB = 100  # events of one submit
@@ -37,7 +38,7 @@ def batch(round_: int):
             }
         )
         events.append(
-            log.of_payload(f"stream:{key}", None, body, envelopes.read(body.encode()), principals.of_token("b"))
+            log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principals.token_principal("b"))
         )
     return events
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from switchboard import Bus, BusMessage, RedisBus
 from tests.benchmarks import common
-from tests.services import RedisServer, running
+from tests.support.services import RedisServer, running
 
 RATE = 250.0  # messages a second
 N = 1000
@@ -48,8 +48,8 @@ def waits(bus: Bus, topic: str, message: Callable[[str, int], BusMessage]) -> li
 def main() -> None:
     """Interleave both."""
     common.set_up()
-    from conversations import principals
-    from conversations.bus import LogBus
+    from conversations.core import principals
+    from conversations.transport.database_bus import LogBus
 
     def message(topic: str, i: int) -> BusMessage:
         said = {"type": "message", "sender": "agent:A", "recipient": "agent:B", "content": f"number {i}"}

@@ -32,7 +32,7 @@ def scratch() -> Path:
 
 
 def _is_left(folder: Path) -> bool:
-    """Tell whether its process is gone; a folder that names none is left when it is a day old."""
+    """Return whether its process is gone; a folder that names none is left when it is a day old."""
     owner = folder.name.removeprefix(PREFIX).partition("-")[0]
     try:
         return not Path(f"/proc/{owner}").exists() if owner.isdecimal() else folder.stat().st_mtime < time.time() - DAY
@@ -56,11 +56,11 @@ def set_up() -> None:
 
 
 def on_postgresql() -> bool:
-    """Tell whether this process is the one that measures on PostgreSQL (`ON=postgresql`): its server is started then.
+    """Return whether this process is the one that measures on PostgreSQL (`ON=postgresql`): its server is started then.
     Before `set_up`."""
     if os.environ.get("ON") != "postgresql":
         return False
-    from tests.services import PostgresServer
+    from tests.support.services import PostgresServer
 
     server = PostgresServer("-c", "shared_buffers=256MB", "-c", "autovacuum=off")
     server.start()
@@ -90,7 +90,7 @@ def tear_down() -> None:
 
 
 def machine() -> str:
-    """Say where this was measured."""
+    """Return where this was measured."""
     python, sqlite = platform.python_version(), sqlite3.sqlite_version
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {python}, SQLite {sqlite}"
 
@@ -102,7 +102,7 @@ def report(name: str, *, ratio: float, target: str, met: bool, **figures: Any) -
 
 
 def percentile(values: Sequence[float], q: float) -> float:
-    """Answer the q-quantile (0 to 1) of some values."""
+    """Return the q-quantile (0 to 1) of some values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * q))]
 
@@ -137,6 +137,6 @@ def share_of_a_core(wall: float = 0.5) -> float:
 
 
 def cpu_of(pid: int) -> float:
-    """Answer the CPU seconds a process has used, its threads included."""
+    """Return the CPU seconds a process has used, its threads included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from tests.benchmarks import common
-from tests.live import free_port, until
+from tests.support.live import free_port, until
 
 READERS = 100
 ROUNDS = 5
@@ -30,7 +30,7 @@ class Bench:
         until(self.is_up, within=30, what=f"{kind} to be up")
 
     def is_up(self) -> bool:
-        """Tell whether it answers."""
+        """Return whether it answers."""
         try:
             return bool(self.ask())
         except OSError:

@@ -11,7 +11,7 @@ from tests.benchmarks import common
 
 common.set_up()
 
-from conversations import log
+from conversations.events import log
 from conversations.models import Event
 from tests.benchmarks.seed import message
 

@@ -9,7 +9,7 @@ from tests.benchmarks import common
 
 common.set_up()
 
-from conversations import log
+from conversations.events import log
 from tests.benchmarks.seed import fill, message
 
 EVENTS = 100_000

@@ -25,8 +25,8 @@ import psycopg
 from tests.benchmarks import common, raw
 from tests.benchmarks.publisher import envelope
 from tests.benchmarks.raw import COLUMNS, TABLE
-from tests.live import Server, on_postgresql, until
-from tests.services import PostgresServer, RedisServer, running
+from tests.support.live import Server, on_postgresql, until
+from tests.support.services import PostgresServer, RedisServer, running
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 EVERY = 1 << 40  # rows: all there are

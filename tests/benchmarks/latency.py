@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from tests.benchmarks import common
 from tests.benchmarks.fanout import Bench
-from tests.stuck import StuckReader
+from tests.support.stuck import StuckReader
 
 LOAD = (300, 100.0, 1)  # events, a second, a batch
 ROUNDS = 4
@@ -78,8 +78,8 @@ def action() -> None:
     common.set_up()
     from django.db import connection
 
-    from conversations import log
-    from conversations.actions import people
+    from conversations.access.accounts import people
+    from conversations.events import log
     from conversations.models import Role, User
     from tests.benchmarks.seed import message
 

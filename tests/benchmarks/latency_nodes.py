@@ -15,7 +15,7 @@ from typing import Any
 import uvloop
 
 from tests.benchmarks import common
-from tests.deployment import Deployment
+from tests.support.deployment import Deployment
 
 CONVERSATIONS = 50
 RATE = 200  # tokens a second in each

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.benchmarks import common, stage
 from tests.browser import ARGUMENTS, PATHS
-from tests.live import free_port, until
+from tests.support.live import free_port, until
 
 RATE, SECONDS, ROUNDS = 4000, 10, int(os.environ.get("ROUNDS", "3"))
 LONG, OPENINGS = 100_000, 7
@@ -119,7 +119,7 @@ def signed_in(browser: Browser, server: Stage) -> BrowserContext:
 
 
 def cpu_of(browser: Browser) -> dict[str, float]:
-    """Answer the CPU seconds of the browser's processes, by their kind."""
+    """Return the CPU seconds of the browser's processes, by their kind."""
     session = browser.new_browser_cdp_session()
     spent: dict[str, float] = {}
     for process in session.send("SystemInfo.getProcessInfo")["processInfo"]:
@@ -137,7 +137,7 @@ class Thread:
         self._start = self._spent()
 
     def seconds(self) -> float:
-        """Answer what it spent since this was made."""
+        """Return what it spent since this was made."""
         return self._spent() - self._start
 
     def _spent(self) -> float:
@@ -152,7 +152,7 @@ def frames_of(page: Page) -> list[float]:
 
 
 def slow(frames: list[float]) -> float:
-    """Answer the share of frames over 25 ms."""
+    """Return the share of frames over 25 ms."""
     return sum(ms > SLOW_FRAME for ms in frames) / max(1, len(frames))
 
 

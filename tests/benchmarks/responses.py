@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import common
-from tests.live import free_port
+from tests.support.live import free_port
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 CONNECTIONS = int(os.environ.get("CONNECTIONS", "16"))
@@ -44,8 +44,8 @@ def ours(port: int, _: str) -> None:
     common.set_up()
     from conversations.models import Token
     from dashboard.asgi import application
-    from tests import stand_in
     from tests.benchmarks.server import _answer, _digest, serve
+    from tests.support import stand_in
 
     Token.objects.create(name="bench", role="operator", digest=_digest("bench"), created_by="system")
     stand_in.register()
@@ -71,23 +71,25 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         """Answer for ever."""
-        from conversations import doorbell, log
-        from conversations.actions import runs
-        from conversations.log.writing import writing
+        from conversations.core.write_transaction import write_transaction
+        from conversations.events import commit_listeners, log
+        from conversations.runs import lifecycle
 
         news = threading.Event()
-        doorbell.on_ring(lambda stored: news.set() if any(e.kind == "run.queued" for e in stored) else None)
+        commit_listeners.on_committed(
+            lambda stored: news.set() if any(e.kind == "run.queued" for e in stored) else None
+        )
         while True:
-            claims = runs.claim("bench", ["Stand-in"], at_most=32)
+            claims = lifecycle.claim("bench", ["Stand-in"], at_most=32)
             if not claims:
                 self.cpu = time.thread_time()
                 news.wait(0.1)
                 news.clear()
                 continue
             log.append([event for claim in claims for event in _words(claim)])
-            with writing():
+            with write_transaction():
                 for claim in claims:
-                    runs.finish(claim, {"event": "run.done"}, _completed(claim))
+                    lifecycle.finish(claim, {"event": "run.done"}, _completed(claim))
 
 
 def _words(claim: Any) -> list[Any]:
@@ -97,9 +99,9 @@ def _words(claim: Any) -> list[Any]:
 
 
 def _completed(claim: Any) -> dict[str, Any]:
+    from conversations.events.response_ids import message_item_id
     from conversations.models import Response
-    from conversations.responses import message_item_id
-    from tests.stand_in import USAGE
+    from tests.support.stand_in import USAGE
 
     response = Response.objects.values_list("id", flat=True).get(conversation__key=claim.conversation)
     part = {"type": "output_text", "text": WORD * DELTAS, "annotations": [], "logprobs": []}
@@ -191,7 +193,7 @@ def asked(port: int, seconds: float) -> tuple[int, float]:
 
 
 def recorded(port: int) -> list[str]:
-    """Answer the writes of one answer of ours, chunk by chunk."""
+    """Return the writes of one answer of ours, chunk by chunk."""
     kept: list[bytes] = []
     asyncio.run(_ask(port, 1, 0.0, kept))
     body, frames = b"".join(kept).partition(b"\r\n\r\n")[2], []
@@ -222,14 +224,14 @@ class Bench:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def worker_cpu(self) -> float:
-        """Answer the worker's CPU seconds so far."""
+        """Return the worker's CPU seconds so far."""
         import urllib.request
 
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/bench/") as answer:
             return float(json.loads(answer.read())["worker_cpu"])
 
     def measure(self, *, has_worker: bool) -> dict[str, float]:
-        """Answer answers/s and CPU µs an answer, with and without the worker's."""
+        """Return answers/s and CPU µs an answer, with and without the worker's."""
         before, worker = common.cpu_of(self.process.pid), self.worker_cpu() if has_worker else 0.0
         count, took = asked(self.port, SECONDS_EACH)
         cpu = common.cpu_of(self.process.pid) - before

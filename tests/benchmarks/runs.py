@@ -18,13 +18,14 @@ common.set_up()
 from agents import Agent, RunConfig, Runner, function_tool
 from agents.testing import assistant_message, function_call
 
-from agents_app.providers import ModelConfig
-from agents_app.teams import Team
-from agents_app.worker import Worker
-from conversations import envelopes, log, principals
+from agents_app.model_providers.providers import ModelConfig
+from agents_app.teams.definition import Team
+from agents_app.worker.worker import Worker
+from conversations.core import principals
+from conversations.events import log, payload
 from conversations.models import Run
 from dashboard.asgi import SWITCH_INTERVAL
-from tests.agents_running import Scripted
+from tests.support.agents_running import Scripted
 
 RUNS = 200
 ROUNDS = 9
@@ -69,15 +70,17 @@ def ours(prefix: str) -> float:
         writer, [Team(name="bench", agents=[agent()], entry=["Clerk"])], config=ModelConfig(), per_team=RUNS
     )
     thread = threading.Thread(target=lambda: asyncio.run(worker.run()))
-    from agents_app import register
+    from agents_app.teams import agent_registry
 
-    register.enter(worker.rosters)
+    agent_registry.register(worker.rosters)
     for n in range(RUNS):
         key = f"{prefix}-{n}"
         body = json.dumps(
             {"type": "message", "conversation_id": key, "sender": "R", "recipient": "agent:Clerk", "content": key}
         )
-        log.append([log.of_payload(f"chat:{key}", None, body, envelopes.read(body.encode()), principals.of_token("b"))])
+        log.append(
+            [log.from_bus(f"chat:{key}", None, body, payload.parse(body.encode()), principals.token_principal("b"))]
+        )
     before = Run.objects.filter(status="done").count()
     began = time.process_time()
     thread.start()
@@ -92,22 +95,22 @@ def ours(prefix: str) -> float:
 
 
 def token_us() -> float:
-    """Answer the CPU of one token's path, from the model's piece to the committed segment, in µs."""
-    from agents_app.pen import Pen
-    from conversations.actions.runs import Claim
+    """Return the CPU of one token's path, from the model's piece to the committed segment, in µs."""
+    from agents_app.worker.event_writer import RunEventWriter
+    from conversations.runs.lifecycle import Claim
 
     key = "tokens"
     Run.objects.filter(conversation__key=key).delete()
     claimed = Claim("no-run", 1, key, "Clerk", "agent", 1, None, None, None)
     writer = log.Writer()
     writer.start()
-    pen = Pen(claimed, writer)
+    pen = RunEventWriter(claimed, writer)
     pen_facts = {"agent": "Clerk", "turn": 1}
     from conversations.models import Conversation
 
-    log.append([log.of_ours(key, {"event": "conversation.opened", "id": "o"}, principals.SYSTEM)])
+    log.append([log.from_internal(key, {"event": "conversation.opened", "id": "o"}, principals.SYSTEM)])
     told = {"event": "run.queued", "id": "q", "run_id": "no-run", "agent": "Clerk", "input_seq": 1}
-    log.append([log.of_ours(key, told, principals.SYSTEM)])
+    log.append([log.from_internal(key, told, principals.SYSTEM)])
     Run.objects.filter(id="no-run").update(status="running", attempt=1, conversation=Conversation.objects.get(key=key))
     began = time.process_time()
     for n in range(TOKENS):

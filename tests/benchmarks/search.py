@@ -2,7 +2,8 @@
 
 Each round asks for a word in 30 % of the events, rare words, phrases, a prefix, two words that seldom meet, one
 conversation, one sender, and a page from the middle of 300,000 hits. Target: p99 of all of them at most 10 ms, and rare
-words at least 100 times as fast as LIKE over the bodies. `raw_ms` is the database's own answer to the same match.
+words at least 100 times as fast as LIKE over the bodies. `raw_ms` is the database's own answer to the same match. Then
+the page as a browser asks for it, a time among the filters: p99 at most 100 ms.
 """
 
 import json
@@ -18,9 +19,11 @@ common.set_up()
 
 from django.db import connection
 
-from conversations import envelopes, log, search
-from conversations.search import index
+from conversations import search
+from conversations.events import log, payload
+from conversations.search import index_writer
 from tests.benchmarks.seed import ROBOT, fill
+from tests.support.cast import client_of, person
 
 EVENTS = int(os.environ.get("EVENTS", "1000000"))
 CONVERSATIONS, RUN = 10_000, 20
@@ -53,11 +56,11 @@ def events() -> Iterator[log.NewEvent]:
             body = {"event": "tool_step", "name": "lookup", "args": {"words": body["content"]}, "agent": f"A{i % 7}"}
         told = json.dumps({"conversation_id": key, **body})
         topic = f"stream:{key}" if "event" in body else f"chat:{key}"
-        yield log.of_payload(topic, None, told, envelopes.read(told.encode()), ROBOT)
+        yield log.from_bus(topic, None, told, payload.parse(told.encode()), ROBOT)
 
 
-def kinds(round_: int, middle: str) -> dict[str, Callable[[], search.Found]]:
-    """Answer this round's searches by name."""
+def kinds(round_: int, middle: str) -> dict[str, Callable[[], search.SearchPage]]:
+    """Return this round's searches by name."""
     find, read = search.find, search.read
     return {
         "common": lambda: find(read("refund"), limit=50),
@@ -94,12 +97,28 @@ def like(word: str) -> float:
     return raw("SELECT id FROM conversations_event WHERE body LIKE %s ORDER BY id DESC LIMIT 50", [f"%{word}%"])
 
 
+def drawn() -> dict[str, float]:
+    """Time the page by several questions as a browser asks for it, ms."""
+    browser = client_of(person("vera", "viewer"))
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    some = ("q=refund", "q=rare7", "kind=tool_step&q=refund", f"q=refund&since={today}", f"q=refund&until={today}")
+    for query in some:
+        browser.get(f"/search/?{query}")  # what a server has imported and read by then
+    took = []
+    for round_ in range(ROUNDS):
+        start = time.perf_counter()
+        answer = browser.get(f"/search/?{some[round_ % len(some)]}")
+        took.append((time.perf_counter() - start) * 1000)
+        assert answer.status_code == 200
+    return {"p50": round(common.median(took), 1), "p99": round(common.percentile(took, 0.99), 1)}
+
+
 def indexed() -> float:
     """Index all; answer events a second."""
     start, after, first = time.perf_counter(), 0, True
     while after or first:
-        found = index.read(after, 512)
-        index.store(found)
+        found = index_writer.read(after, 512)
+        index_writer.store(found)
         first, after = bool(found.steps), found.last
     return EVENTS / (time.perf_counter() - start)
 
@@ -142,10 +161,11 @@ def main() -> None:
     apart = search.find(search.read("refund invoice"), limit=50)  # never meet: the longest way there is
     apart_ms = (time.perf_counter() - start) * 1000
     p99 = {name: common.percentile(some, 0.99) for name, some in waits.items()}
-    ratio, worst = common.median(likes) / common.median(waits["rare"]), max(p99.values())
+    ratio, worst, page = common.median(likes) / common.median(waits["rare"]), max(p99.values()), drawn()
     common.report(
-        "search", ratio=ratio, target="p99 of the newest 50 <= 10 ms; rare words >= 100 times LIKE",
-        met=worst <= 10 and ratio >= 100, database=connection.vendor, events=EVENTS,
+        "search", ratio=ratio, page_ms=page,
+        target="p99 of the newest 50 <= 10 ms; rare words >= 100 times LIKE; p99 of a page <= 100 ms",
+        met=worst <= 10 and ratio >= 100 and page["p99"] <= 100, database=connection.vendor, events=EVENTS,
         p99_ms={name: round(ms, 2) for name, ms in p99.items()},
         p50_ms={name: round(common.median(some), 2) for name, some in waits.items()},
         cpu_p99_ms={name: round(common.percentile(some, 0.99), 2) for name, some in cpu.items()},

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterator
 
-from conversations import envelopes, log, principals
-from conversations.log.events import NewEvent
+from conversations.core import principals
+from conversations.events import log, payload
+from conversations.events.log.records import NewEvent
 
-ROBOT = principals.of_token("bench")
+ROBOT = principals.token_principal("bench")
 WORDS = "agent tool search file error result plan step query index user token model run call output " * 3
 
 
@@ -21,7 +22,7 @@ def message(key: str, i: int) -> NewEvent:
         body |= {"content": WORDS}
         topic = f"chat:{key}"
     text = json.dumps({"conversation_id": key, "created_at": "2026-11-21T21:00:00Z", **body})
-    return log.of_payload(topic, None, text, envelopes.read(text.encode()), ROBOT)
+    return log.from_bus(topic, None, text, payload.parse(text.encode()), ROBOT)
 
 
 def fill(events: Iterator[NewEvent], *, size: int = 1000) -> None:

@@ -19,7 +19,7 @@ EVENT = '{"event":"log","conversation_id":"f","sender":"a","ts":%.6f,"text":" to
 
 
 def frame(n: int, seq: int) -> str:
-    """Answer an events frame as ours look, with the time of sending in each event."""
+    """Return an events frame as ours look, with the time of sending in each event."""
     items = ",".join(
         f'{{"seq":{seq + i},"kind":"log","at":1766000000000000,"body":{EVENT % time.monotonic()}}}' for i in range(n)
     )
@@ -40,7 +40,7 @@ def serve(port: int, app: Any) -> None:
     """Run an ASGI app as `manage.py serve` does."""
     import uvicorn
 
-    from dashboard.server import config
+    from dashboard.server.uvicorn_config import config
 
     uvicorn.Server(config(app, "127.0.0.1", port)).run()
 
@@ -50,17 +50,19 @@ def ours(port: int) -> None:
     from tests.benchmarks import common
 
     common.set_up()
-    from conversations import envelopes, log, principals
+    from conversations.core import principals
+    from conversations.events import log
+    from conversations.events import payload as envelopes
     from conversations.models import Token
     from dashboard.asgi import application
 
     Token.objects.create(name="bench", role="admin", digest=_digest("bench"), created_by="system")
-    robot = principals.of_token("bench")
+    robot = principals.token_principal("bench")
     loads: dict[str, Any] = {}
 
     async def emit(batch: int) -> None:
         bodies = [EVENT % time.monotonic() for _ in range(batch)]
-        events = [log.of_payload("stream:f", None, b, envelopes.read(b.encode()), robot) for b in bodies]
+        events = [log.from_bus("stream:f", None, b, envelopes.parse(b.encode()), robot) for b in bodies]
         await application.engine.store(events)
 
     async def control(scope: Any, receive: Any, send: Any) -> None:
@@ -68,7 +70,7 @@ def ours(port: int) -> None:
         if "n" in asked:
             await paced(int(asked["n"]), float(asked["rate"]), int(asked["batch"]), emit)
         if "fill" in asked:
-            big = log.of_ours("g", {"event": "log", "filler": "x" * 200_000}, robot)
+            big = log.from_internal("g", {"event": "log", "text": "x" * 200_000}, robot)
             for _ in range(int(asked["fill"])):
                 await application.engine.store([big])
         if "load" in asked:
@@ -95,15 +97,19 @@ def _view(engine: Any) -> Any:
     from django.utils.decorators import async_only_middleware
     from django.views.decorators.csrf import csrf_exempt
 
-    from conversations import envelopes, log, sessions
+    from conversations.access import authentication
+    from conversations.events import log
+    from conversations.events import payload as envelopes
 
     @csrf_exempt
     async def publish(request: Any) -> Any:
-        visitor = await asyncio.to_thread(sessions.of_bearer, request.headers["authorization"].removeprefix("Bearer "))
+        visitor = await asyncio.to_thread(
+            authentication.caller_from_token, request.headers["authorization"].removeprefix("Bearer ")
+        )
         asked = json.loads(request.body)
         body = json.dumps(asked["payload"])
-        said = envelopes.read(body.encode())
-        event = log.of_payload(asked["topic"], None, body, said, visitor.principal)
+        said = envelopes.parse(body.encode())
+        event = log.from_bus(asked["topic"], None, body, said, visitor.principal)
         (stored,) = await engine.store([event])
         return JsonResponse({"id": event.bus_id, "conversation_id": event.conversation, "seq": stored.seq}, status=201)
 
@@ -239,11 +245,11 @@ def _query() -> None:
 
 
 def _pages() -> None:
-    from conversations import log
-    from conversations.drawn import Artist
+    from conversations.events import log
+    from conversations.realtime.live_renderer import LiveRenderer
 
     page = log.newest_page("f", 200)
-    Artist("f").draw(page.events)
+    LiveRenderer("f").draw(page.events)
 
 
 def _burn() -> None:

@@ -43,7 +43,7 @@ def words(cycle: int) -> str:
 
 
 def rows(n: int) -> int:
-    """Answer how many rows n events make: one each turn begun, each call begun, each message."""
+    """Return how many rows n events make: one each turn begun, each call begun, each message."""
     kinds = [payload(i) for i in range(n)]
     begun = {(one["run_id"], one["turn"]) for one in kinds if one.get("event") == "token"}
     return len(begun) + sum(one.get("status") == "start" or one.get("type") == "message" for one in kinds)
@@ -53,10 +53,11 @@ async def serve(port: int, secret: str) -> None:
     """Serve until told to stop; `secret` signs the owner in."""
     import uvicorn
 
-    from conversations import log, principals
-    from conversations.log.events import of_ours
+    from conversations.core import principals
+    from conversations.events import log
+    from conversations.events.log.records import from_internal
     from dashboard.asgi import application, with_static
-    from dashboard.server import config
+    from dashboard.server.uvicorn_config import config
     from tests.benchmarks import seed
     from tests.benchmarks.server import _answer
 
@@ -65,7 +66,7 @@ async def serve(port: int, secret: str) -> None:
         start, sent, waiting = time.monotonic(), 0, []
         while sent < n:
             due = min(n, int((time.monotonic() - start) * rate))
-            batch = [of_ours(key, payload(i, key), principals.SYSTEM) for i in range(sent, due)]
+            batch = [from_internal(key, payload(i, key), principals.SYSTEM) for i in range(sent, due)]
             if batch:
                 waiting.append(asyncio.create_task(application.engine.store(batch)))
             sent = due
@@ -99,7 +100,7 @@ def main() -> None:
     import uvloop
     from django.core.management import call_command
 
-    from conversations.actions.people import first_owner
+    from conversations.access.accounts.people import first_owner
 
     call_command("collectstatic", verbosity=0, interactive=False)
     try:

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.benchmarks import common
 from tests.benchmarks.render import chromium
-from tests.live import ROOT, free_port, until
+from tests.support.live import ROOT, free_port, until
 
 COLD, WARM, FIRST_SCREEN = 60.0, 3.0, 150_000  # seconds, seconds, bytes
 STARTS = 3  # warm ones
@@ -54,12 +54,12 @@ class Newcomer:
     def link(self) -> str:
         """Wait for the link that it prints; answer it."""
         found = until(
-            lambda: self._alive() and re.search(r"Sign in once with: (\S+)", self.log.read_text()), within=300
+            lambda: self._alive() and re.search(r"One-time sign-in link: (\S+)", self.log.read_text()), within=300
         )
         return str(found[1])
 
     def is_ready(self) -> bool:
-        """Tell whether it serves."""
+        """Return whether it serves."""
         try:
             with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
                 return bool(self._alive() and answer.status == 200)
@@ -93,7 +93,7 @@ class Wire:
         self.answers += 1
 
     def elsewhere(self, port: int) -> list[str]:
-        """Answer the addresses that are not ours."""
+        """Return the addresses that are not ours."""
         return [one for one in self.addresses if not re.match(rf"(?:https?|ws)://127\.0\.0\.1:{port}/|data:", one)]
 
 

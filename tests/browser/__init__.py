@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.live import Server, until
+from tests.support.live import Server, until
+from tests.support.tiers import IS_QUICK
 
 # the first opens a window with a tenth of the CPU
 PATHS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -23,7 +24,7 @@ ARGUMENTS = [
 
 
 def found_path() -> str | None:
-    """Answer where Chromium is."""
+    """Return where Chromium is."""
     return os.environ.get("CHROMIUM_PATH") or next(filter(None, map(shutil.which, PATHS)), None)
 
 
@@ -40,9 +41,9 @@ def chromium() -> Iterator[Browser]:
 
 
 NEWCOMER = """
-from conversations.actions.people import create_person
-from conversations.principals import SYSTEM
-from tests.visits import link_for
+from conversations.access.accounts.people import create_person
+from conversations.core.principals import SYSTEM
+from tests.support.visits import link_for
 create_person(SYSTEM, {!r}, [{!r}])
 print(link_for({!r}))
 """
@@ -54,7 +55,7 @@ def sign_in(server: Server, context: BrowserContext, name: str = "", role: str =
         told = server.command("shell", "--no-imports", "-c", NEWCOMER.format(name, role, name))
         link = server.url + told.strip().splitlines()[-1]
     else:
-        found = until(lambda: re.search(r"Sign in once with: (\S+)", server.output()), what="the link")
+        found = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
         assert found
         link = found[1]
     page = context.new_page()
@@ -65,7 +66,8 @@ def sign_in(server: Server, context: BrowserContext, name: str = "", role: str =
 
 BEFORE = """
 from conversations.models import *
-from tests import teamwork as t
+from tests.support import teamwork as t
+from tests.support.tiers import IS_QUICK
 o = User.objects.filter(username="owner").first()
 """
 
@@ -84,7 +86,8 @@ def team_server(begin: str = "t.team()", **settings: str) -> Iterator[Server]:
     started.terminate()
 
 
-LOOKS = [("light", 390), ("dark", 1440)]  # each scheme and each width once
+# Each scheme and each width once; `make test` has one look, a narrow and dark one.
+LOOKS = [("dark", 390)] if IS_QUICK else [("light", 390), ("dark", 1440)]
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 AXE: dict[str, Any] = {"runOnly": RULES, "preload": False, "resultTypes": ["violations"]}
 """How axe-core is run: what passes is not described, which is most of its time."""

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
 from tests.browser import Faults, sign_in, team_server
-from tests.live import Server
+from tests.support.live import Server
 
 HERE = Path(__file__).parent
 WIDE = ViewportSize(width=1440, height=900)

@@ -12,7 +12,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser import ARGUMENTS, found_path
-from tests.live import Server
+from tests.support.live import Server
 
 BAIT = b"alert('the trap was run')"
 BROWSERS_OWN = (

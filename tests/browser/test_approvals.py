@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser import in_every_look, team_server, work
-from tests.live import Server
-from tests.test_approvals_page import ASKED, PARAMETERS, SCHEMA
+from tests.dashboard.pages.test_approvals_page import ASKED, PARAMETERS, SCHEMA
+from tests.support.live import Server
 
 TEAM = f"""
 t.team()
@@ -19,7 +19,7 @@ ToolSchema.objects.create(hash={SCHEMA!r}, name="city.file", body=body)
 
 
 LATE = """
-from conversations.actions import expiry
+from conversations.runs.approvals import expiry
 from conversations.models import Approval
 Approval.objects.filter(id="late").update(deadline=1)
 expiry.expire_due()
@@ -50,7 +50,9 @@ def asks(server: Server, *keys: str) -> None:
 
 
 def approve(server: Server, key: str) -> None:
-    work(server, f"from conversations.actions import approvals; approvals.decide(o, {key!r}, 'approve')")
+    work(
+        server, f"from conversations.runs.approvals import decide as approvals; approvals.decide(o, {key!r}, 'approve')"
+    )
 
 
 def question(page: Page, key: str):
@@ -61,7 +63,7 @@ def test_two_people_and_their_questions(served: Server, people: tuple[BrowserCon
     owner, april = (context.new_page() for context in people)
     for page in (owner, april):
         page.goto("/approvals/")
-        expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+        expect(page.get_by_text("Nothing is waiting for approval")).to_be_visible()
     owner.wait_for_selector("live-state[data-state=live]")
     april.wait_for_selector("live-state[data-state=live]")
 
@@ -80,7 +82,7 @@ def test_two_people_and_their_questions(served: Server, people: tuple[BrowserCon
     # several at once, each its own decision
     question(april, "two").locator("[data-pick]").check()
     question(april, "three").locator("[data-pick]").check()
-    april.get_by_role("button", name="Approve each").click()
+    april.get_by_role("button", name="Approve all selected").click()
     for key in ("two", "three"):
         expect(question(owner, key).locator(".verdict")).to_contain_text("approved")
     expect(owner.locator("[data-waiting] > span:last-child")).to_have_text("1")
@@ -93,15 +95,15 @@ def test_two_people_and_their_questions(served: Server, people: tuple[BrowserCon
     april.keyboard.press("Escape")
     april.locator("h1").click()
     april.keyboard.press("j")
-    question(april, "four").get_by_role("link", name="Change or answer").click()
+    question(april, "four").get_by_role("link", name="Edit or respond").click()
     april.get_by_role("textbox", name="street").fill("Elm")
     april.get_by_role("textbox", name="house").fill("7")
-    april.get_by_role("button", name="Run with these fields").click()
-    expect(april.get_by_text("approved with other arguments")).to_be_visible()
+    april.get_by_role("button", name="Approve with edits").click()
+    expect(april.get_by_text("approved with edits")).to_be_visible()
     april.locator("details.tool > summary").click()
     expect(april.get_by_text("Runs with")).to_be_visible()
-    stale.get_by_role("button", name="Answer for the tool").click()
-    expect(stale.get_by_role("alert").get_by_text("user:april decided already: edit")).to_be_visible()
+    stale.get_by_role("button", name="Respond").click()
+    expect(stale.get_by_role("alert").get_by_text("april already decided: edit")).to_be_visible()
     expect(owner.locator("[data-waiting]")).to_be_hidden()
     for page in (owner, april, stale):
         page.close()
@@ -123,7 +125,7 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
 
-    expect(page.get_by_text("answered by a person")).to_be_visible()
+    expect(page.get_by_text("responded without running")).to_be_visible()
     page.close()
 
 
@@ -141,20 +143,20 @@ def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
         question(stale, key).locator("[data-pick]").check()
     approve(served, "first")
 
-    stale.get_by_role("button", name="Reject each").click()
+    stale.get_by_role("button", name="Reject all selected").click()
 
-    outcomes = stale.get_by_role("list", name="What became of each").get_by_role("listitem")
+    outcomes = stale.get_by_role("list", name="Results").get_by_role("listitem")
     expect(outcomes).to_have_count(2)
     expect(outcomes.nth(0)).to_have_text("1 rejected")
-    expect(outcomes.nth(1)).to_contain_text("decided already: approve")
-    expect(question(stale, "first").locator(".verbs [data-said]")).to_contain_text("decided already: approve")
+    expect(outcomes.nth(1)).to_contain_text("already decided: approve")
+    expect(question(stale, "first").locator(".verbs [data-said]")).to_contain_text("already decided: approve")
     expect(question(owner, "second").locator(".verdict")).to_contain_text("rejected")
 
     asks(served, "newer")
     expect(question(owner, "newer")).to_be_visible()
     expect(owner.locator("aside[data-escalated]")).to_be_hidden()
     work(served, LATE)
-    expect(owner.locator("aside[data-escalated]")).to_contain_text("questions escalated to you: 1")
+    expect(owner.locator("aside[data-escalated]")).to_contain_text("approval requests escalated to you: 1")
     expect(owner.locator("[data-questions] > :first-child")).to_have_attribute("data-key", "late")
     expect(question(owner, "late")).to_contain_text("escalated to admin")
     for page in (stale, owner):
@@ -182,16 +184,16 @@ def test_approving_always_from_the_keyboard(served: Server, people: tuple[Browse
     page.keyboard.press("Tab")
     page.keyboard.press("w")
     page.wait_for_url("**/approvals/mine/#always")
-    page.get_by_label("How often").fill("9")
+    page.get_by_label("Maximum uses").fill("9")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
 
-    expect(page.get_by_text("and always, by a rule")).to_be_visible()
-    page.get_by_role("link", name="and always, by a rule").click()
+    expect(page.get_by_text("and created an auto-approval rule")).to_be_visible()
+    page.get_by_role("link", name="and created an auto-approval rule").click()
     expect(page.get_by_role("article")).to_contain_text("of 9")
     page.goto("/approvals/like/")
-    expect(page.locator(".verdict")).to_contain_text("by a rule of april")
+    expect(page.locator(".verdict")).to_contain_text("by an auto-approval rule by april")
     page.goto("/approvals/rules/")
     assert in_every_look(page, "/approvals/rules/") == {}
     page.close()

@@ -7,17 +7,17 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import LOOKS, violations
-from tests.live import Server
+from tests.support.live import Server
 
 LONG = "a.very.long.name." * 5 + "@example.org"
 ENTER = f"""
-from conversations import audit
-from conversations.log.writing import writing
-from conversations.principals import of_user
-with writing():
+from conversations.access.audit import chain as audit
+from conversations.core.write_transaction import write_transaction
+from conversations.core.principals import user_principal
+with write_transaction():
     for n in range(60):
-        audit.enter(of_user("maria"), "look", f"thing:{{n}}", reason="العربية and " + "x" * 300, after="a" * 64)
-    audit.enter(of_user("{LONG}"), "send_it_far", "conversation:" + "x" * 200, acting_as="agent:" + "D" * 80)
+        audit.enter(user_principal("maria"), "look", f"thing:{{n}}", reason="العربية and " + "x" * 300, after="a" * 64)
+    audit.enter(user_principal("{LONG}"), "send_it_far", "conversation:" + "x" * 200, acting_as="agent:" + "D" * 80)
 """
 
 
@@ -55,7 +55,7 @@ def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, enter
 
     page.get_by_role("link", name="Verify").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text(re.compile(r"The chain is whole up to entry \d+"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"The chain is intact up to entry \d+"))).to_be_visible()
     expect(page).to_have_url(re.compile("/audit/.who=user%3Amaria"))
 
 
@@ -72,7 +72,7 @@ def test_axe_finds_nothing_and_nothing_spills(
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         if "target" in address and width < 1000:
             page.get_by_role("button", name="Filters").click()
-            expect(page.get_by_label("Conversation id")).to_be_visible()
+            expect(page.get_by_label("Conversation ID")).to_be_visible()
         for summary in page.locator(".more > summary").all():
             summary.evaluate("one => (one.parentElement.open = true)")
         found += violations(page)
@@ -93,4 +93,4 @@ def test_without_scripts_it_filters_opens_and_verifies(plain_page: Page, entered
 
     plain_page.get_by_role("link", name="Verify").click()
 
-    expect(plain_page.get_by_text(re.compile("The chain is whole up to entry"))).to_be_visible()
+    expect(plain_page.get_by_text(re.compile("The chain is intact up to entry"))).to_be_visible()

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import LOOKS, violations
-from tests.live import Server
+from tests.support.live import Server
 
 NAMES = ("geo.locate", "refund", "بحث", "a_very_long_tool_name_" + "x" * 80)
 
@@ -75,7 +75,7 @@ def test_filters_work_by_the_keyboard_alone_and_live_in_the_address(page: Page, 
     expect(rows(page).first).to_contain_text("failed")
     page.get_by_label("At least").first.focus()
     page.keyboard.type("soon")
-    expect(page.get_by_role("heading", name="A filter cannot be read")).to_be_visible()
+    expect(page.get_by_role("heading", name="Invalid filter")).to_be_visible()
     expect(page.get_by_label("At least").first).to_have_value("soon")
     expect(page.get_by_label("At least").first).to_be_focused()
 
@@ -107,7 +107,7 @@ def test_a_view_is_saved_and_used(page: Page, calls: Server) -> None:
     expect(page).to_have_url(re.compile("status=failed"))
 
     page.get_by_role("button", name="Saved views").click()
-    page.get_by_label("Name of a new view").fill("What failed")
+    page.get_by_label("Name of the new view").fill("What failed")
     page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page).to_have_url(re.compile(r"/calls/\?status=failed$"))
@@ -163,7 +163,7 @@ def test_axe_finds_nothing_and_nothing_spills(
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         if address == "/calls/" and width < 1000:
             page.get_by_role("button", name="Filters").click()
-            expect(page.get_by_label("Run id")).to_be_visible()
+            expect(page.get_by_label("Run ID")).to_be_visible()
         for summary in page.locator(".behind > summary").all():
             summary.click()
         found += violations(page)
@@ -180,9 +180,9 @@ def test_the_numbers_say_what_the_charts_show(page: Page, calls: Server) -> None
     expect(failed).to_contain_text(re.compile(r"\d+ \(\d+\.\d %\)"))
     chart = page.get_by_role("img", name=re.compile("^Calls: .* failed"))
     expect(chart).to_be_visible()
-    page.locator("figure", has_text="Tokens by agent").get_by_text("The numbers").click()
-    expect(page.get_by_role("region", name="Tokens by agent, the numbers")).to_contain_text("Permit Desk")
-    page.get_by_role("link", name="The calls of this range").click()
+    page.locator("figure", has_text="Tokens by agent").get_by_text("Show as table").click()
+    expect(page.get_by_role("region", name="Tokens by agent, as a table")).to_contain_text("Permit Desk")
+    page.get_by_role("link", name="Show these calls").click()
     expect(rows(page).first).to_be_visible()
 
 

@@ -8,34 +8,35 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser import in_every_look, sign_in, work
-from tests.live import Server, until
+from tests.support.live import Server, until
 
 MESSAGES = "**/api/v1/conversations/*/messages"
 LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء في الشارع " * 10 + "x" * 300
 
 
 ASK = """
-c = t.claim(Conversation.objects.get(title="Water on Elm Street").key); from conversations.actions import calls, runs
-from conversations import log
+c = t.claim(Conversation.objects.get(title="Water on Elm Street").key)
+from conversations.runs import begin_tool_call as calls, lifecycle as runs
+from conversations.events import log
 turn = {"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9}
 log.append([c.event(turn)])
 runs.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
-  "tool_call": calls.call_of(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
+  "tool_call": calls.tool_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
 """
 
 
 def test_a_report_is_written_watched_and_approved(served: Server, window: Page) -> None:
     window.goto("/")
     window.get_by_text("New conversation").click()
-    window.get_by_label("First words").fill("Water on Elm Street\nIt rises.")
-    window.get_by_label("First words").press("Control+Enter")
+    window.get_by_label("First message").fill("Water on Elm Street\nIt rises.")
+    window.get_by_label("First message").press("Control+Enter")
     expect(window.get_by_role("heading", name="Water on Elm Street")).to_be_visible()
     expect(window.get_by_text("It rises.")).to_be_visible()
 
     work(served, ASK)
-    question = window.get_by_role("group", name="Question about a tool call")
-    expect(question.get_by_text("waiting for a person")).to_be_visible()
-    question.get_by_label("Message to the agent").fill("go ahead")
+    question = window.get_by_role("group", name="Approval request")
+    expect(question.get_by_text("waiting for approval")).to_be_visible()
+    question.get_by_label("Reason for rejecting").fill("go ahead")
     question.get_by_role("button", name="Approve").click()
     expect(question.locator(".verdict")).to_have_text(re.compile("approved ?by owner"))
     expect(question.get_by_role("button", name="Approve")).to_have_count(0)
@@ -45,7 +46,7 @@ def test_a_report_is_written_watched_and_approved(served: Server, window: Page) 
     expect(question.get_by_text("go ahead")).to_be_visible()
     window.get_by_label("Message", exact=True).fill("Thank you")
     window.get_by_role("button", name="Send").click()
-    expect(window.locator("[data-said]", has_text=re.compile(r"Sent, event \d+"))).to_be_visible()
+    expect(window.locator("[data-said]", has_text=re.compile(r"Sent as event \d+"))).to_be_visible()
     expect(window.locator(".event", has_text="Thank you")).to_have_count(1)
     expect(window.get_by_label("Message", exact=True)).to_have_value("")
 
@@ -73,11 +74,11 @@ def test_words_that_could_not_be_sent_stay_and_are_said_once(served: Server, win
         expect(window.get_by_text("Not sent.")).to_be_visible()
         expect(field).to_have_value("Is anybody there?")
     window.reload()
-    expect(window.get_by_text("Draft kept.")).to_be_visible()
+    expect(window.get_by_text("Draft saved.")).to_be_visible()
     expect(field).to_have_value("Is anybody there?")
     window.get_by_role("button", name="Send").click()
 
-    expect(window.get_by_text(re.compile("Sent, event"))).to_be_visible()
+    expect(window.get_by_text(re.compile("Sent as event"))).to_be_visible()
     assert len(said) == 3
     assert len(set(said)) == 1
     expect(window.locator(".event", has_text="Is anybody there?")).to_have_count(1)
@@ -94,7 +95,7 @@ def test_two_quick_presses_say_it_once_and_enter_makes_a_line(served: Server, wi
 
     window.evaluate("() => { const f = document.querySelector('.composer'); f.requestSubmit(); f.requestSubmit(); }")
 
-    expect(window.get_by_text(re.compile("Sent, event"))).to_be_visible()
+    expect(window.get_by_text(re.compile("Sent as event"))).to_be_visible()
     expect(window.locator(".event .said", has_text="two")).to_have_count(1)
 
 
@@ -119,13 +120,13 @@ def test_who_comes_second_is_told_who_was_first(served: Server, window: Page) ->
     work(served, "t.ask(o, 'race', client_id='1')")
     window.route("**/ws/", lambda route: route.abort())
     window.goto("/conversations/race/")
-    question = window.get_by_role("group", name="Question about a tool call")
-    answer = {"error": {"code": "already_decided", "message": "user:april decided already: reject"}}
+    question = window.get_by_role("group", name="Approval request")
+    answer = {"error": {"code": "already_decided", "message": "user:april already decided: reject"}}
     window.route("**/decision", lambda route: route.fulfill(status=409, json=answer))
 
     question.get_by_role("button", name="Approve").click()
 
-    expect(question.get_by_text("user:april decided already: reject")).to_be_visible()
+    expect(question.get_by_text("april already decided: reject")).to_be_visible()
 
 
 def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Page) -> None:
@@ -134,9 +135,11 @@ def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Pa
 
     window.get_by_role("button", name="Run again").last.click()
 
-    expect(window.get_by_text("is asked to try again on")).to_be_visible()
-    expect(window.get_by_text("It runs again.")).to_be_visible()
-    work(served, "from conversations.actions import runs\nruns.finish(t.claim('again'), {'event': 'run.done'})")
+    expect(window.get_by_text("queued to retry")).to_be_visible()
+    expect(window.get_by_text("Running again.")).to_be_visible()
+    work(
+        served, "from conversations.runs import lifecycle as runs\nruns.finish(t.claim('again'), {'event': 'run.done'})"
+    )
 
 
 def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window: Page) -> None:
@@ -156,8 +159,8 @@ def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, serv
     context = chromium.new_context(base_url=served.url, storage_state=state, java_script_enabled=False)
     page = context.new_page()
     page.goto("/conversations/plain/")
-    page.get_by_label("Message to the agent").fill("not today")
-    page.get_by_label("Message to the agent").press("Enter")
+    page.get_by_label("Reason for rejecting").fill("not today")
+    page.get_by_label("Reason for rejecting").press("Enter")
     expect(page.get_by_role("button", name="Reject")).to_be_visible()  # Enter decides nothing
 
     page.get_by_role("button", name="Reject").click()
@@ -167,20 +170,21 @@ def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, serv
     expect(page.get_by_text("A plain word")).to_be_visible()
     page.goto("/")
     page.get_by_text("New conversation").click()
-    page.get_by_label("First words").fill("Begun by a form")
-    page.get_by_role("button", name="Begin").click()
+    page.get_by_label("First message").fill("Begun by a form")
+    page.get_by_role("button", name="Start").click()
 
     expect(page.get_by_role("heading", name="Begun by a form")).to_be_visible()
     context.close()
 
 
 FULL = f"""
-from conversations.actions import approvals, runs, calls
-from conversations import log
+from conversations.runs.approvals import decide as approvals
+from conversations.runs import lifecycle as runs, begin_tool_call as calls
+from conversations.events import log
 t.ask(o, "looks", client_id="1", why={LONG!r}, args={{"street": {LONG!r}, "position": None}}, name="file_" * 30)
 approvals.decide(o, Approval.objects.get(conversation__key="looks").id, "reject", message={LONG!r})
 runs.finish(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
-t.ask(o, "looks", client_id="2", content="more", approval_id="looks-2")
+t.ask(o, "looks", client_id="2", approval_id="looks-2")
 t.say(o, "looks", client_id="3", content={LONG!r})
 """
 
@@ -203,7 +207,7 @@ def test_pages_are_well_built_with_questions_failures_and_teams(served: Server, 
 
 
 NEST = """
-from conversations import log
+from conversations.events import log
 c = t.claim(Conversation.objects.get(title="Nested").key)
 step = {"event": "tool_step", "name": "ask_desk", "tool_call": "outer-" + c.run, "tool_call_id": "s", "args": {}}
 at = {"agent": "Formatter", "turn": 2, "parent_call": "outer-" + c.run}
@@ -217,8 +221,8 @@ for one in (
 ): log.append([c.event(one)])
 """
 MORE = """
-from conversations import log
-from conversations.actions.runs import Claim
+from conversations.events import log
+from conversations.runs.lifecycle import Claim
 r = Run.objects.get(conversation__title="Nested")
 c = Claim(r.id, r.attempt, r.conversation.key, r.agent, r.kind, r.input_seq, None, None, None)
 at = {"agent": "Formatter", "turn": 3, "parent_call": "outer-" + c.run}
@@ -257,7 +261,7 @@ def test_what_happens_inside_a_call_grows_in_its_block_live_and_is_there_after_a
 def test_a_question_is_withdrawn_before_the_eyes_of_who_would_decide_it(served: Server, window: Page) -> None:
     work(served, "t.ask(o, key='stopped')")
     window.goto("/conversations/stopped/")
-    question = window.get_by_role("group", name="Question about a tool call")
+    question = window.get_by_role("group", name="Approval request")
     expect(question.get_by_role("button", name="Approve")).to_be_visible()
 
     window.get_by_role("button", name="Stop this run").click()
@@ -269,7 +273,7 @@ def test_a_question_is_withdrawn_before_the_eyes_of_who_would_decide_it(served: 
 
 
 FAR = """
-from conversations import log
+from conversations.events import log
 t.say(o, "{key}"); c = t.claim("{key}")
 step = {{"event": "tool_step", "name": "ask_desk", "tool_call": "{key}-call", "tool_call_id": "s", "args": {{}}}}
 def lines(most, **more): return [c.event({{"event": "log", "text": f"line {{n}}", **more}}) for n in range(most)]
@@ -308,7 +312,7 @@ def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_
     window.goto("/conversations/far/")
     expect(window.locator("#e5 > .inner")).to_have_count(1)
 
-    go_on = "from conversations.actions.runs import Claim\nr = Run.objects.get(conversation__key='far')\n"
+    go_on = "from conversations.runs.lifecycle import Claim\nr = Run.objects.get(conversation__key='far')\n"
     go_on += "c = Claim(r.id, r.attempt, 'far', r.agent, r.kind, r.input_seq, None, None, None)\n"
     lines = FAR.format(key="far").splitlines()
     more = "log.append([*lines(300), *lines(1, parent_call='far-call'), *lines(600)])"

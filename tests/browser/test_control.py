@@ -8,8 +8,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import in_every_look, team_server, violations, work
-from tests.live import Server
+from tests.support.live import Server
 
+RENEWED = (
+    "from conversations.core.node_heartbeat import database_now\n"
+    "Run.objects.filter(status='running').update(lease_until=database_now() + 14_000_000)"
+)  # as its worker would: a run without one is interrupted, not asked to stop
 CLAIM = "c = t.claim({!r}); Run.objects.filter(id=c.run).update(lease_until=1 << 62)"  # nobody renews it
 STANDING = re.compile("/standing/")
 LONG = "Wasser in der Unterführung " * 9 + "\n" + "مرحبا، الماء في الشارع " * 9 + "x" * 200
@@ -51,12 +55,12 @@ def test_one_takes_over_and_the_other_sees_it_live_and_hands_back(owner: Page, o
     otto.get_by_role("button", name="Take over").click()
     otto.get_by_role("dialog", name="Agents wait until").get_by_role("textbox").fill("I know her")
     otto.get_by_role("dialog").get_by_role("button", name="Take over").click()
-    expect(otto.locator("[data-standing]")).to_contain_text("You hold it")
-    expect(bar).to_contain_text(re.compile("otto ?holds it since .*: I know her"))
-    expect(owner.locator(".event", has_text="took it over")).to_be_visible()
+    expect(otto.locator("[data-standing]")).to_contain_text("You took over")
+    expect(bar).to_contain_text(re.compile("otto ?took over at .*: I know her"))
+    expect(owner.locator(".event", has_text="took over, agents paused")).to_be_visible()
 
     owner.get_by_role("button", name="Hand back").click()
-    asked = owner.get_by_role("dialog", name="otto holds it.")
+    asked = owner.get_by_role("dialog", name="otto took over.")
     asked.get_by_role("button", name="Hand back").click()  # without a reason it stays
     expect(asked).to_be_visible()
     asked.get_by_role("textbox").fill("he has gone home")
@@ -72,9 +76,11 @@ def test_keys_pause_and_resume_and_who_comes_second_is_told(owner: Page, otto: P
     otto.goto("/conversations/park/")
 
     owner.keyboard.press("p")
-    expect(owner.locator("[data-standing]")).to_contain_text("paused it since")
+    expect(owner.locator("[data-standing]")).to_contain_text("paused at")
     otto.get_by_role("button", name="Pause").click()
-    expect(otto.get_by_text(re.compile(r"Not done\. it is paused already: user:owner paused it at"))).to_be_visible()
+    expect(
+        otto.get_by_text(re.compile(r"Not done\. The conversation is already paused: user:owner paused it at"))
+    ).to_be_visible()
     otto.unroute(STANDING)
     owner.keyboard.press("p")
     for page in (owner, otto):
@@ -99,6 +105,7 @@ def test_a_selection_is_stopped_and_the_list_filtered_live(served: Server, owner
     expect(otto.locator("[data-key=park]")).to_have_count(0)
     owner.locator("[data-key=flood] .pick input").check()
     owner.locator("[data-key=mill] .pick input").check()
+    work(served, RENEWED)
     owner.locator("#bulk").get_by_role("button", name="Stop after this turn").click()
     expect(owner.get_by_text("2 of 2 done.")).to_be_visible()
 
@@ -108,12 +115,13 @@ def test_a_selection_is_stopped_and_the_list_filtered_live(served: Server, owner
 
 
 STUCK = f"""
-from conversations import log
-from conversations.actions import calls, control
+from conversations.events import log
+from conversations.runs import begin_tool_call as calls
+from conversations.conversation import control
 t.say(o, "stuck", content={LONG!r}); {CLAIM.format("stuck")}
 for n in range(6):
     step = {{"event": "tool_step", "name": "geo_locate" * 9, "tool_call": f"stuck-{{n}}", "tool_call_id": f"c{{n}}"}}
-    calls.begin(c, {{**step, "agent": "Dialogue", "status": "start", "args": {{"place": "Elm"}}, "turn": n}})
+    calls.begin_execution(c, {{**step, "agent": "Dialogue", "status": "start", "args": {{"place": "Elm"}}, "turn": n}})
 control.pause(o, "stuck", {LONG!r}); control.take_over(User.objects.get(username="otto"), "stuck", {LONG!r})
 """
 
@@ -129,7 +137,7 @@ def test_what_looks_stuck_is_said_and_stopped_with_one_click_and_looks_well(serv
     found |= in_every_look(owner, "list")
 
     owner.locator("[data-key=stuck]").get_by_role("button", name="Stop").click()
-    expect(owner.get_by_text("It stops after its turn.")).to_be_visible()
+    expect(owner.get_by_text("Stopping after this turn.")).to_be_visible()
 
     assert found == {}
     assert violations(owner) == []

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.browser import LOOKS, violations
-from tests.live import Server
+from tests.support.live import Server
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -83,7 +83,7 @@ def test_rows_stay_under_the_pointer_and_a_pill_says_what_would_move(fleet: Flee
 
     fleet.say("harbour", "I am third")
 
-    expect(fleet.pill).to_have_text("1 changed")
+    expect(fleet.pill).to_have_text("1 updated")
     expect(fleet.page.locator('[data-key="harbour"]')).to_contain_text("I am third")
     assert fleet.keys(3) == ["mill", "oak park", "harbour"]
     fleet.page.mouse.move(1, 1)
@@ -98,7 +98,7 @@ def test_rows_stay_while_the_focus_is_in_the_list_and_keep_it(fleet: Fleet) -> N
     fleet.say("oak park", "Focused words")
     fleet.say("harbour", "Other words")
 
-    expect(fleet.pill).to_have_text("2 changed")
+    expect(fleet.pill).to_have_text("2 updated")
     expect(fleet.page.locator(ROWS).nth(1)).to_be_focused()
     fleet.pill.click()
     expect(fleet.top).to_contain_text("Other words")
@@ -110,7 +110,7 @@ def test_enter_opens_the_row_that_j_and_k_chose(fleet: Fleet) -> None:
 
     fleet.page.keyboard.press("Enter")
 
-    fleet.page.wait_for_url("**/conversations/~b2FrIHBhcms/")
+    fleet.page.wait_for_url("**/conversations/oak%20park/")
 
 
 def test_typing_filters_and_the_address_holds_it(fleet: Fleet) -> None:
@@ -140,7 +140,7 @@ def test_the_palette_opens_a_conversation_by_name(fleet: Fleet) -> None:
 
     fleet.page.keyboard.press("Enter")
 
-    fleet.page.wait_for_url("**/conversations/~**")
+    fleet.page.wait_for_url("**/conversations/oak%20park/**")
 
 
 def test_the_palette_changes_the_theme_and_the_server_remembers(fleet: Fleet) -> None:
@@ -157,7 +157,7 @@ def test_the_palette_changes_the_theme_and_the_server_remembers(fleet: Fleet) ->
 
 def test_letters_can_be_switched_off(fleet: Fleet) -> None:
     fleet.page.keyboard.press("?")
-    fleet.page.get_by_label("Single letters act as keys").uncheck()
+    fleet.page.get_by_label("Enable single-letter shortcuts").uncheck()
     fleet.page.keyboard.press("Escape")
     expect(fleet.page.get_by_role("dialog")).to_be_hidden()
 

@@ -1,7 +1,7 @@
 """Hostile content in a real browser: nothing runs, nothing is reported, nothing is asked of others, nothing spills.
 
 A sample drawn anew on each run (a failure tells its seed; `HOSTILE_SEED` draws it again), everything in `make faults`.
-Which elements may be drawn at all is `tests/test_fragments_hostile.py`'s.
+Which elements may be drawn at all is `tests/rendering/test_fragments_hostile.py`'s.
 """
 
 import http.client
@@ -17,13 +17,13 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from conversations.addresses import to_url
-from conversations.envelopes import fit
+from conversations.core.url_converters import to_url
+from conversations.events.payload import clean_text
 from tests.browser import sign_in
 from tests.browser.hostile import Guard, Trap, lines_of_import, look, trapped
-from tests.hostile import payloads, places
-from tests.live import Server, until
-from tests.shares import share_of
+from tests.support.hostile import payloads, places
+from tests.support.live import Server, until
+from tests.support.shares import share_of
 
 SEED = int(os.environ.get("HOSTILE_SEED", random.randrange(1 << 30)))
 BATCH = 30  # payloads of one conversation: about 450 rows, fewer than a page unloads
@@ -119,6 +119,7 @@ def test_the_guard_sees_scripts_reports_requests_and_spills(context: BrowserCont
     assert "trap: " in noted
 
 
+@pytest.mark.thorough
 def test_sampled_payloads_stay_text_in_a_transcript(page: Page, server: Server, token: str) -> None:
     prove_in_transcript(page, server, token, sample(SOME))
 
@@ -260,7 +261,7 @@ def prove_looks(page: Page, cards: str, *, at_least: int) -> None:
 
 
 def drawn_to(page: Page) -> int:
-    """Answer the seq up to which the transcript is drawn."""
+    """Return the seq up to which the transcript is drawn."""
     return int(page.locator("live-transcript").get_attribute("data-head") or 0)
 
 
@@ -271,14 +272,14 @@ def is_at_its_beginning(page: Page) -> bool:
 
 
 def said_in(text: str) -> Iterator[dict[str, Any]]:
-    """Say what makes a row of the list: title, handler, participants, last line."""
+    """Return what makes a row of the list: title, handler, participants, last line."""
     yield {"event": "conversation.opened", "title": text, "handler": text}
     yield {"type": "message", "sender": text, "recipient": f"agent:{text}", "content": text}
 
 
 def key_of(text: str) -> str:
     """Make a conversation's id of a text, another one each time: some texts begin alike."""
-    return f"{fit(text)[:190]} {next(_number)}"
+    return f"{clean_text(text)[:190]} {next(_number)}"
 
 
 def publish(server: Server, token: str, key: str, events: Sequence[dict[str, Any]]) -> int:

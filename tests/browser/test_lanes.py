@@ -8,7 +8,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser import LOOKS, violations
 from tests.browser.transcript import Transcript
-from tests.live import Server, until
+from tests.support.live import Server, until
 
 _number = itertools.count(1)
 CARDS = """() => [...document.querySelectorAll('.rows > .lane-event')].map((one) =>
@@ -27,7 +27,7 @@ def lanes(page: Page, server: Server, token: str) -> Transcript:
 
 
 def heads(page: Page) -> list[str]:
-    """Answer whose lanes there are, in order."""
+    """Return whose lanes there are, in order."""
     return page.locator(".lane-head .name").all_inner_texts()
 
 
@@ -69,7 +69,7 @@ def test_events_come_live_and_none_is_lost_or_doubled_over_a_cut_connection(lane
     expect(card).to_contain_text("answering")
 
     wires.cut()
-    expect(lanes.strip).to_contain_text("You see events up to 6; trying again.")
+    expect(lanes.strip).to_contain_text("Showing events up to 6; reconnecting.")
     lanes.call(status="success", result_summary="found", duration_ms=412)
     lanes.stream(event="token", agent="Dialogue", text="coming", index=2)
     lanes.say("from a new voice", sender="agent:Insights")

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import in_every_look
-from tests.live import Server, until
+from tests.support.live import Server, until
 
 ASKED = {"type": "message", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "Give me the figures."}
 
@@ -33,15 +33,15 @@ def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page,
 
     page.keyboard.press("r")
     expect(page.locator("#replay :focus")).to_have_count(1)
-    page.get_by_role("button", name="Show dry").focus()
+    page.get_by_role("button", name="Dry run", exact=True).focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("The request as it would go")).to_be_visible()
-    page.get_by_role("button", name="Make the call", exact=True).focus()
+    expect(page.get_by_text("Request to send")).to_be_visible()
+    page.get_by_role("button", name="Run for real", exact=True).focus()
     page.keyboard.press("Enter")
 
     page.wait_for_url(lambda address: "/calls/" in address and call not in address)
     expect(page.get_by_text("a replay of")).to_be_visible()
-    expect(page.get_by_role("heading", name="Output beside the recording")).to_be_visible()
+    expect(page.get_by_role("heading", name="Output compared with the recording")).to_be_visible()
     expect(other.get_by_role("heading", name="Replays")).to_be_visible()  # live: it was open before
     other.close()
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser import in_every_look, sign_in
-from tests.live import Server
+from tests.support.live import Server
 
 SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Water on Mill Street."}
 ROW = "table.quarantine tbody tr"
@@ -15,7 +15,7 @@ ROW = "table.quarantine tbody tr"
 
 def run(server: Server, code: str) -> None:
     """Run lines beside the server, with `q` for what other processes would have left there."""
-    server.command("shell", "-v0", "-c", f"from tests import quarantined as q\n{code}")
+    server.command("shell", "-v0", "-c", f"from tests.support import quarantined as q\n{code}")
 
 
 def quarantine(server: Server, source: str, said: object = SAID, more: str = "") -> None:
@@ -27,7 +27,7 @@ def quarantine(server: Server, source: str, said: object = SAID, more: str = "")
 def watched(page: Page) -> Page:
     """The ops page, open."""
     page.goto("/ops/")
-    expect(page.get_by_text("Renews itself")).to_be_visible()
+    expect(page.get_by_text("Updates every 3 s")).to_be_visible()
     return page
 
 
@@ -48,11 +48,26 @@ def test_what_happens_is_seen_without_a_reload(server: Server, watched: Page) ->
     assert watched.evaluate("window.here")
 
 
+def test_a_reader_stays_in_a_row_that_new_ones_push_down(server: Server, watched: Page) -> None:
+    run(server, "q.post('signal:tide', {'words': 'Low tide'})")
+    line = watched.locator(".post > summary", has_text="Low tide")
+    line.focus()
+    line.evaluate("(line) => getSelection().selectAllChildren(line)")
+
+    run(server, "q.post('signal:tide', {'words': 'High tide'})")
+    run(server, "q.post('signal:wind', {'words': 'Calm'})")  # a topic above it
+
+    expect(watched.locator(".post", has_text="Calm")).to_be_visible()
+    expect(watched.locator(".post", has_text="High tide")).to_be_visible()
+    expect(line).to_be_focused()
+    assert "Low tide" in watched.evaluate("getSelection().toString()")
+
+
 def test_it_says_since_when_it_could_not_renew_and_goes_on(watched: Page) -> None:
     watched.route("**/ops/?part=state", lambda route: route.abort())
     strip = watched.locator("[data-lost]")
 
-    expect(strip).to_have_text(re.compile(r"Not renewed since \d\d:\d\d:\d\d\. The server did not answer"))
+    expect(strip).to_have_text(re.compile(r"Last updated at \d\d:\d\d:\d\d\. The server did not respond"))
 
     watched.unroute("**/ops/?part=state")
     expect(strip).to_be_hidden()
@@ -83,8 +98,8 @@ def test_it_asks_for_nothing_while_hidden(page: Page) -> None:
 def test_without_scripts_the_page_reads_as_well(plain_page: Page) -> None:
     plain_page.goto("/ops/")
 
-    expect(plain_page.get_by_text("No Redis: agents come in over HTTP")).to_be_visible()
-    expect(plain_page.get_by_text("Renews itself")).to_be_hidden()
+    expect(plain_page.get_by_text("Redis is not configured; agents connect over HTTP")).to_be_visible()
+    expect(plain_page.get_by_text("Updates every 3 s")).to_be_hidden()
 
 
 def test_a_message_is_read_again_and_appears_where_it_belongs(
@@ -98,9 +113,9 @@ def test_a_message_is_read_again_and_appears_where_it_belongs(
     page.goto("/ops/")
     page.locator(ROW).filter(has_text="chat:flooded").get_by_role("link").click()
     page.get_by_label("Conversation", exact=True).fill("flooded")
-    page.get_by_role("button", name="Read again").click()
+    page.get_by_role("button", name="Retry").click()
 
-    expect(page.get_by_text("Re-driven by user:owner")).to_be_visible()
+    expect(page.get_by_text("Retried by user:owner")).to_be_visible()
     expect(watcher.get_by_text("Water on Mill Street.", exact=True)).to_be_visible()
     expect(watcher.get_by_text("unverified sender")).to_be_visible()
     page.get_by_role("link", name=re.compile(r"event \d")).click()
@@ -113,9 +128,9 @@ def test_a_message_is_discarded_with_a_reason(server: Server, page: Page) -> Non
     page.goto("/ops/quarantine/?q=chat:noise")
     page.locator(ROW).first.get_by_role("link").click()
     page.get_by_role("button", name="Discard", exact=True).click()
-    expect(page.get_by_label("Why")).to_be_focused()  # the browser asks for the reason
+    expect(page.get_by_label("Reason")).to_be_focused()  # the browser asks for the reason
 
-    page.get_by_label("Why").fill("a test agent gone wild")
+    page.get_by_label("Reason").fill("a test agent gone wild")
     page.get_by_role("button", name="Discard", exact=True).click()
 
     expect(page.get_by_text("Discarded by user:owner")).to_be_visible()
@@ -126,7 +141,7 @@ def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server
     page.goto("/tokens/")
     page.get_by_label("Name", exact=True).fill("robot-7")
     page.get_by_label("Agent", exact=True).fill("Dialogue")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create token").click()
     secret = page.get_by_label("Secret of the token robot-7").input_value()
     page.get_by_role("button", name="Copy", exact=True).click()
     expect(page.locator("copy-field [role=status]")).to_have_text(re.compile("Copied|Selected"))
@@ -136,10 +151,10 @@ def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server
     page.goto("/tokens/")
     assert secret not in page.content()
     page.get_by_role("button", name="Revoke robot-7").click()
-    page.get_by_role("button", name="Keep it").click()
-    expect(page.get_by_role("button", name="Revoke the token")).to_be_hidden()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="Revoke token")).to_be_hidden()
     page.get_by_role("button", name="Revoke robot-7").click()
-    page.get_by_role("button", name="Revoke the token").click()
+    page.get_by_role("button", name="Revoke token").click()
 
     expect(page.get_by_text("The token robot-7 is revoked")).to_be_visible()
     expect(page.get_by_role("button", name="Revoke robot-7")).to_have_count(0)
@@ -150,19 +165,19 @@ def test_a_rule_is_added_edited_and_removed_after_a_question(page: Page) -> None
     page.goto("/policies/")
     page.get_by_label("Tool", exact=True).fill("no_such_tool")
     page.get_by_label("deny", exact=False).check()
-    page.get_by_role("button", name="Add the rule").click()
+    page.get_by_role("button", name="Add rule").click()
     row = page.locator("tr", has_text="no_such_tool")
-    expect(row).to_contain_text("A call is refused before it begins")
-    expect(row).to_contain_text("No agent that is served has this tool.")
+    expect(row).to_contain_text("Call is denied before it runs")
+    expect(row).to_contain_text("No available agent has this tool.")
 
     page.get_by_role("link", name="Edit the rule for no_such_tool").click()
     page.get_by_label("ask", exact=False).check()
-    page.get_by_role("button", name="Save the rule").click()
-    expect(row).to_contain_text("A call waits for a person")
+    page.get_by_role("button", name="Save rule").click()
+    expect(row).to_contain_text("Call needs approval")
 
     page.get_by_role("button", name="Remove the rule for no_such_tool").click()
-    page.get_by_role("button", name="Remove the rule", exact=True).click()
-    expect(page.get_by_text("The rule is removed.")).to_be_visible()
+    page.get_by_role("button", name="Remove rule", exact=True).click()
+    expect(page.get_by_text("Rule removed.")).to_be_visible()
     expect(row).to_have_count(0)
 
 
@@ -173,7 +188,7 @@ def test_others_see_no_way_in(chromium: Browser, server: Server) -> None:
 
     page.goto("/ops/")
 
-    expect(page.get_by_role("heading", name="You may not do this").first).to_be_attached()
+    expect(page.get_by_role("heading", name="Not allowed").first).to_be_attached()
     expect(page.get_by_role("link", name="Operations")).to_have_count(0)
     expect(page.get_by_role("link", name="Tokens")).to_have_count(0)
     context.close()
@@ -189,15 +204,16 @@ for n in range(8): q.quarantine(bytes(range(256)) * 9, source="stream:" + "incid
 q.quarantine(b'"\\xd9\\x85\\xd8\\xb1\\xd8\\xad\\xd8\\xa8\\xd8\\xa7' + b"x" * 70000, conversation="x" * 200)
 q.quarantine({"type": "message", "content": "\\u0645\\u0631\\u062d\\u0628\\u0627"}, source="chat:desk")
 for n in range(3): q.post("control:" + "order-" * 30, {"order": "wait " * 200})
-from conversations.actions.tokens import make_token, revoke_token
-from conversations.principals import SYSTEM
+from conversations.access.accounts.tokens import make_token, revoke_token
+from conversations.core.principals import SYSTEM
 make_token(SYSTEM, "a-token-with-a-rather-long-name@town-hall.example" * 3, "agent", agent="an agent " * 20)
 make_token(SYSTEM, "\\u0645\\u0631\\u0627\\u0642\\u0628", "viewer")
 make_token(SYSTEM, "old", "viewer"); revoke_token(SYSTEM, "old")
-from conversations.actions.policies import load_policies
-from conversations.policy import Row
-load_policies(SYSTEM, [Row("", "", "ask"), Row("agent " * 30, "tool_" * 80, "deny", "destructive", "n" * 500)]
-  + [Row("\\u0645\\u0631\\u0627\\u0642\\u0628", f"tool_{n}", "allow", "", "\\u0645\\u0631 x") for n in range(5)])
+from conversations.runs.policy.edit import load_policies
+from conversations.runs.policy.evaluate import PolicyRule
+load_policies(SYSTEM, [PolicyRule("", "", "ask")]
+  + [PolicyRule("agent " * 30, "tool_" * 80, "deny", "destructive", "n" * 500)]
+  + [PolicyRule("\\u0645\\u0631\\u0627\\u0642\\u0628", f"tool_{n}", "allow", "", "\\u0645\\u0631 x") for n in range(5)])
 """
 
 
@@ -233,6 +249,6 @@ def test_pages_are_well_built_full(apart: tuple[Server, Page]) -> None:
     found |= in_every_look(page, "a question")
     page.goto("/ops/quarantine/10/")
     page.get_by_label("Conversation", exact=True).fill("x" * 300)
-    page.get_by_role("button", name="Read again").click()
+    page.get_by_role("button", name="Retry").click()
     found |= in_every_look(page, "refused")
     assert found == {}

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import in_every_look
-from tests.cast import PASSWORD
-from tests.live import Server
+from tests.support.cast import PASSWORD
+from tests.support.live import Server
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def add(page: Page, name: str) -> str:
     page.goto("/people/")
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("group", name="Roles", exact=True).get_by_label("viewer").check()
-    page.get_by_role("button", name="Add and make a sign-in link").click()
+    page.get_by_role("button", name="Add and create a sign-in link").click()
     return page.get_by_label(f"Sign-in link for {name}", exact=True).input_value()
 
 
@@ -37,7 +37,7 @@ def test_a_newcomer_comes_in_by_a_link_and_stays_by_a_password(page: Page, stran
     newcomer.get_by_role("link", name="Set a password").click()
     newcomer.get_by_label("New password").fill(PASSWORD)
     newcomer.get_by_role("button", name="Set password").click()
-    expect(newcomer.get_by_text("The password is set")).to_be_visible()
+    expect(newcomer.get_by_text("Password changed")).to_be_visible()
     newcomer.get_by_label("Account: maria").click()
     newcomer.get_by_role("button", name="Sign out", exact=True).click()
 

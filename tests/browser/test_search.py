@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import LOOKS, violations
-from tests.live import Server, until
+from tests.support.live import Server, until
 
 pytestmark = pytest.mark.timeout(90)
 SAID = (

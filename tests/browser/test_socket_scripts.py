@@ -1,4 +1,4 @@
-"""The page's side of the socket (design 3.5), its modules run in a real browser against a socket of the test's own."""
+"""The page's side of the socket (§3.5), its modules run in a real browser against a socket of the test's own."""
 
 import json
 from collections.abc import Iterator

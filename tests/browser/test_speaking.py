@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.browser import in_every_look, violations, work
-from tests.live import Server
+from tests.support.live import Server
 
 LONG = "وكيل المدينة للمياه والطرق " * 6
 
@@ -21,10 +21,10 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
     expect(window.get_by_label("As", exact=True)).to_be_focused()
     window.keyboard.type("Tri")
     expect(window.get_by_label("As", exact=True)).to_have_value("agent:Triage")
-    expect(window.get_by_text("What an agent says to everybody asks nobody")).to_be_visible()
+    expect(window.get_by_text("No agent will reply. Pick a recipient to get an answer.")).to_be_visible()
     window.keyboard.press("Tab")
     window.keyboard.type("Dialogue")
-    expect(window.get_by_text("another message is before it. Then Dialogue answers.")).to_be_visible()
+    expect(window.get_by_text("another message comes first. Then Dialogue answers.")).to_be_visible()
     window.keyboard.press("Tab")
     expect(reason).to_be_focused()
     window.keyboard.press("Tab")
@@ -40,7 +40,7 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
     row = window.locator(".event[data-kind=message]", has_text="The street is closed.")
     expect(row.locator(".principal")).to_have_text("sent by owner")
     expect(row.get_by_text("Reason: the model is down")).to_be_visible()
-    expect(window.locator("[data-said]", has_text=re.compile(r"Sent, event \d+"))).to_be_visible()
+    expect(window.locator("[data-said]", has_text=re.compile(r"Sent as event \d+"))).to_be_visible()
     expect(window.get_by_label("As", exact=True)).to_have_value("agent:Triage")  # until another one is picked
     assert in_every_look(window, "speak") == {}
 
@@ -48,21 +48,24 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
 def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: Page) -> None:
     work(
         served,
-        "from conversations.actions import runs\nt.say(o, 'held'); runs.finish(t.claim('held'), {'event': 'run.done'})",
+        "from conversations.runs import lifecycle as runs\n"
+        "t.say(o, 'held'); runs.finish(t.claim('held'), {'event': 'run.done'})",
     )
     window.goto("/conversations/held/")
     told = window.locator("[data-prospect]")
     expect(told).to_be_hidden()
 
     window.get_by_role("button", name="Pause").click()
-    expect(told).to_have_text("Your message will wait: it is paused. Dialogue answers once it is resumed.")
+    expect(told).to_have_text(
+        "Your message will wait: the conversation is paused. Dialogue answers once the conversation is resumed."
+    )
     window.get_by_role("button", name="Resume").click()
     expect(told).to_be_hidden()
 
 
 CLIENTS = """
-from tests import responses as r
-from conversations import log
+from tests.support import responses as r
+from conversations.events import log
 first = r.ask("Is it wet?", agent="Dialogue", tools=[r.function("rain")], key="clients"); c = t.claim("clients")
 call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "rain", "arguments": "{}"}
 call["status"] = "completed"
@@ -79,12 +82,12 @@ def test_a_clients_call_is_answered_in_its_block(served: Server, window: Page) -
     call.locator("summary").first.click()
     found: Any = in_every_look(window, "answer")
     call.get_by_label("Output for rain").fill("4 mm")
-    call.get_by_label("Why you answer rain by hand").fill("its client is gone")
+    call.get_by_label("Reason for supplying the output of rain").fill("its client is gone")
 
-    call.get_by_role("button", name="Answer by hand").click()
+    call.get_by_role("button", name="Supply output").click()
 
-    expect(call.get_by_text("answered by user:owner")).to_be_visible()
-    expect(call.get_by_role("button", name="Answer by hand")).to_have_count(0)
-    expect(window.get_by_text("answers the call")).to_be_visible()
+    expect(call.get_by_text("output supplied by user:owner")).to_be_visible()
+    expect(call.get_by_role("button", name="Supply output")).to_have_count(0)
+    expect(window.get_by_text("output of call")).to_be_visible()
     assert found == {}
     assert violations(window) == []

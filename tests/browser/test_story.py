@@ -12,7 +12,7 @@ from django.conf import settings
 from playwright.sync_api import Page, expect
 
 from tests.browser import Faults, in_every_look
-from tests.live import Server, until
+from tests.support.live import Server, until
 
 SAMPLE = Path(settings.SAMPLES_DIR) / "tau2-bench/airline_gpt-4.1_20sims.json.gz"
 REPORT = "A pothole on Mill Road 5. My name is Rosa."
@@ -56,9 +56,9 @@ def test_a_refund_of_a_recording_is_found_forked_before_its_call_and_run_on(wind
     call.locator("summary").first.click()
     expect(call).to_contain_text("amelia_sanchez_4739")
     original = window.url
-    call.get_by_role("link", name="This call, to compare or replay").click()
+    call.get_by_role("link", name="Open call").click()
     expect(window.locator("#replay")).to_contain_text(
-        "It cannot be made again"
+        "This call cannot be replayed"
     )  # another program's call is looked at only
     window.go_back()
     call = kind(window, "tool_step").filter(has_text="cancel_reservation")
@@ -66,12 +66,12 @@ def test_a_refund_of_a_recording_is_found_forked_before_its_call_and_run_on(wind
 
     call.get_by_role("link", name="Fork before this call").click()
     expect(window.get_by_role("heading", level=1)).to_have_text("Fork after event 15")
-    expect(window.get_by_label("In other words")).to_have_value(re.compile("cancel reservation 3FRNFB"))
+    expect(window.get_by_label("Edit this message")).to_have_value(re.compile("cancel reservation 3FRNFB"))
     found = in_every_look(window, "fork form")
-    window.get_by_label("In other words").fill("Stop: that is my sister's reservation, not mine.")
-    window.get_by_label("Who goes on").select_option("Dialogue")
-    window.get_by_label("Why").fill("the wrong person")
-    window.get_by_role("button", name="Fork and run on").click()
+    window.get_by_label("Edit this message").fill("Stop: that is my sister's reservation, not mine.")
+    window.get_by_label("Agent").select_option("Dialogue")
+    window.get_by_label("Reason").fill("the wrong person")
+    window.get_by_role("button", name="Fork and run").click()
 
     expect(kind(window, "run.done")).to_be_visible()
     expect(kind(window, "conversation.forked")).to_contain_text("the wrong person")
@@ -104,8 +104,8 @@ def test_a_report_of_the_town_hall_is_decided_then_forked_by_keys_in_other_words
     window.get_by_role("link", name="Calls").click()
     window.get_by_role("link", name=re.compile("file_incident")).first.click()
     expect(window.locator(".card").filter(has_text="Decision").first).to_contain_text(re.compile("Approved.*owner"))
-    window.get_by_role("button", name="Show dry").click()
-    expect(window.locator("#replay")).to_contain_text("The request as it would go")
+    window.get_by_role("button", name="Dry run", exact=True).click()
+    expect(window.locator("#replay")).to_contain_text("Request to send")
     expect(window.locator("#replay")).to_contain_text("Mill Road 5")
     window.goto("/calls/")
     expect(window.get_by_role("link", name=re.compile("file_incident"))).to_have_count(1)
@@ -120,23 +120,23 @@ def test_a_report_of_the_town_hall_is_decided_then_forked_by_keys_in_other_words
     expect(window.locator("[aria-current='true'][data-kind='message']")).to_contain_text("Mill Road 5")
     window.keyboard.press("f")
     window.wait_for_selector("[data-fork]")
-    window.get_by_label("In other words").focus()
+    window.get_by_label("Edit this message").focus()
     window.keyboard.press("Control+a")
     window.keyboard.type(CORRECTED)
-    expect(window.get_by_label("Who goes on")).to_have_value("Dialogue")
-    window.get_by_role("button", name="Fork and run on").focus()
+    expect(window.get_by_label("Agent")).to_have_value("Dialogue")
+    window.get_by_role("button", name="Fork and run").focus()
     window.keyboard.press("Enter")
 
     asked = kind(window, "approval.requested").or_(kind(window, "tool_step")).filter(has_text="Hill Road")
     expect(asked.get_by_role("button", name="Approve").first).to_be_visible(timeout=30_000)
-    expect(kind(window, "message").first).to_contain_text("Changed from what owner said")
+    expect(kind(window, "message").first).to_contain_text("Edited; original by owner")
     window.get_by_role("link", name="Compare", exact=True).click()
-    expect(window.locator("[data-first]")).to_contain_text("The first difference: words")
+    expect(window.locator("[data-first]")).to_contain_text("First difference: words")
 
 
 def begin(page: Page, words: str) -> None:
     """Begin a conversation with Dialogue."""
     page.locator(".beginning > summary").click()
-    page.get_by_label("First words").fill(words)
-    page.get_by_role("button", name="Begin", exact=True).click()
+    page.get_by_label("First message").fill(words)
+    page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_selector(".transcript [data-kind='message']")

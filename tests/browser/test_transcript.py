@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.transcript import Transcript
-from tests.live import Server, until
+from tests.support.live import Server, until
 
 _number = itertools.count(1)
 LONG = "The underpass at Mill Street is under water again, up to the kerb, and a car is stuck in it. " * 3
@@ -105,7 +105,7 @@ def test_the_pill_leads_back_to_the_tail(transcript: Transcript) -> None:
     transcript.say("one", sender="Rosa")
     transcript.say("two")
     transcript.sees()
-    expect(transcript.pill).to_have_text("2 new from 2 voices")
+    expect(transcript.pill).to_have_text("2 new from 2 participants")
 
     transcript.pill.click()
 
@@ -299,7 +299,7 @@ def test_new_events_are_announced_by_number_and_name_and_tokens_are_not(transcri
 
 
 def marker(server: Server, key: str) -> tuple[int, int] | None:
-    """Answer how far anybody has read, and how many messages that is."""
+    """Return how far anybody has read, and how many messages that is."""
     with server.database() as database:
         found: tuple[int, int] | None = database.execute(
             "SELECT m.last_seq,m.messages_seen FROM conversations_readmarker m"

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser import violations
 from tests.browser.transcript import Transcript
-from tests.live import Server, until
+from tests.support.live import Server, until
 
 _number = itertools.count(1)
 
@@ -42,7 +42,7 @@ def test_a_killed_server_comes_back_and_the_strip_counts_what_was_restored(trans
     transcript.stream(event="token", agent="Dialogue", text="half ", index=0)
     transcript.sees()
     transcript.server.kill()
-    expect(transcript.strip).to_contain_text("You see events up to 6; trying again.")
+    expect(transcript.strip).to_contain_text("Showing events up to 6; reconnecting.")
     expect(transcript.strip).to_contain_text("No connection for")
     assert violations(transcript.page) == []
 
@@ -71,7 +71,7 @@ def test_a_record_restored_from_a_copy_is_told_and_drawn_anew(transcript: Transc
         put_back(copy, transcript.server.data_dir / "switchboard.sqlite3")
         transcript.server.start()
 
-    expect(transcript.strip).to_contain_text("The record was restored from a copy; this page was reloaded from it.")
+    expect(transcript.strip).to_contain_text("The record was restored from a backup. This page was reloaded.")
     until(lambda: transcript.rows == [1, 2, 3, 4, 5], what="the older history")
     transcript.say("a new sixth")
     transcript.sees(6)

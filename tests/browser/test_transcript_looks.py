@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import LOOKS, violations
 from tests.browser.transcript import Transcript
-from tests.live import Server
+from tests.support.live import Server
 
 _number = itertools.count(1)
 UNBROKEN = "https://example.org/" + "a" * 300

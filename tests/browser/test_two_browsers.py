@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.live import ROOT, Server, until
+from tests.support.live import ROOT, Server, until
 
 FILES = (
     "who-and-when/Hand-Crafted/54.json",

@@ -6,19 +6,21 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import sign_in
-from tests.deployment import START, Agent, Deployment, over_http, over_redis
-from tests.live import Server, until
+from tests.support.deployment import START, Agent, Deployment, over_http, over_redis
+from tests.support.live import Server, until
+from tests.support.services import running
 
 pytestmark = pytest.mark.timeout(300)
 
 OURS = """
 import time
-from conversations import log, principals
+from conversations.events import log
+from conversations.core import principals
 n = 0
 while True:
     words = {"type": "message", "sender": "agent:Embedded", "recipient": "chat:ours", "content": f"word {n}"}
     try:
-        log.append([log.of_ours("ours", words, principals.SYSTEM, topic="chat:ours")])
+        log.append([log.from_internal("ours", words, principals.SYSTEM, topic="chat:ours")])
         n += 1
     except Exception:
         time.sleep(0.1)
@@ -31,11 +33,8 @@ KEYS = ("ours", "by-http", "by-redis")
 @pytest.fixture(scope="module")
 def deployment() -> Iterator[Deployment]:
     """Start everything once."""
-    made = Deployment()
-    try:
-        yield made.start()
-    finally:
-        made.close()
+    with running(Deployment()) as deployment:
+        yield deployment
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def browsers(chromium: Browser, deployment: Deployment) -> Iterator[list[Browser
 
 
 def has_all(page: Page) -> bool:
-    """Tell whether the list shows all three."""
+    """Return whether the list shows all three."""
     return all(page.locator(f'.conversation[data-key="{key}"]').count() for key in KEYS)
 
 
@@ -92,6 +91,7 @@ def restart(node: Server) -> None:
     until(node._is_ready, within=START, what="the node to be back")
 
 
+@pytest.mark.thorough
 def test_three_kinds_of_agents_are_live_at_both_nodes_while_parts_die(
     deployment: Deployment, agents: list[Agent], browsers: list[BrowserContext]
 ) -> None:

@@ -9,18 +9,18 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import in_every_look, team_server, work
 from tests.browser.test_composer import MESSAGES
-from tests.live import Server
+from tests.support.live import Server
 
 TABS = 60  # presses after which a button counts as out of reach
 BEGUN = "c = t.claim({key!r}); Run.objects.filter(id=c.run).update(lease_until=1 << 62)"
 ANSWERED = """
-from conversations.actions import runs
+from conversations.runs import lifecycle as runs
 c = t.claim({key!r})
 runs.finish(c, {{"event": "run.done"}}, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
 """
 COUNT = "print(Event.objects.filter(conversation__key={key!r}, kind='message', principal='user:maria').count())"
 FAILED = """
-from conversations.actions.runs import Claim, finish
+from conversations.runs.lifecycle import Claim, finish
 r = Run.objects.get(conversation__key="fate", status="running")
 c = Claim(r.id, r.attempt, "fate", r.agent, r.kind, r.input_seq, None, None, None)
 finish(c, {"event": "run.failed", "reason": "no street"})
@@ -90,8 +90,8 @@ def test_they_see_each_other_come_type_and_go(served: Server, owner: Page, maria
     expect(here).to_be_hidden()
 
     both_at("meet", maria)
-    expect(here).to_have_text(re.compile("maria.? is looking"))
-    expect(maria.locator("conversation-presence")).to_have_text(re.compile("owner.? is looking"))
+    expect(here).to_have_text(re.compile("maria.? is viewing"))
+    expect(maria.locator("conversation-presence")).to_have_text(re.compile("owner.? is viewing"))
     write(maria, "I am on it")
     expect(here).to_have_text(re.compile("maria.? is typing"))
     expect(owner.locator("[data-presence-status]")).to_have_text(re.compile("maria.? is typing"))
@@ -110,7 +110,7 @@ def test_the_second_to_decide_is_told_who_was_first(served: Server, owner: Page,
     expect(maria.locator(".verdict")).to_have_text(re.compile("rejected ?by maria"))
     press(owner, owner.get_by_role("button", name="Approve"))
 
-    expect(owner.get_by_text(re.compile("user:maria decided already: reject"))).to_be_visible()
+    expect(owner.get_by_text(re.compile("maria already decided: reject"))).to_be_visible()
     decided = "print(*Approval.objects.filter(conversation__key='race').values_list('decision', 'decided_by'))"
     assert work(served, decided).strip().splitlines()[-1] == "('reject', 'user:maria')"
 
@@ -124,8 +124,10 @@ def test_one_takes_over_and_hands_back_before_the_others_eyes(served: Server, ow
     maria.keyboard.type("I know her")
     press(maria, maria.get_by_role("dialog").get_by_role("button", name="Take over"))
 
-    expect(owner.locator("[data-standing]")).to_contain_text(re.compile("maria ?holds it since .*: I know her"))
-    expect(fate(owner, "Water on Elm Street")).to_contain_text(re.compile("Never started by Dialogue, .*: maria holds"))
+    expect(owner.locator("[data-standing]")).to_contain_text(re.compile("maria ?took over at .*: I know her"))
+    expect(fate(owner, "Water on Elm Street")).to_contain_text(
+        re.compile("Not picked up by Dialogue, .*: maria took over")
+    )
     expect(maria.get_by_role("dialog")).to_be_hidden()
     expect(maria.get_by_role("button", name="Hand back")).to_be_visible()  # from here on the key means this
     maria.keyboard.press("t")
@@ -146,20 +148,20 @@ def test_words_outlive_a_killed_server_and_are_said_once(served: Server, owner: 
     maria.route(MESSAGES, store_and_lose, times=1)
     write(maria, "Is anybody there?")
     send(maria)
-    expect(maria.get_by_text("Not sent. The server did not answer.")).to_be_visible()
+    expect(maria.get_by_text("Not sent. The server did not respond.")).to_be_visible()
     expect(field(maria)).to_have_value("Is anybody there?")
     send(maria)
-    expect(maria.get_by_text("Not sent. The server did not answer.")).to_be_visible()
+    expect(maria.get_by_text("Not sent. The server did not respond.")).to_be_visible()
 
     served.start()
-    expect(maria.get_by_text("The server is back.")).to_be_visible()
+    expect(maria.get_by_text("Reconnected.")).to_be_visible()
     expect(fate(owner, "Is anybody there?")).to_have_attribute("data-state", "late")
     maria.reload()
-    expect(maria.get_by_text("Draft kept.")).to_be_visible()
+    expect(maria.get_by_text("Draft saved.")).to_be_visible()
     field(maria).focus()
     send(maria)
 
-    expect(maria.get_by_text(re.compile("Sent, event"))).to_be_visible()
+    expect(maria.get_by_text(re.compile("Sent as event"))).to_be_visible()
     expect(maria.locator(".event[data-kind=message]", has_text="Is anybody there?")).to_have_count(1)
     assert work(served, COUNT.format(key="kept")).strip().splitlines()[-1] == "1"
 
@@ -170,7 +172,7 @@ def test_what_becomes_of_a_message_is_told_live_and_after_a_kill(served: Server,
     write(maria, "And the cellar?")
     send(maria)
     for page in (owner, maria):
-        expect(fate(page, "And the cellar?")).to_contain_text(re.compile("Never started by Dialogue"))
+        expect(fate(page, "And the cellar?")).to_contain_text(re.compile("Not picked up by Dialogue"))
 
     work(served, BEGUN.format(key="fate"))
     for page in (owner, maria):
@@ -184,7 +186,7 @@ def test_what_becomes_of_a_message_is_told_live_and_after_a_kill(served: Server,
     owner.reload()
 
     press(owner, fate(owner, "And the cellar?").get_by_role("button", name="Run again"))
-    expect(fate(maria, "And the cellar?")).to_contain_text("Never started by Dialogue")
+    expect(fate(maria, "And the cellar?")).to_contain_text("Not picked up by Dialogue")
     work(served, ANSWERED.format(key="fate"))
     expect(fate(maria, "And the cellar?")).to_contain_text("Answered by Dialogue")
     press(maria, fate(maria, "And the cellar?").get_by_role("link"))
@@ -200,7 +202,7 @@ def test_who_answers_what_was_just_answered_is_asked_first(served: Server, owner
     expect(owner.locator(".event", has_text="Come at ten")).to_be_visible()
 
     send(owner)
-    expect(owner.get_by_text(re.compile("maria answered at .*, while you wrote"))).to_be_visible()
+    expect(owner.get_by_text(re.compile("maria replied at .* while you were typing"))).to_be_visible()
     expect(field(owner)).to_have_value("Come at nine")
     expect(owner.locator(".event[data-kind=message]", has_text="Come at nine")).to_have_count(0)
     expect(owner.locator("conversation-presence")).to_be_visible()

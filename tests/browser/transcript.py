@@ -1,12 +1,11 @@
 """One conversation page in a browser: what the tests of the transcript do and see. Publishes through the real door."""
 
 from typing import Any
-from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page
 
-from conversations.addresses import to_url
-from tests.live import Server, until
+from conversations.core.url_converters import to_url
+from tests.support.live import Server, until
 
 
 class Transcript:
@@ -37,7 +36,7 @@ class Transcript:
 
     def open(self, query: str = "") -> "Transcript":
         """Open the page and wait until it follows, or stands at its event."""
-        self.page.goto(f"/conversations/{quote(to_url(self.key))}/{query}")
+        self.page.goto(f"/conversations/{to_url(self.key)}/{query}")
         self.page.wait_for_selector("live-transcript:defined")
         if not self.page.locator("live-transcript[data-has-newer]").count():
             self.sees()

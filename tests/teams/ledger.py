@@ -6,16 +6,16 @@ from pathlib import Path
 from agents import Agent, RunContextWrapper, function_tool
 from agents.testing import assistant_message, function_call
 
-from agents_app.nesting import current
-from agents_app.teams import NoContext, Team
-from conversations.failpoints import failpoint
-from tests.agents_running import Scripted
+from agents_app.approval_gate.run_scope import current_scope
+from agents_app.teams.definition import NoContext, Team
+from conversations.core.failpoints import failpoint
+from tests.support.agents_running import Scripted
 
 
 @function_tool
 def pay(ctx: RunContextWrapper[NoContext]) -> str:
     """Pay, once."""
-    scope = current()
+    scope = current_scope()
     assert scope is not None
     with Path(os.environ["EFFECTS"]).open("a") as file:
         file.write(f"{scope.conversation}\n")

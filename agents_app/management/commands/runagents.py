@@ -1,4 +1,4 @@
-"""`runagents`: a worker in its own process, any number beside one PostgreSQL (design 9)."""
+"""`runagents`: a worker in its own process, any number beside one PostgreSQL (§9)."""
 
 import asyncio
 import contextlib
@@ -9,39 +9,48 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from conversations import datadir, log, relayed
-from conversations.errors import Unavailable
-from conversations.management import tables
+from conversations.core import crash_reports, data_dir, schema_state
+from conversations.core.errors import Unavailable
+from conversations.events import log
+from conversations.realtime import rollback_watch
+from conversations.runs import lifecycle
+from conversations.transport import relay_start
 
 
 class Command(BaseCommand):
     """Run agents until told to stop."""
 
-    help = "Run the agents of the teams in SWITCHBOARD_TEAMS. Any number of workers may share a PostgreSQL."
+    help = "Run the agents of the teams in SWITCHBOARD_TEAMS. Several workers can share one PostgreSQL database."
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; a start is waited for
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve; exit with the reason when a team is wrong, or another process holds the database."""
-        from agents_app.teams import Team, TeamError, load
+        from agents_app.teams.definition import Team, TeamError, load
 
         try:
             teams: list[Team] = load()
         except TeamError as error:
             raise CommandError(str(error)) from None
+        with crash_reports.recording(settings.DATA_DIR, "runagents"):
+            self._run_here(teams)
+
+    def _run_here(self, teams: list[Any]) -> None:
         try:
-            with datadir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else contextlib.nullcontext():
-                tables.ensure()
+            with data_dir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else contextlib.nullcontext():
+                schema_state.ensure()
+                if connection.vendor == "sqlite":  # this process alone runs agents: whoever had a run is gone
+                    lifecycle.interrupt_left()
                 if settings.CONFIG.redis_url:
-                    relayed.begin()
+                    relay_start.ensure_start()
                 asyncio.run(self._serve(teams))
         except Unavailable as error:
             raise CommandError(
-                f"{error.message}. With SQLite one process has the database: the server that has it runs agents too."
+                f"{error.message}. SQLite allows one process only; the server that uses it also runs agents."
             ) from None
 
     async def _serve(self, teams: list[Any]) -> None:
-        from agents_app.worker import Worker
+        from agents_app.worker.worker import Worker
 
         writer = log.Writer()
         writer.start()
@@ -49,9 +58,10 @@ class Command(BaseCommand):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
-        self.stdout.write(f"Running agents of {', '.join(team.name for team in teams)}; stop with SIGTERM.")
+        self.stdout.write(f"Running agents of {', '.join(team.name for team in teams)}. Stop with Ctrl+C or SIGTERM.")
         self.stdout.flush()
         try:
-            await worker.run()
+            async with rollback_watch.watching():
+                await worker.run()
         finally:
             await asyncio.to_thread(writer.close)

@@ -1,4 +1,4 @@
-"""`export ID`: one conversation as lines of JSON, for another record or an auditor (design 5)."""
+"""`export ID`: one conversation as lines of JSON, for another record or an auditor (§5)."""
 
 import os
 import sys
@@ -8,25 +8,26 @@ from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.errors import SwitchboardError
-from conversations.recordings.exporting import export
-from conversations.recordings.progress import Progress
+from conversations.core.errors import SwitchboardError
+from conversations.import_export.export import export
+from conversations.import_export.progress import ProgressLine
 
 
 class Command(BaseCommand):
     """Write a conversation to a file or to standard output."""
 
-    help = "Export one conversation as JSONL, hashes and all; `import` brings it into another record."
+    help = "Export one conversation as JSONL, including hashes. `import` reads it into another record."
     requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the conversation, and where to write."""
         parser.add_argument("conversation", metavar="ID")
-        parser.add_argument("--output", type=Path, metavar="FILE", help="write here (default: standard output)")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="file to write to (default: standard output)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Export; a file appears whole or not at all."""
-        progress = Progress(self.stderr, "Exporting: {} of {} events")
+        progress = ProgressLine(self.stderr, "Exporting: {} of {} events")
         try:
             if options["output"] is None:
                 _write(options["conversation"], sys.stdout.buffer, progress)
@@ -38,13 +39,13 @@ class Command(BaseCommand):
             progress.end()
 
 
-def _write(key: str, file: IO[bytes], progress: Progress) -> None:
+def _write(key: str, file: IO[bytes], progress: ProgressLine) -> None:
     for line in export(key, progress=progress.tell):
         file.write(line)
     file.flush()
 
 
-def _write_file(key: str, path: Path, progress: Progress) -> None:
+def _write_file(key: str, path: Path, progress: ProgressLine) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("xb") as file:

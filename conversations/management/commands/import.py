@@ -1,53 +1,114 @@
-"""`import FILE`: recorded conversations into the record, whole or not at all (issue 1)."""
+"""`import FILE…`: recorded conversations into the record, each file whole or not at all (issue 1)."""
 
 from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.errors import SwitchboardError
-from conversations.recordings.formats import recordings
-from conversations.recordings.importing import bring
-from conversations.recordings.place import place
-from conversations.recordings.progress import Progress
-from conversations.recordings.source import Source
-from conversations.recordings.trouble import Trouble
+from conversations.core.errors import SwitchboardError
+from conversations.import_export.destination import open_destination
+from conversations.import_export.file_reader import RecordingFile
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_file import import_recordings
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.ndjson import ImportedConversation
+from conversations.import_export.progress import ProgressLine
+
+ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")  # of what a folder is looked through for, packed ones too
 
 
 class Command(BaseCommand):
-    """Read a file of any known format, hand it over, say what it became."""
+    """Read files of any known format, hand them over, say what each became."""
 
-    help = "Import recorded conversations: OpenAI chat messages, tau-bench, tau2-bench, Who&When, or our own export."
+    help = (
+        "Import recorded conversations: OpenAI chat messages, tau-bench, tau2-bench, Who&When or Switchboard exports."
+    )
     requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the file, how strict to be, and the names to use."""
-        parser.add_argument("file", type=Path, help="the recording; gzip is fine, the format is told by content")
-        parser.add_argument("--strict", action="store_true", help="refuse the whole file for one bad line")
+        """Take the files, how strict to be, and the names to use."""
         parser.add_argument(
-            "--conversation", metavar="ID", default="", help="the first conversation's id, then ID-2, …"
+            "files", nargs="+", type=Path, metavar="FILE",
+            help="recording or folder of recordings, optionally gzipped; the format is detected",
+        )  # fmt: skip
+        parser.add_argument("--strict", action="store_true", help="reject a file if any line is invalid")
+        parser.add_argument(
+            "--conversation",
+            metavar="ID",
+            default="",
+            help="id of the first conversation, then ID-2, …; single file only",
         )
-        parser.add_argument("--name", default="", help="import as import:NAME (default: the file's name)")
+        parser.add_argument("--name", default="", help="import as import:NAME (default: the file name)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Import; exit with the reason when refused, and then nothing of the file is there."""
-        file: Path = options["file"]
-        trouble = Trouble(self.stderr.write, is_strict=options["strict"])
-        progress = Progress(self.stderr, "Importing: {} conversations, {} events")
+        """Import; exit with the reason when a file was refused, and then nothing of that file is there."""
+        files = list(_files(options["files"]))
+        if not files:
+            raise CommandError(f"No recordings ({', '.join(ENDINGS)}) found.")
+        if len(files) > 1 and options["conversation"]:
+            raise CommandError(f"--conversation works with a single file; got {len(files):,}.")
+        refused = [reason for file in files if (reason := self._import(file, options))]
+        if len(files) == 1 and refused:
+            raise CommandError(refused[0])
+        if len(files) > 1:
+            self.stdout.write(f"{len(files) - len(refused):,} of {len(files):,} files imported")
+        if refused:
+            raise CommandError(f"{_counted(len(refused), 'file')} not imported")
+
+    def _import(self, file: Path, options: dict[str, Any]) -> str:
+        """Import one file; return why it was refused, or nothing. Of several files that is told at once."""
+        is_alone = len(options["files"]) == 1 and file == options["files"][0]
+        trouble = ImportReport(self.stderr.write, is_strict=options["strict"])
+        progress = ProgressLine(self.stderr, "Importing: {} conversations, {} events")
         try:
-            with place(options["name"] or Source(file).stem) as to:
-                items = bring(
+            with open_destination(options["name"] or RecordingFile(file).stem) as to:
+                items = import_recordings(
                     recordings(file, trouble), to.intake(), trouble, key=options["conversation"], progress=progress.tell
                 )
         except (SwitchboardError, OSError) as error:
-            raise CommandError(f"{file.name} was not imported: {error}") from None
+            reason = f"{file.name} was not imported: {error}"
+            if not is_alone:
+                self.stderr.write(reason)
+            return reason
         finally:
             progress.end()
+        if not is_alone:
+            self.stdout.write(f"{file}: {_counted(len(items), 'conversation')}")
         for item in items:
-            self.stdout.write(
-                f"{item.conversation_id}: {item.events:,} events, {item.messages:,} messages,"
-                f" {item.tool_calls:,} tool calls, {item.errors:,} errors"
-            )
+            self.stdout.write(f"{'' if is_alone else '  '}{item.conversation_id}: {_summary(item)}")
         if trouble.count:
-            self.stderr.write(f"{trouble.count:,} bad places were left out")
+            were = "was" if trouble.count == 1 else "were"
+            self.stderr.write(f"{_counted(trouble.count, 'problem')} {were} skipped")
+        return ""
+
+
+def _files(named: Iterable[Path]) -> Iterator[Path]:
+    """Yield each file once; of a folder those with the endings of recordings, at any depth, by name."""
+    seen: set[Path] = set()
+    for path in named:
+        files = (
+            sorted(candidate for candidate in path.rglob("*") if _is_recording(candidate, path))
+            if path.is_dir()
+            else [path]
+        )
+        for file in files:
+            if (whole := file.absolute()) not in seen:
+                seen.add(whole)
+                yield file
+
+
+def _is_recording(file: Path, folder: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return not is_hidden and file.name.removesuffix(".gz").endswith(ENDINGS) and file.is_file()
+
+
+def _summary(item: ImportedConversation) -> str:
+    counts = (item.events, "event"), (item.messages, "message"), (item.tool_calls, "tool call"), (item.errors, "error")
+    return ", ".join(_counted(count, name) for count, name in counts)
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -8,15 +8,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.errors import SwitchboardError
-from conversations.recordings.formats import recordings
-from conversations.recordings.importing import key_of
-from conversations.recordings.place import place
-from conversations.recordings.playing import Part, part_of, play
-from conversations.recordings.progress import Progress
-from conversations.recordings.recording import Recording
-from conversations.recordings.source import Source
-from conversations.recordings.trouble import Trouble
+from conversations.core.errors import SwitchboardError
+from conversations.import_export.destination import open_destination
+from conversations.import_export.file_reader import RecordingFile
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_file import key_of
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.player import PlayedConversation, part_of, play
+from conversations.import_export.progress import ProgressLine
+from conversations.import_export.recording import Recording
 
 LIMIT = 10  # conversations
 
@@ -24,26 +24,31 @@ LIMIT = 10  # conversations
 class Command(BaseCommand):
     """Publish a recording through the bus, event after event."""
 
-    help = "Play recorded conversations live. Where a recording has no times, about 40 characters are said a second."
+    help = "Play recorded conversations live. Recordings without timestamps play at about 40 characters per second."
     requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the file, how fast, and what to play of it."""
-        parser.add_argument("file", type=Path, help="the recording; gzip is fine, the format is told by content")
-        parser.add_argument("--speed", type=_speed, default=20.0, help="times as fast as recorded (default 20)")
-        parser.add_argument("--tokens", action="store_true", help="stream agents' words as tokens, then their output")
-        parser.add_argument("--conversation", metavar="ID", default="", help="play into this id (then ID-2, …)")
-        parser.add_argument("--limit", type=_count, default=LIMIT, help=f"how many conversations (default {LIMIT})")
-        parser.add_argument("--strict", action="store_true", help="stop at the first bad line")
-        parser.add_argument("--name", default="", help="play as import:NAME (default: the file's name)")
+        parser.add_argument("file", type=Path, help="recording, optionally gzipped; the format is detected")
+        parser.add_argument("--speed", type=_speed, default=20.0, help="playback speed factor (default 20)")
+        parser.add_argument("--tokens", action="store_true", help="stream agents' messages as tokens, then as output")
+        parser.add_argument(
+            "--conversation", metavar="ID", default="", help="id of the first conversation, then ID-2, …"
+        )
+        parser.add_argument(
+            "--limit", type=_count, default=LIMIT, help=f"maximum number of conversations (default {LIMIT})"
+        )
+        parser.add_argument("--strict", action="store_true", help="stop at the first invalid line")
+        parser.add_argument("--name", default="", help="play as import:NAME (default: the file name)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Play; ends when every conversation has ended."""
         file: Path = options["file"]
-        trouble = Trouble(self.stderr.write, is_strict=options["strict"])
-        progress = Progress(self.stderr, "Playing: {} events, {} conversations going on")
+        trouble = ImportReport(self.stderr.write, is_strict=options["strict"])
+        progress = ProgressLine(self.stderr, "Playing: {} events, {} conversations in progress")
         try:
-            with place(options["name"] or Source(file).stem) as to:
+            with open_destination(options["name"] or RecordingFile(file).stem) as to:
                 parts = self._parts(file, trouble, options)
                 count = play(parts, to.publish, progress=progress.tell)
         except (SwitchboardError, OSError) as error:
@@ -52,12 +57,12 @@ class Command(BaseCommand):
             raise CommandError("stopped", returncode=130) from None
         finally:
             progress.end()
-        self.stdout.write(f"Played {count:,} events in {len(parts)} conversations.")
+        self.stdout.write(f"Played {count:,} events in {len(parts)} conversation{'s' * (len(parts) != 1)}.")
 
-    def _parts(self, file: Path, trouble: Trouble, options: dict[str, Any]) -> list[Part]:
+    def _parts(self, file: Path, trouble: ImportReport, options: dict[str, Any]) -> list[PlayedConversation]:
         """Choose what to play. A single conversation is read while it plays; several are read before."""
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        parts: list[Part] = []
+        parts: list[PlayedConversation] = []
         chosen = itertools.islice(recordings(file, trouble), options["limit"])
         for number, recording in enumerate(chosen, 1):
             if options["limit"] > 1:
@@ -75,11 +80,11 @@ def _speed(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.01 <= value <= 10_000:
-        raise ArgumentTypeError(f"expected a number from 0.01 to 10000, got {text!r}")
+        raise ArgumentTypeError(f"must be a number from 0.01 to 10000; got {text!r}")
     return value
 
 
 def _count(text: str) -> int:
     if not text.isdigit() or not int(text):
-        raise ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+        raise ArgumentTypeError(f"must be a whole number, 1 or more; got {text!r}")
     return int(text)

@@ -7,38 +7,41 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations import policy, policy_form
-from conversations.actions.policies import load_policies
-from conversations.errors import SwitchboardError
-from conversations.management import tables
-from conversations.principals import SYSTEM
+from conversations.core import schema_state
+from conversations.core.errors import SwitchboardError
+from conversations.core.principals import SYSTEM
+from conversations.runs.policy import evaluate, file_format
+from conversations.runs.policy.edit import load_policies
 
 
 class Command(BaseCommand):
     """Works beside a running server: running runs heed the rules within a second."""
 
     help = (
-        "Print the operators' policy as JSON; with a file (or - for standard input) make it the whole policy, "
-        "or change nothing when anything in it is wrong."
+        "Print the policy as JSON. With FILE (or - for standard input), replace the whole policy, "
+        "or change nothing if the file has errors."
     )
     requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("file", nargs="?", help="what this command prints without one; - reads standard input")
-        parser.add_argument("--reason", default="", help="why; it is kept in the audit log")
+        parser.add_argument(
+            "file", nargs="?", help="policy file in the format this command prints; - reads standard input"
+        )
+        parser.add_argument("--reason", default="", help="reason, kept in the audit log")
 
     def handle(self, *args: Any, file: str | None, reason: str, **options: Any) -> None:
         """Print it, or load the file and say what changed."""
-        tables.ensure()
+        schema_state.ensure()
         if file is None:
-            self.stdout.write(policy_form.text(policy.stored().values()), ending="")
+            self.stdout.write(file_format.text(evaluate.stored().values()), ending="")
             return
         try:
             content = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-            loaded = load_policies(SYSTEM, policy_form.read(content), reason=reason)
+            loaded = load_policies(SYSTEM, file_format.read(content), reason=reason)
         except (SwitchboardError, OSError, UnicodeDecodeError) as error:
-            words = error.message if isinstance(error, SwitchboardError) else str(error)
-            raise CommandError(f"{file} was not loaded, nothing has changed: {words}") from None
-        told = ", ".join(f"{number} {word}" for word, number in loaded._asdict().items())
-        self.stdout.write(f"The policy is {file} now: {told}.")
+            message = error.message if isinstance(error, SwitchboardError) else str(error)
+            raise CommandError(f"{file} was not loaded; nothing has changed: {message}") from None
+        summary = ", ".join(f"{number} {word}" for word, number in loaded._asdict().items())
+        self.stdout.write(f"Policy loaded from {file}: {summary}.")

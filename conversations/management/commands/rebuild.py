@@ -1,25 +1,43 @@
-"""`rebuild`: empty the projections and fold them again from the events (design, law I)."""
+"""`rebuild`: fold the projections again from the events, and correct what differs (law I)."""
 
+from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
-from conversations import datadir
-from conversations.errors import Unavailable
-from conversations.log.rebuild import rebuild
+from conversations.core import data_dir, schema_state
+from conversations.core.db_threads import unavailable
+from conversations.events.log import rebuild
 
 
 class Command(BaseCommand):
-    """Needs the data directory for itself."""
+    """Works beside a running server; a second one of this data directory waits for the first."""
 
-    help = "Fold every conversation's counters, participants and tool calls again from its events."
+    help = "Recompute every conversation's counters, participants, runs and tool calls from its events."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take where to begin."""
+        parser.add_argument(
+            "--from-start", action="store_true", help="start over instead of resuming an interrupted rebuild"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Rebuild and say how much."""
+        schema_state.ensure()
         try:
-            with datadir.hold(settings.DATA_DIR):
-                done = [n for _, n in rebuild()]
-        except Unavailable as error:
-            raise CommandError(f"{error.message}: stop it first") from None
-        self.stdout.write(f"Folded {sum(done):,} events of {len(done):,} conversations.")
+            with data_dir.turn(settings.DATA_DIR, "rebuild.lock"):
+                self._rebuild(from_start=options["from_start"])
+        except OperationalError as error:
+            raise CommandError(f"{unavailable(error)}. Run it again to resume where it stopped.") from None
+
+    def _rebuild(self, *, from_start: bool) -> None:
+        if from_start:
+            rebuild.forget()
+        if rebuild.position():
+            self.stdout.write("Resuming an interrupted rebuild (--from-start starts over).")
+        conversations = events = 0
+        for _, count in rebuild.rebuild():
+            conversations, events = conversations + 1, events + count
+        self.stdout.write(f"Rebuilt {conversations:,} conversations from {events:,} events.")

@@ -3,32 +3,42 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.urls import reverse
 
-from conversations.actions.sign_in_links import make_link
-from conversations.errors import SwitchboardError
-from conversations.management import tables
-from conversations.principals import SYSTEM
+from conversations.access.accounts.sign_in_links import PATH, make_link
+from conversations.core import schema_state
+from conversations.core.errors import SwitchboardError
+from conversations.core.principals import SYSTEM
 
 
 class Command(BaseCommand):
     """Works beside a running server."""
 
-    help = "Make a one-time sign-in link; it stands alone on the last line of standard output."
+    help = "Create a one-time sign-in link. The last line of standard output is the link alone."
+    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("name")
-        parser.add_argument("--url", default="", help="the server's origin, such as http://127.0.0.1:8000")
+        parser.add_argument(
+            "--url",
+            default=_first_origin(),
+            help="server address, such as http://127.0.0.1:8000 (default: from SWITCHBOARD_ORIGINS)",
+        )
 
     def handle(self, *args: Any, name: str, url: str, **options: Any) -> None:
         """Make it and print it."""
-        tables.ensure()
+        schema_state.ensure()
         try:
             secret = make_link(SYSTEM, name)
         except SwitchboardError as error:
-            raise CommandError(error.message) from error
-        where = "" if url else " Put the server's address in front, or name it with --url."
-        self.stderr.write(f"Works once, within 24 hours, for {name}.{where}")
-        self.stdout.write(f"{url.rstrip('/')}{reverse('sign-in-link')}?t={secret}")
+            raise CommandError(error.full_message) from error
+        where = "" if url else " Put the server's address in front of it, or pass --url."
+        self.stderr.write(f"Sign-in link for {name}. It works once, within 24 hours.{where}")
+        self.stdout.write(f"{url.rstrip('/')}{PATH}?t={secret}")
+
+
+def _first_origin() -> str:
+    """Return the address browsers use, where the settings name it: https before http."""
+    return next(iter(sorted(settings.CONFIG.allowed_origins, key=lambda origin: not origin.startswith("https:"))), "")

@@ -6,36 +6,37 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.actions import people, sessions
-from conversations.errors import SwitchboardError
-from conversations.management import tables
+from conversations.access.accounts import people, sign_in
+from conversations.core import schema_state
+from conversations.core.errors import SwitchboardError
+from conversations.core.principals import SYSTEM
 from conversations.models import User
 from conversations.models.people import ROLES
-from conversations.principals import SYSTEM
 
 
 class Command(BaseCommand):
     """Works beside a running server; open sockets notice within a second."""
 
-    help = "Make a person with these roles, or give an existing one exactly these roles."
+    help = "Create a person, or change the roles of an existing one to exactly these."
+    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("name")
-        parser.add_argument("--role", action="append", default=[], choices=ROLES, help="may be given several times")
+        parser.add_argument("--role", action="append", default=[], choices=ROLES, help="can be repeated")
         parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
         switch = parser.add_mutually_exclusive_group()
-        switch.add_argument("--deactivate", action="store_true", help="shut the person out")
-        switch.add_argument("--activate", action="store_true", help="let the person in again")
+        switch.add_argument("--deactivate", action="store_true", help="block the account")
+        switch.add_argument("--activate", action="store_true", help="unblock the account")
 
     def handle(self, *args: Any, name: str, role: list[str], password_stdin: bool, **options: Any) -> None:
         """Do it and say what holds now."""
-        tables.ensure()
+        schema_state.ensure()
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else ""
         try:
             self._apply(name, role, password, options)
         except SwitchboardError as error:
-            raise CommandError(error.message) from error
+            raise CommandError(error.full_message) from error
         person = User.objects.get(username=name)
         state = "" if person.is_active else " (deactivated)"
         self.stdout.write(f"{name}: {', '.join(sorted(person.role_names)) or 'no role'}{state}")
@@ -47,7 +48,7 @@ class Command(BaseCommand):
         if role:
             people.set_roles(SYSTEM, name, role)
         if password:
-            sessions.set_password(SYSTEM, name, password)
+            sign_in.set_password(SYSTEM, name, password)
         if options["deactivate"]:
             people.deactivate(SYSTEM, name)
         if options["activate"]:

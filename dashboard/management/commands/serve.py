@@ -1,8 +1,10 @@
-"""`serve`: one process with everything in it, holding the data directory, or one web node of many (design 3.8, 9)."""
+"""`serve`: one process with everything in it, holding the data directory, or one web node of many (§3.8, 9)."""
 
 import hashlib
+import signal
 from argparse import ArgumentParser
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +12,19 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations import datadir
-from conversations.errors import Unavailable
-from conversations.management import tables
-from dashboard.server import Server, config
+from conversations.core import crash_reports, data_dir, schema_state
+from conversations.core.errors import Unavailable
+from dashboard.command_errors import sentence
+from dashboard.server import listen_addresses
+from dashboard.server.uvicorn_config import DrainingServer, config
 
-ONE_PROCESS = "SQLite is one process's; with PostgreSQL there may be many"
+ONE_PROCESS = "SQLite allows one process; use PostgreSQL to run several"
 
 
 class Command(BaseCommand):
     """Prepare the data directory, print how to sign in, serve until told to stop."""
 
-    help = "Serve the dashboard on this machine."
+    help = "Start the server: dashboard, API and agents."
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; a start is waited for
 
@@ -31,44 +34,53 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000)")
         parser.add_argument("--no-demo", action="store_true", help="do not play the demo conversation")
         parser.add_argument(
-            "--web-only", action="store_true", help="one web process of several on PostgreSQL: no demo, no migrations"
+            "--web-only", action="store_true", help="additional web node on PostgreSQL: no demo, no migrations"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve; exit with the reason when the directory is held or the port is taken."""
-        host, port = options["host"], options["port"]
-        if options["web_only"]:
-            if not settings.CONFIG.database_url:
-                raise CommandError(f"--web-only needs SWITCHBOARD_DATABASE_URL. {ONE_PROCESS}")
+        if options["web_only"] and not settings.CONFIG.database_url:
+            raise CommandError(f"--web-only needs SWITCHBOARD_DATABASE_URL. {ONE_PROCESS}")
+        with crash_reports.recording(settings.DATA_DIR, "serve"):
+            self._serve_here(**options)
+
+    def _serve_here(self, *, host: str, port: int, web_only: bool, **options: Any) -> None:
+        if not listen_addresses.is_wildcard(host):
+            settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)  # who names it here wants it served
+        if web_only:
             self._serve_web_only(host, port)
             return
         with ExitStack() as held:
             try:
-                held.enter_context(datadir.hold(settings.DATA_DIR))
+                held.enter_context(data_dir.hold(settings.DATA_DIR))
             except Unavailable as error:
                 if not settings.CONFIG.database_url:
                     raise CommandError(f"{error.message}. {ONE_PROCESS}") from None
-                self.stdout.write(f"{error.message}: this one is a plain web node.")
+                self.stdout.write(f"{error.message}: starting as an additional web node.")
                 self._serve_web_only(host, port)
                 return
             try:
                 self._serve(host, port, with_demo=not options["no_demo"])
             except Unavailable as error:
-                raise CommandError(error.message) from None
+                raise CommandError(sentence(error) or error.message) from None
 
     def _serve(self, host: str, port: int, *, with_demo: bool) -> None:
-        tables.bring_up_to_date()
+        schema_state.bring_up_to_date()
         self._collect_static(is_alone=True)
-        from conversations import log
-        from conversations.epoch import HighWater
+        from conversations.events import log
+        from conversations.events.epoch import HighWater
         from dashboard.asgi import application
 
         log.discard_staged()
         if HighWater(settings.DATA_DIR).check():
-            self.stderr.write("The record is older than what was served before: a new epoch begins.")
-        application.url = _address(host, port)
+            self.stderr.write(
+                "The database is older than the one served before (restored from a backup?): starting a new epoch."
+            )
+        application.url = listen_addresses.local_url(host, port)
         application.with_demo = with_demo
-        self._greet(application.url)
+        with _ended_by_interrupt():
+            application.load_agents()
+        self._greet(host, port)
         self._run(host, port)
 
     def _serve_web_only(self, host: str, port: int) -> None:
@@ -77,8 +89,9 @@ class Command(BaseCommand):
         from dashboard.asgi import application
 
         application.is_web_only = True
-        application.engine.url = _address(host, port)
-        self.stdout.write(f"Switchboard serves on {application.engine.url} (a web node)")
+        application.engine.url = listen_addresses.local_url(host, port)
+        self.stdout.write(f"Switchboard is running at {application.engine.url} (web node)")
+        self._warn(host, port)
         self.stdout.flush()
         self._run(host, port)
 
@@ -86,15 +99,26 @@ class Command(BaseCommand):
         from dashboard.asgi import application, with_static
 
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
-            Server(config(with_static(application), host, port), application.drain).run()
+            try:
+                DrainingServer(config(with_static(application), host, port), application.drain).run()
+            finally:  # uvicorn exits by itself, with a code of its own
+                if failure := application.start_failure:
+                    raise failure
 
-    def _greet(self, url: str) -> None:
-        from conversations.actions.people import first_owner
+    def _greet(self, host: str, port: int) -> None:
+        from conversations.access.accounts.people import first_owner
+        from conversations.access.accounts.sign_in_links import PATH
 
-        self.stdout.write(f"Switchboard serves on {url}")
+        url = listen_addresses.public_url(host, port, settings.CONFIG.allowed_origins)
+        self.stdout.write(f"Switchboard is running at {url}")
+        self._warn(host, port)
         if secret := first_owner():
-            self.stdout.write(f"Sign in once with: {url}/sign-in/link/?t={secret}")
+            self.stdout.write(f"One-time sign-in link: {url}{PATH}?t={secret}")
         self.stdout.flush()
+
+    def _warn(self, host: str, port: int) -> None:
+        if warning := listen_addresses.warning(host, port, settings.CONFIG.allowed_origins):
+            self.stderr.write(warning)
 
     def _collect_static(self, *, is_alone: bool) -> None:
         """Collect static files when they changed since last time. Others may serve from there: then none is removed."""
@@ -103,12 +127,18 @@ class Command(BaseCommand):
             for path in sorted(p for p in Path(root).rglob("*") if p.is_file()):
                 stamp.update(f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}\n".encode())
         mark = Path(settings.STATIC_ROOT).with_suffix(".stamp")
-        with datadir.turn(settings.DATA_DIR, "static.lock"):
+        with data_dir.turn(settings.DATA_DIR, "static.lock"):
             if mark.exists() and mark.read_text() == stamp.hexdigest():
                 return
             call_command("collectstatic", verbosity=0, interactive=False, clear=is_alone)
             mark.write_text(stamp.hexdigest())
 
 
-def _address(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+@contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the process at once while libraries are imported: some of them catch KeyboardInterrupt."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,257 @@
+"""The gate: every call of a team's function tools passes it once, before anything of the tool runs (§8).
+
+    guard_agent(agent)      # at load; every function tool that the agent can come to is guarded, once
+
+A guarded tool asks the run's scope (`current_scope()`) for the operators' rules, which are at most half a second old,
+and for the run's own restriction. A call goes, waits for a person, or is refused: then the tool's function is never
+entered, `policy.refused` is in the record, and the model is told in words so that it can go on. A call that would wait
+is approved without asking where an always rule is about it: after the tool's own guardrails, so that nothing they stop
+uses a rule up (`AutoApproveGuardrail`).
+
+In the SDK a tool says by `needs_approval` whether a call waits, and by its input guardrails whether it is refused. The
+first is not asked when the arguments are not a JSON object: such a call counts as one that waits. So a worker's runs
+have the guardrails run before the waiting too (`GUARDED_CALLS`): there the gate lets such a call go on to the
+tool's own error when neither code nor policy asks. A team's own input guardrails thus run before a person is asked, and
+again after. Outside of a worker there are no rules.
+"""
+
+import copy
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+from agents import (
+    Agent,
+    FunctionTool,
+    Handoff,
+    RunContextWrapper,
+    ToolApprovalItem,
+    ToolExecutionConfig,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+)
+
+from agents_app.approval_gate.decisions import apply_decisions
+from agents_app.approval_gate.keeper import Refusal
+from agents_app.approval_gate.run_scope import UNRESTRICTED, Restriction, RunScope, current_scope
+from agents_app.tools import identity
+from conversations.core.json_values import refuse_constant
+from conversations.runs.policy.evaluate import Declared, Effective, PolicyRule, effective, matching
+from conversations.runs.policy.file_format import describe_target
+
+__all__ = ["UNRESTRICTED", "Restriction"]  # for those who fill it
+
+GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
+"""What a run config needs for calls to be refused before a person is asked."""
+
+
+def guard_agent(agent: Agent[Any]) -> None:
+    """Have every function tool that an agent can come to pass the gate: its own, and those of the agents that it hands
+    over to or that its tools are made of. Done again it changes nothing."""
+    seen: set[int] = set()
+    todo = [agent]
+    while todo:
+        current = todo.pop()
+        if id(current) not in seen:
+            seen.add(id(current))
+            guard_tools(current)
+            todo += _reached(current)
+
+
+def guard_tools(agent: Agent[Any]) -> None:
+    """Guard an agent's own function tools. A tool that several agents share becomes one object for each."""
+    tools = [_guarded(tool, agent.name) for tool in agent.tools]
+    if any(new is not old for new, old in zip(tools, agent.tools, strict=True)):
+        agent.tools = tools
+
+
+def gate_of(tool: Any) -> "PolicyGuardrail | None":
+    """Find a tool's gate; None of one that is not guarded."""
+    guardrails = getattr(tool, "tool_input_guardrails", None) or ()
+    return next((guardrail for guardrail in guardrails if isinstance(guardrail, PolicyGuardrail)), None)
+
+
+def code_of(tool: FunctionTool) -> Any:
+    """Return a tool's own `needs_approval`: True, False or a function."""
+    gate = gate_of(tool)
+    return tool.needs_approval if gate is None else gate.code
+
+
+def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
+    """Return a tool's own input guardrails."""
+    return [
+        guardrail
+        for guardrail in tool.tool_input_guardrails or ()
+        if not isinstance(guardrail, PolicyGuardrail | AutoApproveGuardrail)
+    ]
+
+
+class PolicyGuardrail(ToolInputGuardrail[Any]):
+    """The gate of one tool of one agent. `code` is the tool's own `needs_approval`."""
+
+    def __init__(self, tool: FunctionTool, agent: str) -> None:
+        super().__init__(guardrail_function=self._pass, name="policy")
+        self.agent, self.tool, self.code = agent, tool, tool.needs_approval
+
+    async def verdict(self, agent: str = "") -> Effective:
+        """Return what code and policy say of a call now, by the gate's own agent or the one that is named."""
+        scope = current_scope()
+        rows = await scope.keeper.rules() if scope is not None and scope.keeper is not None else {}
+        declared = Declared("ask" if self.code is True else "allow")
+        return effective(declared, matching(rows, agent or self.agent, self.tool.qualified_name))
+
+    def refusal(self, verdict: Effective) -> Refusal | None:
+        """Return why a call would not go on, whatever a person says."""
+        return _restricted(current_scope(), self.tool.qualified_name) or _denied(verdict, self)
+
+    async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        scope = current_scope()
+        decided = scope.keeper.decision(data.context) if scope is not None and scope.keeper is not None else None
+        if decided is not None and decided.decision == "respond":
+            return ToolGuardrailFunctionOutput.allow()  # nothing of the tool runs
+        if decided is not None and decided.arguments is not None:
+            data.context.tool_arguments = decided.arguments  # for the guardrails after this one, and for the record
+        verdict = await self.verdict(data.agent.name)
+        if (refusal := self.refusal(verdict)) is not None:
+            if scope is not None and scope.keeper is not None:
+                await scope.keeper.refuse(data.context, data.agent, self.tool, refusal)
+            return ToolGuardrailFunctionOutput.reject_content(refusal.told)
+        if self.code is False and verdict.rule == "allow":
+            self._approve(data)
+        return ToolGuardrailFunctionOutput.allow()
+
+    def _approve(self, data: ToolInputGuardrailData) -> None:
+        """Let a call go on that nobody asks about: the SDK would have a person look at arguments it cannot read."""
+        if not _is_object(data.context.tool_arguments):
+            self.approve(data)
+
+    def approve(self, data: ToolInputGuardrailData) -> None:
+        """Tell the SDK that a call is approved."""
+        context = data.context
+        if context.tool_call is None:
+            return
+        item = ToolApprovalItem(
+            agent=data.agent, raw_item=context.tool_call, tool_name=self.tool.name,
+            tool_namespace=context.tool_namespace, tool_lookup_key=identity.key_of(self.tool),
+        )  # fmt: skip
+        context.approve_tool(item)
+
+
+class AutoApproveGuardrail(ToolInputGuardrail[Any]):
+    """The last guardrail of a guarded tool: a call that would wait for a person is approved by an always rule.
+
+    The SDK runs the guardrails before the waiting (`GUARDED_CALLS`) and looks afterwards whether the call is approved.
+    """
+
+    def __init__(self, gate: PolicyGuardrail) -> None:
+        super().__init__(guardrail_function=self._pass, name="always")
+        self._gate = gate
+
+    async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        scope = current_scope()
+        keeper = scope.keeper if scope is not None else None
+        if keeper is not None and await keeper.by_rule(data.context, data.agent, self._gate.tool):
+            self._gate.approve(data)
+        return ToolGuardrailFunctionOutput.allow()
+
+
+class NeedsApproval:
+    """`needs_approval` of a guarded tool. True in a condition as the code's own would be."""
+
+    def __init__(self, gate: PolicyGuardrail) -> None:
+        self._gate = gate
+
+    def __bool__(self) -> bool:
+        return bool(self._gate.code)
+
+    async def __call__(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        """Return whether a call waits for a person. One that is refused does not: nobody is asked in vain."""
+        verdict = await self._gate.verdict()
+        if self._gate.refusal(verdict) is not None:
+            return False
+        waits = verdict.rule == "ask" or await self._code_asks(context, arguments, call_id)
+        scope = current_scope()
+        if waits and scope is not None and scope.keeper is not None:
+            scope.keeper.hold(call_id)
+        return waits
+
+    async def _code_asks(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        code = self._gate.code
+        needs_approval = code(context, arguments, call_id) if callable(code) else code
+        return bool(await needs_approval) if inspect.isawaitable(needs_approval) else bool(needs_approval)
+
+
+def _guarded(tool: Any, agent: str) -> Any:
+    if not isinstance(tool, FunctionTool):
+        return tool  # it runs at the model's provider
+    existing = gate_of(tool)
+    if existing is not None and existing.agent == agent:
+        return tool
+    if existing is not None:
+        tool, code = copy.copy(tool), existing.code
+        tool.tool_input_guardrails = guardrails_of(tool)
+        tool.needs_approval = code
+    gate = PolicyGuardrail(tool, agent)
+    if isinstance(gate.code, bool) and hasattr(tool.on_invoke_tool, "prepare_arguments"):
+        # With a function to ask, the SDK has a person look at every call whose arguments are models or are converted.
+        # That protects a team's own function from what it cannot see; where the code says yes or no it would change it.
+        cast(Any, tool.on_invoke_tool).prepare_arguments = _nothing_prepared
+    tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ()), AutoApproveGuardrail(gate)]
+    tool.needs_approval = NeedsApproval(gate)
+    apply_decisions(tool)
+    return tool
+
+
+def _nothing_prepared(arguments: str, tool: str) -> None:
+    """Tell the SDK that the arguments are read when the tool is invoked."""
+
+
+def _reached(agent: Agent[Any]) -> Iterator[Agent[Any]]:
+    for handoff in agent.handoffs:
+        agent_ref = getattr(handoff, "_agent_ref", None) if isinstance(handoff, Handoff) else None
+        target = agent_ref() if callable(agent_ref) else handoff
+        if isinstance(target, Agent):
+            yield target
+    for tool in agent.tools:
+        inner = getattr(tool, "_agent_instance", None)  # of an agent as a tool
+        if isinstance(inner, Agent):
+            yield inner
+
+
+def _restricted(scope: RunScope | None, name: str) -> Refusal | None:
+    if scope is None or scope.parent_call is not None:
+        return None
+    limits = scope.restriction
+    if limits.none:
+        message = f"This request allows no tool calls: {name} was not called. Answer without tools."
+        return Refusal("tool_choice", "the request allows no tool calls (tool_choice: none)", message)
+    if not limits.allowed or name in limits.allowed:
+        return None
+    names = ", ".join(sorted(limits.allowed))
+    message = f"{name} was not called: this request allows {names} only. Continue with those, or without a tool."
+    return Refusal("allowed_tools", f"the request allows {names} only (allowed_tools)", message)
+
+
+def _denied(verdict: Effective, gate: PolicyGuardrail) -> Refusal | None:
+    if verdict.rule != "deny" or verdict.by is None:
+        return None
+    message = (
+        f"{gate.tool.qualified_name} was not called: the operators of this system do not allow it. Continue without it."
+    )
+    return Refusal("policy", why(verdict.by), message, verdict.by)
+
+
+def why(row: PolicyRule) -> str:
+    """Name the rule that a call was stopped or held by, and who set it."""
+    note = f": {row.note}" if row.note else ""
+    verb = {"deny": "denies", "ask": "requires approval for"}.get(row.rule, "allows")
+    return f"policy {verb} {describe_target(row)} (set by {row.updated_by}){note}"
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text, parse_constant=refuse_constant), dict)
+    except (ValueError, RecursionError):
+        return False

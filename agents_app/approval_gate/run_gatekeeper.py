@@ -1,0 +1,107 @@
+"""What the gate asks and tells in a worker's run: the operators' rules, and `policy.refused`. Made by the runner."""
+
+from collections.abc import Callable
+from typing import Any
+
+from agents import Agent, FunctionTool
+from agents.tool_context import ToolContext
+
+from agents_app.approval_gate import approval_requests
+from agents_app.approval_gate.keeper import Decision, Refusal
+from agents_app.approval_gate.run_scope import current_parent_call
+from agents_app.model_providers.unique_call_ids import original
+from agents_app.teams.served_team import ServedTeam
+from agents_app.tools import identity
+from agents_app.worker.call_ids import EarlierCall
+from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
+from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, asked_of, digest
+from conversations.core.errors import Fenced
+from conversations.runs.approvals import auto_approve, auto_rules
+from conversations.runs.lifecycle import Body
+from conversations.runs.policy import evaluate
+from conversations.runs.policy.evaluate import PolicyRule, Rows
+
+
+class Gatekeeper:
+    """The keeper of one attempt. `steps` answers its hooks, which a resumed run has anew."""
+
+    def __init__(self, pen: RunEventWriter, roster: ServedTeam, do: Do, steps: Callable[[], RecordingHooks]) -> None:
+        self._pen, self._roster, self._do, self._steps = pen, roster, do, steps
+        self._held: set[tuple[str | None, str]] = set()  # calls that would wait for a person
+
+    async def rules(self) -> Rows:
+        """Return the operators' rules: one query in half a second, of all runs of the worker."""
+        rows = evaluate.known()
+        return rows if rows is not None else await self._read()
+
+    def decision(self, context: ToolContext[Any]) -> Decision | None:
+        """Return what a person decided about a call that is about to be checked."""
+        return self._steps().decision(context.tool_call_id, asked_of(context))
+
+    def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
+        """Return what a person decided about a call that is invoked now."""
+        return self._steps().decision_of_running(context.tool_call_id)
+
+    def tell(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
+        """Note that a model is told more than a tool gave."""
+        self._steps().tell(context.tool_call_id, replacement, output)
+
+    def hold(self, call_id: str) -> None:
+        """Note that a call has to wait for a person, unless a rule approves it."""
+        self._held.add((current_parent_call(), call_id))
+
+    async def by_rule(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
+        """Have an always rule approve a call that has to wait; record that it did, and which. A query only where a
+        rule is about the tool."""
+        key = current_parent_call(), context.tool_call_id
+        if key not in self._held:
+            return False
+        self._held.discard(key)
+        cached = auto_rules.known()
+        rules = cached if cached is not None else await self._do(auto_rules.rules)
+        if identity.identity_of(tool).lookup_key not in rules:
+            return False
+        return await self._approved(context, agent, tool)
+
+    async def _approved(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
+        steps, parent, call_id, sent = self._steps(), current_parent_call(), context.tool_call_id, asked_of(context)
+        if steps.calls.find_decided(call_id, digest(mask(sent))) is not None:
+            return False  # a person was asked already
+        our_id = steps.calls.new(call_id)
+        request = approval_requests.build_request(agent.name, steps.turns.current, our_id, call_id, sent, parent=parent)
+        request |= approval_requests.of_tool(tool, context.tool_namespace, agent.name, self._roster)
+        about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
+        request |= {"why": approval_requests.why(tool.qualified_name, tool, about)}
+        try:
+            rule = await self._do(auto_approve.approve_call, self._pen.claim, truncate_fields(request))
+        except Fenced:
+            self._pen.is_lost = True
+            raise
+        if rule is None:
+            steps.calls.give_back(call_id, our_id)
+            return False
+        steps.calls.approve(EarlierCall(our_id, call_id, "approved", digest(mask(sent)), parent), sent)
+        by = f"an auto-approval rule by {rule.made_by}"
+        steps.decided = {**steps.decided, our_id: Decision("approve", "", digest=digest(sent), by=by)}
+        return True
+
+    async def refuse(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, refusal: Refusal) -> None:
+        """Commit that a call was refused; only then is the model told."""
+        steps, parent = self._steps(), current_parent_call()
+        call_id = context.tool_call_id
+        args_digest = digest(mask(asked_of(context)))
+        our_id = steps.calls.find_decided(call_id, args_digest) or steps.calls.new(call_id)
+        body: Body = {"event": "policy.refused", "agent": agent.name, "turn": steps.turns.current, "tool_call": our_id}
+        body |= {"tool_call_id": original(call_id), "effect": self._roster.effect(tool, agent.name)}
+        body |= identity.layers(tool, context.tool_namespace)
+        body |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
+        body |= {"reason": refusal.reason, "by": refusal.by}
+        await self._pen.store(body | ({"rule": _rule(refusal.row)} if refusal.row else {}))
+
+    async def _read(self) -> Rows:
+        rows: Rows = await self._do(evaluate.rows)
+        return rows
+
+
+def _rule(row: PolicyRule) -> dict[str, str]:
+    return {name: value for name, value in row._asdict().items() if value}

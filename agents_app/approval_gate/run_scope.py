@@ -1,0 +1,102 @@
+"""The run that code runs in: entered by the worker, read by tools, hooks and the gate."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agents import RunConfig, RunContextWrapper, RunHooks, StreamEvent
+
+if TYPE_CHECKING:
+    from agents_app.approval_gate.keeper import GatekeeperProtocol
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """The calls that a run's own agents may make, besides what its team and the operators say: `tool_choice` and
+    `allowed_tools` of `/v1/responses`. What happens inside a call that was let through is part of it."""
+
+    allowed: frozenset[str] | None = None
+    """qualified names of the tools that may be called; None, and an empty set, restrict nothing"""
+    none: bool = False
+    """no tool at all may be called (`tool_choice: "none"`)"""
+
+
+UNRESTRICTED = Restriction()
+
+
+def _as_it_is(call_id: str) -> str:
+    return call_id
+
+
+@dataclass(frozen=True, slots=True)
+class RunScope:
+    """What a run hands on to the runs inside it. Made by the worker, read by hooks with `current()`."""
+
+    conversation: str
+    run: str
+    hooks: RunHooks[Any] | None = None
+    """told of every agent, model turn and tool call inside as well; `current_parent_call()` says under which call"""
+    run_config: RunConfig | None = None
+    """models and limits; without it the inner run takes those of the call's own run"""
+    on_event: Callable[[StreamEvent], Awaitable[None]] | None = None
+    """gets what inner agents stream; without it they do not stream"""
+    tell: Callable[[dict[str, Any]], None] | None = None
+    """puts an event of the team's own kind (`town_hall.stage`) in the record; it may be called from any thread"""
+    our_call: Callable[[str], str] = _as_it_is
+    """our id of the tool call that runs now under this provider's call id"""
+    parent_call: str | None = None
+    """our id of the tool call that this run is inside; None in the run itself"""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """metadata of the message that the run answers: `chat_send` counts its hop on"""
+    response_id: str = ""
+    """the response that the run answers; empty for any other run"""
+    restriction: Restriction = UNRESTRICTED
+    """what the run's own agents may call at all; the gate heeds it"""
+    is_resumed: bool = False
+    """it goes on from where it waited: the tools that it waited for are offered in any case"""
+    keeper: "GatekeeperProtocol | None" = None
+    """answers the operators' rules to the gate, and records what it refuses"""
+    key: str = ""
+    """of a replay, the call under whose key its own call goes; empty for any other run"""
+
+
+_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
+
+
+def current_scope() -> RunScope | None:
+    """Return the scope of the run that this code runs in; None outside of a worker."""
+    return _scope.get()
+
+
+def current_parent_call() -> str | None:
+    """Return our id of the tool call that this code runs inside; None in the run itself and outside of a worker."""
+    scope = _scope.get()
+    return scope.parent_call if scope else None
+
+
+@contextmanager
+def enter_scope(scope: RunScope) -> Iterator[RunScope]:
+    """Make it the current scope; tasks and threads begun inside inherit it."""
+    token = _scope.set(scope)
+    try:
+        yield scope
+    finally:
+        _scope.reset(token)
+
+
+def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
+    """Return the key under which an idempotent tool knows a call that it has done before: our id of the call; in a
+    replay with the recorded arguments that of the first call. Empty outside of a worker."""
+    scope, call_id = current_scope(), getattr(ctx, "tool_call_id", None)
+    if scope is None or call_id is None:
+        return ""
+    return scope.key if scope.key and scope.parent_call is None else scope.our_call(call_id)
+
+
+def tell(event: dict[str, Any]) -> None:
+    """Put an event of the team's own kind in the record; outside of a worker there is none, and nothing happens."""
+    scope = current_scope()
+    if scope is not None and scope.tell is not None:
+        scope.tell(event)

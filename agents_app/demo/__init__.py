@@ -1,0 +1,1 @@
+"""The demo model, which answers by rules where no model is configured."""

@@ -1,0 +1,211 @@
+"""A connection to an MCP server that lasts: made when the worker starts, checked, and made again with back-off.
+
+A link is the SDK's `MCPServer` for the tools that are made of it; behind it a new transport comes with every
+connection. While the server is down its tools are not offered and a call that comes all the same says so: the run goes
+on without them. A call that was sent is never sent again: when the connection breaks, nobody knows what it did.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from agents import RunContextWrapper, UserError
+from agents.mcp import MCPServer
+from mcp import MCPError
+from mcp.types import CONNECTION_CLOSED, CallToolResult, GetPromptResult, ListPromptsResult
+from mcp.types import Tool as McpTool
+
+from agents_app.mcp.servers import McpServer, Transport
+from agents_app.worker.event_writer import mask, reason_of
+from conversations.core.status import OK
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 5.0  # seconds between two looks at what the server offers, which tells that it is there
+LOOK_S = 5.0  # seconds it may take to answer
+BACK_OFF = (0.5, 30.0)  # seconds before the next try: the first, and the longest
+MAX_TOOLS = 500  # of one server
+CLOSE_S = 5.0  # seconds for a connection to end
+
+Changed = Callable[["McpConnection"], Awaitable[None]]
+
+
+class McpDown(UserError):
+    """A call that was not sent, or whose connection broke. The text is for people and models."""
+
+
+class McpFailed(UserError):
+    """What a server answered instead of a result: its own words, for the model as they are."""
+
+
+class McpConnection(MCPServer):
+    """One server of one team. `tools` are those that it offered last and that the team takes."""
+
+    def __init__(self, spec: McpServer, changed: Changed) -> None:
+        super().__init__(failure_error_function=self._tell)
+        self.spec = spec
+        self.state = "connecting"
+        self.tools: list[McpTool] = []
+        self.first_try = asyncio.Event()
+        self._changed = changed
+        self._inner: Transport | None = None
+        self._lost = asyncio.Event()
+        self._news = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._running = 0
+
+    @property
+    def name(self) -> str:
+        """The server's name in the team."""
+        return self.spec.name
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it answered last time."""
+        return self._inner is not None
+
+    async def run(self) -> None:
+        """Keep the connection until `close`."""
+        wait = BACK_OFF[0]
+        while not self._closing.is_set():
+            was_up = await self._connection()
+            wait = BACK_OFF[0] if was_up else min(wait * 2, BACK_OFF[1])
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._closing.wait()
+
+    def close(self) -> None:
+        """End it."""
+        self._closing.set()
+        self._news.set()
+
+    async def connect(self) -> None:
+        """Do nothing: `run` connects."""
+
+    async def cleanup(self) -> None:
+        """Do nothing: `close` ends it."""
+
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[McpTool]:
+        """Return the tools as they were listed last."""
+        return list(self.tools)
+
+    async def call_tool(
+        self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
+    ) -> CallToolResult:
+        """Call a tool by its name on the server, once. Raises McpDown when it cannot be sent or is broken off, and
+        McpFailed when the server answers an error."""
+        inner, lost = self._inner, self._lost
+        if inner is None:
+            raise McpDown(f"the MCP server {self.name} is not connected ({self.state}): nothing was called")
+        call = asyncio.ensure_future(inner.call_tool(tool_name, arguments, meta))
+        broken = asyncio.ensure_future(lost.wait())
+        self._running += 1
+        try:
+            await asyncio.wait({call, broken}, return_when=asyncio.FIRST_COMPLETED)
+            error = call.exception() if call.done() else None
+            if error is not None:
+                self._news.set()  # look at once whether the server is there
+            if not call.done() or _is_closed(error):
+                raise McpDown(f"the connection to the MCP server {self.name} broke: the call may have taken effect")
+            result = call.result()
+            if result.is_error:  # an error in the record, too
+                raise McpFailed("\n".join(p.text for p in result.content if p.type == "text") or "it failed")
+            return result
+        finally:
+            self._running -= 1
+            for task in (call, broken):
+                task.cancel()
+            await asyncio.gather(call, broken, return_exceptions=True)
+
+    async def list_prompts(self) -> ListPromptsResult:
+        """Return none: teams bring their own instructions."""
+        return ListPromptsResult(prompts=[])
+
+    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> GetPromptResult:
+        """Raise: there are none."""
+        raise UserError(f"prompts of the MCP server {self.name} are not used")
+
+    async def _connection(self) -> bool:
+        """Make one connection and keep it while it lasts; tell whether it came about.
+
+        It has a task of its own: the transport ends by cancelling whoever has opened it.
+        """
+        self._lost = asyncio.Event()
+        task = asyncio.create_task(self._hold(self.spec.transport()), name=f"mcp {self.name}")
+        closing = asyncio.create_task(self._closing.wait())
+        await asyncio.wait({task, closing}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            await asyncio.wait({task}, timeout=CLOSE_S)
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLOSE_S)
+        closing.cancel()
+        was_up = self.is_up
+        reason = "the connection was closed"
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            reason = _said(error).removeprefix(f"Failed to connect to MCP server '{self.name}': ").rstrip(".")
+        await self._down(reason)
+        return was_up
+
+    async def _hold(self, inner: Transport) -> None:
+        try:
+            async with asyncio.timeout(self.spec.connect_s):
+                await inner.connect()  # type: ignore[no-untyped-call]
+                listed = await inner.list_tools()
+            self._inner = inner
+            await self._listed(listed)
+            while not self._closing.is_set():
+                self._news.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY):
+                        await self._news.wait()
+                if self._closing.is_set() or (self._running and self.spec.url):
+                    continue  # over HTTP requests go one by one: a call that runs is an answer
+                async with asyncio.timeout(LOOK_S):
+                    await self._listed(await inner.list_tools())
+        finally:
+            self._lost.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S):
+                    await inner.cleanup()  # type: ignore[no-untyped-call]
+
+    async def _listed(self, listed: Sequence[McpTool]) -> None:
+        tools = [tool for tool in listed if self.spec.takes(tool.name)][:MAX_TOOLS]
+        if self.state == OK and tools == self.tools:
+            return
+        if self.state != OK:
+            logger.info("the MCP server %s is connected: %s tools", self.name, len(tools))
+        self.state, self.tools = OK, tools
+        await self._changed(self)
+        self.first_try.set()
+
+    async def _down(self, reason: str) -> None:
+        was_told = self.state not in (OK, "connecting")
+        self._inner, self.state = None, f"down: {reason}"
+        if not (was_told or self._closing.is_set()):
+            logger.warning("the MCP server %s is down: %s", self.name, reason)
+            await self._changed(self)
+        self.first_try.set()
+
+    def _tell(self, context: RunContextWrapper[Any], error: Exception) -> str:
+        """Say to a model what became of its call."""
+        if isinstance(error, McpFailed):
+            return str(error)
+        if isinstance(error, McpDown):
+            return f"{error}. Continue without it."
+        return f"The MCP server {self.name} could not run the call: {_said(error)}"
+
+
+def _is_closed(error: BaseException | None) -> bool:
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+
+
+def _said(error: BaseException) -> str:
+    """Say an error in a line; of a group, its first."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "it did not respond in time"
+    text = str(error).strip()
+    return mask(" ".join(text.split()))[:300] if text else reason_of(error)[:300]

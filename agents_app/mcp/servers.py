@@ -1,0 +1,97 @@
+"""MCP servers of a team, as its package declares them (stdio or streamable HTTP). `connections` connects them.
+
+    TEAM = Team(..., mcp_servers=[
+        McpServer("files", command=["files-server", "--root", "/srv"], prefix="files_", block=["delete"]),
+        McpServer("city", url="http://127.0.0.1:9000/mcp", agents=["Triage"], call_s=10),
+    ])
+
+What a server says of its tools' effects is not trusted: they are `unsafe` unless the team's `effects` say otherwise,
+by the public name (with the prefix). A person is asked where `ask` says so, and by the operators' policy.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
+
+GRACE_S = 5.0  # seconds beyond a call's limit after which the transport gives up by itself
+LONGEST = 100  # characters of a tool's name
+MAX_PAGES = 20  # of a server's list of tools
+
+Transport = MCPServerStdio | MCPServerStreamableHttp
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """One server: a command to run or an address, one of the two. `agents` empty: every agent of the team."""
+
+    name: str
+    command: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
+    """put before the names of its tools here; on the server they keep theirs"""
+    allow: Sequence[str] | None = None
+    """names on the server; None: all that are not blocked"""
+    block: Sequence[str] = ()
+    ask: Sequence[str] | bool = False
+    """names on the server of the tools whose calls wait for a person; True: all"""
+    agents: Sequence[str] = ()
+    connect_s: float = 10.0
+    call_s: float = 60.0
+
+    def takes(self, tool: str) -> bool:
+        """Return whether a tool of the server is offered here; one whose name a record could not hold is not."""
+        if not (0 < len(tool) <= LONGEST and tool.isprintable()):
+            return False
+        return tool not in self.block and (self.allow is None or tool in self.allow)
+
+    def asks(self, tool: str) -> bool:
+        """Return whether the team wants a person asked before a call."""
+        return self.ask if isinstance(self.ask, bool) else tool in self.ask
+
+    def serves(self, agent: str) -> bool:
+        """Return whether an agent is given its tools."""
+        return not self.agents or agent in self.agents
+
+    def transport(self) -> Transport:
+        """Make a connection that has not begun. It sends nothing twice."""
+        if self.command:
+            return MCPServerStdio(
+                {"command": self.command[0], "args": list(self.command[1:]), "env": dict(self.env)}
+                | ({"cwd": self.cwd} if self.cwd else {}),  # type: ignore[arg-type]  # the same keys
+                name=self.name, max_retry_attempts=0, max_list_pages=MAX_PAGES,
+                client_session_timeout_seconds=self.call_s + GRACE_S,
+            )  # fmt: skip
+        waits = self.call_s + GRACE_S
+        return MCPServerStreamableHttp(
+            {"url": self.url, "headers": dict(self.headers), "timeout": self.connect_s, "sse_read_timeout": waits},
+            name=self.name, max_retry_attempts=0, max_list_pages=MAX_PAGES, client_session_timeout_seconds=waits,
+        )  # fmt: skip
+
+
+def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[str]:
+    """Find what would go wrong with a team's servers later, each in a line."""
+    names = [server.name for server in servers]
+    yield from (
+        f"two of its MCP servers are called {name!r}" for name in sorted({n for n in names if names.count(n) > 1})
+    )
+    for server in servers:
+        where = f"its MCP server {server.name!r}"
+        if not server.name.strip() or not server.name.isprintable() or len(server.name) > 100:
+            yield f"{where}: name must be 1 to 100 printable characters"
+        if len(server.prefix) > LONGEST or not server.prefix.isprintable():
+            yield f"{where}: prefix must be at most {LONGEST} printable characters"
+        if bool(server.command) == bool(server.url):
+            yield f"{where}: must have either a command or a url"
+        elif server.url and not server.url.startswith(("http://", "https://")):
+            yield f"{where}: url must be an http or https address"
+        if isinstance(server.command, str):
+            yield f"{where}: command must be a list, such as ['server', '--option']"
+        if server.connect_s <= 0 or server.call_s <= 0:
+            yield f"{where}: connect_s and call_s must be more than 0 seconds"
+        yield from (
+            f"{where} is for {name!r}, which is not among its agents" for name in server.agents if name not in agents
+        )

@@ -1,0 +1,164 @@
+"""The tools of MCP servers on a worker's agents: put there when a server is connected, and again when its list changes.
+
+They are function tools like others: guarded, watched, in the agents' rows. A worker owns its teams while it runs; two
+workers of one process must not serve one team with MCP servers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from agents import Agent, FunctionTool, Handoff, RunContextWrapper
+from agents.mcp import MCPUtil
+from mcp.types import Tool as McpTool
+
+from agents_app.approval_gate.run_scope import current_scope
+from agents_app.mcp.connections import CLOSE_S, McpConnection
+from agents_app.teams import agent_registry
+from agents_app.teams.served_team import ServedTeam
+from agents_app.tools.name_collisions import collisions
+from agents_app.worker.run_hooks import Do
+from conversations.core.status import OK
+
+logger = logging.getLogger(__name__)
+
+FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes runs
+
+
+class McpTools:
+    """All servers of a worker's teams."""
+
+    def __init__(self, rosters: Sequence[ServedTeam], do: Do) -> None:
+        self._do = do
+        self._links = [
+            (roster, self._link(roster, n)) for roster in rosters for n in range(len(roster.team.mcp_servers))
+        ]
+        self._given: dict[tuple[int, str, str], FunctionTool] = {}  # agent, server and tool there → what stands for it
+        self._taken: dict[int, list[str]] = {}  # link → names that are not offered, since something else has them
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _link(self, roster: ServedTeam, number: int) -> McpConnection:
+        async def changed(link: McpConnection) -> None:
+            await self._give(roster, link)
+
+        return McpConnection(roster.team.mcp_servers[number], changed)
+
+    async def start(self, stopped: asyncio.Event) -> None:
+        """Begin to connect; return when every server was tried once, after 5 s, or when the worker is stopped."""
+        self._tasks = [asyncio.create_task(link.run(), name=f"mcp link {link.name}") for _, link in self._links]
+        if not self._links:
+            return
+        tries = asyncio.ensure_future(self._tried())
+        stop = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait([tries, stop], timeout=FIRST_S, return_when=asyncio.FIRST_COMPLETED)
+        tries.cancel()
+        stop.cancel()
+
+    async def close(self) -> None:
+        """End the connections; the agents are as their team declared them again."""
+        for _, link in self._links:
+            link.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=2 * CLOSE_S + 1)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for roster, link in self._links:
+            for agent in roster.team.agents:
+                agent.tools = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]
+                roster.forget(agent)
+
+    async def _tried(self) -> bool:
+        for _, link in self._links:
+            await link.first_try.wait()
+        return True
+
+    def states(self) -> dict[str, dict[str, str]]:
+        """Return by team and server: `ok`, or what is wrong."""
+        states_by_team: dict[str, dict[str, str]] = {}
+        for roster, link in self._links:
+            states_by_team.setdefault(roster.team.name, {})[link.name] = self._state(link)
+        return states_by_team
+
+    def away(self, team: str) -> dict[str, str]:
+        """Return the servers of a team that are not connected now, and what is wrong with each."""
+        links = (link for roster, link in self._links if roster.team.name == team)
+        return {link.name: link.state for link in links if link.state != OK}
+
+    def connected(self) -> dict[str, list[str]]:
+        """Return the servers that are connected, by team; teams without one are left out."""
+        names_by_team: dict[str, list[str]] = {}
+        for roster, link in self._links:
+            if link.state == OK:
+                names_by_team.setdefault(roster.team.name, []).append(link.name)
+        return names_by_team
+
+    def _state(self, link: McpConnection) -> str:
+        taken = self._taken.get(id(link), [])
+        if link.state != OK or not taken:
+            return link.state
+        return f"not offered, since another tool or handoff has the name (give the server a prefix): {', '.join(taken)}"
+
+    async def _give(self, roster: ServedTeam, link: McpConnection) -> None:
+        """Put the server's tools on the agents that it is for, and tell of them in their rows."""
+        self._taken[id(link)] = []
+        for agent in roster.team.agents:
+            if link.spec.serves(agent.name):
+                roster.note(agent.name, link.name, self._give_one(agent, link))
+                roster.forget(agent)
+                roster.schemas(agent)
+        await self._do(agent_registry.register, [roster])
+
+    def _give_one(self, agent: Agent[Any], link: McpConnection) -> list[str]:
+        """Return which of its tools' names collide, those that are not offered for it among them."""
+        others = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]
+        names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in others}
+        names |= {h.tool_name if isinstance(h, Handoff) else Handoff.default_tool_name(h) for h in agent.handoffs}
+        offered: list[FunctionTool] = []
+        every = [self._tool(agent, link, listed) for listed in link.tools]
+        for tool in every:
+            if tool.name in names:
+                self._taken[id(link)] = sorted({*self._taken[id(link)], tool.name})
+            else:
+                offered.append(tool)
+        agent.tools = [*others, *offered]
+        return list(collisions([*others, *every], agent.handoffs))
+
+    def _tool(self, agent: Agent[Any], link: McpConnection, listed: McpTool) -> FunctionTool:
+        """Return what stands for a tool of the server: the same object while it stays the same there."""
+        tool = MCPUtil.to_function_tool(
+            listed, link, convert_schemas_to_strict=False, agent=agent,
+            tool_name_override=f"{link.spec.prefix}{listed.name}",
+        )  # fmt: skip
+        key = (id(agent), link.name, listed.name)
+        existing = self._given.get(key)
+        if existing is not None and _seen(existing) == _seen(tool):
+            return existing
+        tool.needs_approval = link.spec.asks(listed.name)
+        tool.timeout_seconds = link.spec.call_s
+        tool.is_enabled = _Offered(link)
+        self._given[key] = tool
+        return tool
+
+    def _is_of(self, agent: Agent[Any], link: McpConnection, tool: Any) -> bool:
+        return any(tool is existing for key, existing in self._given.items() if key[:2] == (id(agent), link.name)) or (
+            isinstance(tool, FunctionTool) and isinstance(tool.is_enabled, _Offered) and tool.is_enabled.link is link
+        )
+
+
+class _Offered:
+    """`is_enabled` of a server's tool: while the server is connected, and to a run that goes on from a question."""
+
+    name = "while its server is connected"  # for people
+
+    def __init__(self, link: McpConnection) -> None:
+        self.link = link
+
+    def __call__(self, context: RunContextWrapper[Any], agent: Any) -> bool:
+        scope = current_scope()
+        return self.link.is_up or (scope is not None and scope.is_resumed)
+
+
+def _seen(tool: FunctionTool) -> tuple[Any, ...]:
+    return tool.name, tool.description, tool.params_json_schema

@@ -1,0 +1,241 @@
+"""What a fork's agents remember before their first run there: the copied events as model input. Called by opening.
+
+A conversation's memory is rows apart from the record and says nothing of events; so a fork's is made from its prefix,
+which is exact to the event, and the same for a history that was imported. It is kept as rows with the first run's end.
+
+| event | item |
+|---|---|
+| message, user_message, response.received | a user's words; an agent's: an answer; the system's: a system message, |
+| | where people or an import say it. What a run answered stands where that run began, as it did in its own memory |
+| output | an answer, unless the message after it repeats it |
+| tool_step, approval.requested: a call | a function call, under its call id where that is told once |
+| its end, or a decision that ended it | the function call's output |
+
+Left out: what happened inside a call, handoffs (the agents of today decide theirs), thoughts, and calls without an
+output, which no model's server takes.
+"""
+
+import json
+from bisect import bisect_right
+from typing import Any, NamedTuple
+
+from agents.items import TResponseInputItem
+from django.db import connection
+
+from agents_app.approval_gate.edited_outputs import with_change
+from agents_app.memory import session
+from conversations.core import principals
+from conversations.core.json_values import as_text
+from conversations.events import payload, recorded_arguments, registry
+from conversations.events.payload import ParsedPayload
+from conversations.events.projections import mark_output, repeats_output, starts_call
+from conversations.events.response_ids import words_of
+from conversations.models import Conversation, Run, SessionItem
+
+KINDS = registry.names_with("remembered")
+PER_ITEM = 4  # events read for each item that is kept: a call has several
+REJECTED = "Tool execution was not approved."
+_READ = f"""SELECT seq,kind,run,principal,body FROM conversations_event WHERE conversation_id=%s AND seq<=%s
+AND kind<>'token' AND kind IN ({",".join(["%s"] * len(KINDS))}) ORDER BY seq DESC LIMIT %s"""
+_ANSWER = """SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'
+AND kind='output' AND run=%s ORDER BY seq DESC LIMIT 1"""
+
+Item = dict[str, Any]
+
+
+class ForkStep(NamedTuple):
+    """One event of the prefix."""
+
+    seq: int
+    kind: str
+    run: str | None
+    principal: str
+    said: ParsedPayload
+    body: Item
+
+
+def needs_memory(fork: Conversation) -> bool:
+    """Return whether a fork's agents have no memory of their own yet."""
+    if not fork.copied_seq or SessionItem.objects.filter(conversation=fork.key).exists():
+        return False
+    return not Run.objects.filter(conversation=fork, status="done").exists()
+
+
+def build_fork_memory(fork: Conversation, answers: int, *, newest: int) -> list[TResponseInputItem]:
+    """Return the newest items of a fork's prefix, oldest first, for a run that answers event `answers`. Sync.
+
+    What was said after that and waited for its own run is left out.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, [fork.pk, fork.copied_seq, *KINDS, newest * PER_ITEM])
+        rows = cursor.fetchall()[::-1]
+    memory = _Memory()
+    for seq, kind, run, principal, body in rows:
+        read = json.loads(body)
+        if not read.get("parent_call"):
+            memory.take(ForkStep(seq, kind, run, principal, payload.parse(body.encode("utf-8", "replace")), read))
+    return memory.items(answers, newest)
+
+
+def context_of(fork: Conversation, team: str) -> str | None:
+    """Return a team's context as it was where the fork begins, with the fork's own id; None where none was kept then.
+
+    A run's context counts from its answer on, though it is kept with the run's end. A fork that has none of its own
+    there yet has its parent's.
+    """
+    parent, at = fork.parent, fork.copied_seq
+    while parent is not None:
+        held = session.contexts_of(parent.key, team)
+        index = bisect_right(held, at, key=lambda stored: stored.since)
+        if index < len(held) and _answered(parent, held[index].since, at):
+            index += 1
+        if index:
+            return _of_its_own(held[index - 1].text, parent, fork)
+        if Run.objects.filter(conversation=parent, status="done", ended_seq__lte=at).exists():
+            return None
+        at = min(at, parent.copied_seq)
+        parent = parent.parent
+    return None
+
+
+def _answered(conversation: Conversation, ended: int, at: int) -> bool:
+    """Return whether the run that ended there had answered by an earlier event."""
+    run = Run.objects.filter(conversation=conversation, ended_seq=ended, queued_seq__lte=at).first()
+    if run is None:
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(_ANSWER, [conversation.pk, run.queued_seq, ended, run.id])
+        answer = cursor.fetchone()
+    return answer is not None and int(answer[0]) <= at
+
+
+def _of_its_own(text: str, parent: Conversation, fork: Conversation) -> str:
+    read = json.loads(text)
+    if isinstance(read, dict) and read.get("conversation_id") == parent.key:
+        return json.dumps(read | {"conversation_id": fork.key})
+    return text
+
+
+class _Memory:
+    """The items while the events are walked."""
+
+    def __init__(self) -> None:
+        self._items: list[Item] = []
+        self._open: dict[str, Item] = {}  # calls by our id, else by call id, else by name
+        self._used: set[str] = set()  # call ids
+        self._answered: set[str] = set()
+        self._edited: dict[str, str] = {}  # by call id: the arguments that a person wrote before it ran
+        self._last: dict[int, str] = {}  # the output right before, by its seq
+        self._at: dict[int, Item] = {}  # what was said, by its seq
+        self._held: dict[str, tuple[int, Item]] = {}  # what a run that has not begun will answer
+
+    def take(self, step: ForkStep) -> None:
+        """Remember one event."""
+        last, self._last = self._last.pop(step.seq - 1, ""), {}
+        count = len(self._items)
+        match step.kind:
+            case "run.queued" | "run.started":
+                self._run(step)
+            case "tool_step" | "approval.requested":
+                self._call(step)
+            case "approval.decided":
+                self._approval_decided(step)
+            case "output":
+                self._last = {step.seq: mark_output(step.said.speaker, step.said.words)}
+                self._say("assistant", step.said.words, str(step.body.get("phase") or ""))
+            case "response.received":
+                self._say("user", words_of(step.body.get("input")))
+            case _ if not repeats_output(step.said, last) and not self._is_of_a_call(step):
+                self._say(_role(step), step.said.words)
+        if len(self._items) > count:
+            self._at[step.seq] = self._items[-1]
+
+    def items(self, answers: int, newest: int) -> list[TResponseInputItem]:
+        """Return the newest, each call with its output."""
+        waiting = [item for seq, item in sorted(self._held.values(), key=lambda held: held[0]) if seq <= answers]
+        newest_items: list[Any] = [*self._items, *waiting][-newest:]
+        called = {item["call_id"] for item in newest_items if item.get("type") == "function_call"} & self._answered
+        return [item for item in newest_items if "call_id" not in item or item["call_id"] in called]
+
+    def _run(self, step: ForkStep) -> None:
+        """Put what a run answers where the run begins."""
+        if step.run is None:
+            return
+        if step.kind == "run.started":
+            if step.run in self._held:
+                self._items.append(self._held.pop(step.run)[1])
+        elif (item := self._at.get(seq := step.body.get("input_seq", 0))) is not None:
+            self._items = [other for other in self._items if other is not item]
+            self._held[step.run] = seq, item
+
+    def _say(self, role: str, text: str, phase: str = "") -> None:
+        if not text:
+            return
+        if role == "assistant":
+            content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
+            item: Item = {"type": "message", "role": role, "status": "completed", "content": content}
+            self._items.append(item | ({"phase": phase} if phase else {}))
+        else:
+            self._items.append({"role": role, "content": text})
+
+    def _call(self, step: ForkStep) -> None:
+        name = _key(step)
+        if step.kind == "approval.requested" or starts_call(step.said):
+            if name not in self._open or not step.said.tool_call:
+                self._begin(step, name)
+        else:
+            if name not in self._open:
+                self._begin(step, name)
+            self._end(self._open.pop(name), _output(step))
+
+    def _begin(self, step: ForkStep, name: str) -> None:
+        provider_id, parsed = step.said.tool_call_id, step.said
+        call_id = provider_id if provider_id and provider_id not in self._used else f"event_{step.seq}"
+        self._used.add(call_id)
+        sent = (
+            parsed.args_raw if parsed.args_raw is not None else bytes(parsed.args or b"{}").decode("utf-8", "replace")
+        )
+        item = {"type": "function_call", "call_id": call_id, "name": parsed.name or "unnamed", "arguments": sent}
+        self._open[name] = item
+        self._items.append(item)
+
+    def _approval_decided(self, step: ForkStep) -> None:
+        item = self._open.get(_key(step))
+        if item is not None and (edited := recorded_arguments.edited(step.body)) is not None:
+            self._edited[item["call_id"]] = edited
+        if item is not None and step.body.get("decision") == "reject":
+            del self._open[_key(step)]
+            self._end(item, str(step.body.get("message") or REJECTED))
+
+    def _end(self, call: Item, output: str) -> None:
+        if (ran := self._edited.pop(call["call_id"], None)) is not None:
+            output = with_change(output, requested=call["arguments"], ran=ran)
+        self._answered.add(call["call_id"])
+        self._items.append({"type": "function_call_output", "call_id": call["call_id"], "output": output})
+
+    def _is_of_a_call(self, step: ForkStep) -> bool:
+        """Return whether an agent's message was sent by a call, which tells it already."""
+        return step.run is not None and step.said.speaker.startswith("agent:")
+
+
+def _key(step: ForkStep) -> str:
+    parsed = step.said
+    return parsed.tool_call or (f"id {parsed.tool_call_id}" if parsed.tool_call_id else f"name {parsed.name}")
+
+
+def _role(step: ForkStep) -> str:
+    """Return the role of what was said. The system's are what people or an import say to be: of anybody else, who may
+    write that name as well, it is a user's."""
+    if step.said.speaker.startswith("agent:"):
+        return "assistant"
+    may_instruct = principals.is_people(step.principal) or step.principal.startswith("import:")
+    return "system" if step.said.speaker == "system" and may_instruct else "user"
+
+
+def _output(step: ForkStep) -> str:
+    """Return a call's end as its model was told it: a text as it is, else JSON; an error in words."""
+    parsed = step.said
+    raw = next((value for value in (parsed.output, parsed.result_summary, parsed.error) if value is not None), None)
+    if raw is None:
+        return parsed.status or "done"
+    return as_text(json.loads(bytes(raw)))

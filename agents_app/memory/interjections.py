@@ -1,0 +1,109 @@
+"""What people said in a conversation while no run answered them: what they said as an agent, and to nobody in
+particular while they held it. The agents' memory takes it in, so that the next answer knows it (law F).
+
+A run hears it when it begins, in its place before or after the words that it answers; a run that was put aside hears
+what was said meanwhile when it goes on. How far was heard is kept with the memory (`session`).
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from agents.run_config import CallModelData, ModelInputData
+from django.conf import settings
+from django.db import connection
+
+from agents_app.approval_gate.run_scope import current_scope
+from conversations.events import log
+from conversations.models import Conversation
+
+Item = Any  # one of the many shapes that the SDK knows
+
+# Words are an input once a run that was begun, or may begin, answers them: its own memory has them then. Those of a run
+# that was stopped in the queue are nobody's. Other words count when a person said them: agents remember their own, and
+# what comes over the bus is for those it names.
+SAID = """SELECT e.seq, e.body FROM conversations_event e
+ WHERE e.conversation_id=%s AND e.seq>%s AND e.kind='message' AND e.kind<>'token'
+ AND NOT EXISTS (SELECT 1 FROM conversations_run r WHERE r.conversation_id=e.conversation_id AND r.queued_seq>e.seq
+  AND r.input_seq=e.seq AND NOT (r.status='cancelled' AND r.attempt=0))
+ AND (e.principal LIKE 'user:%%' OR EXISTS (SELECT 1 FROM conversations_run r WHERE
+  r.conversation_id=e.conversation_id AND r.queued_seq>e.seq AND r.input_seq=e.seq))
+ ORDER BY e.seq DESC LIMIT %s"""
+# Whatever the newest answered run heard before its input was kept with how far it heard.
+ANSWERED = """SELECT COALESCE((SELECT r.input_seq FROM conversations_run r
+ WHERE r.conversation_id=%s AND r.kind='agent' AND r.parent_call IS NULL AND r.status='done'
+ ORDER BY r.queued_seq DESC LIMIT 1), 0)"""
+
+
+class MissedMessages(NamedTuple):
+    """What was said, oldest first: before the words to answer, and after them. `upto` is the newest seq; 0: nothing."""
+
+    before: list[Item]
+    after: list[Item]
+    upto: int = 0
+
+    @property
+    def all(self) -> list[Item]:
+        """Everything."""
+        return [*self.before, *self.after]
+
+
+NOTHING = MissedMessages([], [])
+
+
+class Interjection(NamedTuple):
+    """What a run heard when it went on: before which item of the model's input it stands; None: not placed yet."""
+
+    at: int | None
+    item: Item
+
+
+def missed_messages(conversation: Conversation, answers: int, upto: int) -> MissedMessages:
+    """Read what was said after `upto`, which is how far the memory has heard, for a run that answers event `answers`. A
+    fork's past is in its memory another way. Sync."""
+    with connection.cursor() as cursor:
+        cursor.execute(ANSWERED, [conversation.pk])
+        since = max(upto, conversation.copied_seq, cursor.fetchone()[0])
+        cursor.execute(SAID, [conversation.pk, since, settings.CONFIG.session_items])
+        rows = cursor.fetchall()[::-1]
+    before = [_item(body) for seq, body in rows if seq < answers]
+    after = [_item(body) for seq, body in rows if seq > answers]
+    return MissedMessages(before, after, rows[-1][0] if rows else 0)
+
+
+class InterjectionFilter:
+    """Puts what was said meanwhile before a model, each time it is asked: the SDK's own state of a run that was put
+    aside takes nothing in. Given to the SDK as `call_model_input_filter`; kept with the state once more.
+    """
+
+    def __init__(self, saved: Sequence[Interjection], new: Sequence[Item]) -> None:
+        self.all = [*saved, *(Interjection(None, item) for item in new)]
+
+    def __call__(self, call_data: CallModelData[Any]) -> ModelInputData:
+        """Return the input with it, where it was when the model was asked first."""
+        model_input, scope = call_data.model_data, current_scope()
+        if scope is not None and scope.parent_call is not None:
+            return model_input  # a run inside a tool
+        length = len(model_input.input)
+        self.all = [
+            Interjection(length if interjection.at is None else interjection.at, interjection.item)
+            for interjection in self.all
+        ]
+        return ModelInputData([*self._placed(model_input.input)], model_input.instructions)
+
+    def _placed(self, items: Sequence[Any]) -> Iterator[Any]:
+        for index, item in enumerate(items):
+            yield from (interjection.item for interjection in self.all if interjection.at == index)
+            yield item
+        yield from (
+            interjection.item
+            for interjection in self.all
+            if interjection.at is not None and interjection.at >= len(items)
+        )
+
+
+def _item(body: str) -> Item:
+    """Make what a model is given of a message: an agent's words are an assistant's, all others a user's."""
+    sender: Any = json.loads(body).get("sender")
+    is_agents = isinstance(sender, str) and sender.startswith("agent:")
+    return {"role": "assistant" if is_agents else "user", "content": log.spoken_text(body)}

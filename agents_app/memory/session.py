@@ -1,0 +1,232 @@
+"""A conversation's model memory: the SDK's `Session` over rows, apart from the record (law F).
+
+A run reads it once and keeps what is new to itself; `save` writes that in the transaction that ends the run or puts it
+aside, so memory and record agree. What a team's context holds is kept between the items, as rows of its own: as
+`CONTEXT` the newest, and as `WAS` what it held before, so that a fork goes on with what held where it begins.
+
+    memory = session.load("conversation", newest=200, days=30)      # sync
+    Runner.run_streamed(agent, words, session=memory)
+    memory.save()                                                   # sync, inside a transaction
+"""
+
+import inspect
+import json
+import logging
+from typing import Any, NamedTuple
+
+from agents.items import TResponseInputItem
+from agents.memory import SessionSettings
+from django.db import connection
+from django.db.models import Q
+
+from agents_app.memory.interjections import MissedMessages
+from agents_app.worker.event_writer import mask_value
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Run, SessionItem
+
+logger = logging.getLogger(__name__)
+
+OURS = '{"switchboard.'  # how a row begins that is no item: a context, or
+CONTEXT = f'{OURS}context":'
+WAS = f'{OURS}was":'
+HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers
+DAY = 86_400_000_000  # µs
+_TABLE = "conversations_sessionitem"
+NEWEST = (
+    f"SELECT seq, at, payload FROM {_TABLE} WHERE conversation=%s AND payload NOT LIKE %s ORDER BY seq DESC LIMIT %s"
+)
+CONTEXTS = f"""SELECT seq, payload FROM {_TABLE}
+ WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s) ORDER BY seq"""
+INSERT = f"INSERT INTO {_TABLE} (conversation, seq, at, payload) VALUES (%s, %s, %s, %s)"
+_Kept = tuple[Any, str]  # an item, and how it is kept
+
+
+class StoredContext(NamedTuple):
+    """What a team's context held from the end of a run on, the event `since`."""
+
+    since: int
+    text: str
+
+
+class DjangoSession:
+    """Implements the SDK's Session protocol. Made by `load`."""
+
+    session_settings: SessionSettings | None = None
+
+    def __init__(self, conversation: str, stored: list[tuple[int, TResponseInputItem]], *, newest: int) -> None:
+        self.session_id = conversation
+        self._newest = newest
+        self._stored = stored
+        self._added: list[_Kept] = []  # an item, and how it is kept
+        self._gone: list[int] = []
+        self._is_cleared = False
+        self._has_old = False  # whether rows are there that are too old
+        self._last = max((seq for seq, _ in stored), default=0)
+        self.context: dict[str, str] = {}  # team → its context as it was kept last
+        self.heard = 0  # up to which event
+        self._hears = 0  # as far as this run hears
+        self._meanwhile: list[_Kept] = []  # what it hears when it goes on
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Return the newest `limit` items, oldest first."""
+        return self.items(limit)
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Remember items, after those that are there."""
+        self._added += [(item, _written(item)) for item in items]  # here: nobody waits for the database meanwhile
+
+    for each in (get_items, add_items):  # the SDK asks for them four times a run, and reading one costs 60 µs
+        each.__signature__ = inspect.signature(each)  # type: ignore[union-attr]
+
+    def recall(self, items: list[TResponseInputItem]) -> None:
+        """Remember items from the record, where nothing is remembered yet."""
+        self._added = [*((item, _written(item)) for item in items), *self._added]
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Forget the newest item and answer it."""
+        if self._added:
+            item: TResponseInputItem = self._added.pop()[0]
+            return item
+        if not self._stored:
+            return None
+        seq, item = self._stored.pop()
+        self._gone.append(seq)
+        return item
+
+    async def clear_session(self) -> None:
+        """Forget everything."""
+        self._stored, self._added, self._is_cleared = [], [], True
+
+    def hear(self, missed: MissedMessages, *, is_resumed: bool) -> None:
+        """Take in what was said that no run answers: of a run that begins what was said before its words, what came
+        after comes with these; of one that goes on everything."""
+        self._hears = max(self.heard, missed.upto)
+        if is_resumed:
+            self._meanwhile = [(item, _written(item)) for item in missed.all]
+        else:
+            self._added += [(item, _written(item)) for item in missed.before]
+
+    def items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Return the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
+        all_items = [item for _, item in self._stored] + [item for item, _ in self._new()]
+        return all_items[-min(limit or self._newest, self._newest) :]
+
+    def save(self, *, team: str = "", context: str | None = None, run: str = "", days: float = 30) -> None:
+        """Write what changed, and a team's context at the end of a run. Sync; call it in the transaction that ends the
+        run, with the conversation locked. It changes rows alone: it may run again after a rollback; read anew after
+        it."""
+        now = database_now()
+        if self._is_cleared or self._gone or self._has_old:
+            self._forget(now - int(days * DAY))
+        new = [text for _, text in self._new()]
+        if self._hears > self.heard:
+            SessionItem.objects.filter(conversation=self.session_id, payload__startswith=HEARD).delete()
+            new.append(f"{HEARD}{self._hears}}}")
+        if context is not None and context != self.context.get(team):
+            new += self._changed(team, context, run)
+        with connection.cursor() as cursor:
+            for n, payload in enumerate(new, self._last + 1):
+                cursor.execute(INSERT, [self.session_id, n, now, payload])
+
+    def _changed(self, team: str, context: str, run: str) -> list[str]:
+        """Return the rows of a context as it was, and as it is since the run's end."""
+        ended = Run.objects.filter(id=run).values_list("ended_seq", flat=True).first()
+        rows = []
+        if team in self.context:
+            saved = SessionItem.objects.filter(conversation=self.session_id, payload__startswith=_row(CONTEXT, team))
+            was = [json.loads(payload) for payload in saved.values_list("payload", flat=True)]
+            rows = [_row(WAS, team, previous["context"], previous.get("since")) for previous in was]
+            saved.delete()
+        return [*rows, _row(CONTEXT, team, context, ended)]
+
+    def _new(self) -> list[_Kept]:
+        """Return what is new: what was said meanwhile stands before it, but for the outputs of calls made earlier."""
+        index = 0
+        while index < len(self._added) and str(self._added[index][0].get("type")).endswith("_output"):
+            index += 1
+        return [*self._added[:index], *self._meanwhile, *self._added[index:]]
+
+    def _forget(self, before: int) -> None:
+        rows = SessionItem.objects.filter(conversation=self.session_id)
+        rows.filter(at__lt=before).exclude(payload__startswith=HEARD).delete()
+        if self._is_cleared:
+            rows.exclude(payload__startswith=OURS).delete()
+        elif self._gone:
+            rows.filter(seq__in=self._gone).delete()
+
+
+def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSession:
+    """Read a conversation's memory: its newest items that are not too old. Sync. A row that cannot be read is passed
+    over and told in the log; it hides no other."""
+    oldest = database_now() - int(days * DAY)
+    with connection.cursor() as cursor:
+        cursor.execute(NEWEST, [conversation, f"{OURS}%", newest + 50])
+        rows = cursor.fetchall()
+        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%", f"{HEARD}%"])
+        contexts = cursor.fetchall()
+    recent = [(seq, payload) for seq, at, payload in rows if at >= oldest]
+    memory = DjangoSession(conversation, _readable(conversation, recent)[-newest:], newest=newest)
+    memory._has_old = len(recent) < len(rows)
+    memory._last = max((row[0] for row in (*rows[:1], *contexts)), default=0)
+    memory.context = dict(filter(lambda pair: pair[0], (_context(payload) for _, payload in contexts)))
+    memory.heard = max((_heard_seq(payload) for _, payload in contexts), default=0)
+    return memory
+
+
+def export(conversation: str, *, newest: int = 100_000) -> list[TResponseInputItem]:
+    """Return a conversation as input for the SDK: `Runner.run(agent, export("c") + [new])`. Sync."""
+    return load(conversation, newest=newest, days=36_500).items()
+
+
+def _written(item: TResponseInputItem) -> str:
+    """Write an item, what looks like a secret covered: it is kept for weeks."""
+    text = json.dumps(item, ensure_ascii=False, default=str)
+    value = mask_value(item, text)
+    return text if value is item else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def team_of(payload: str) -> str:
+    """Return whose context a row is."""
+    return _context(payload)[0]
+
+
+def _readable(conversation: str, newest_first: list[tuple[int, str]]) -> list[tuple[int, TResponseInputItem]]:
+    items: list[tuple[int, Any]] = []
+    for seq, payload in reversed(newest_first):
+        try:
+            item = json.loads(payload)
+        except ValueError:
+            item = None
+        if isinstance(item, dict):
+            items.append((seq, item))
+        else:
+            logger.warning("item %s of the agents' memory cannot be read", seq, extra={"conversation": conversation})
+    return items
+
+
+def contexts_of(conversation: str, team: str) -> list[StoredContext]:
+    """Return what a team's context held and when, as far as that is kept, oldest first. Sync."""
+    rows = SessionItem.objects.filter(conversation=conversation)
+    rows = rows.filter(Q(payload__startswith=_row(WAS, team)) | Q(payload__startswith=_row(CONTEXT, team)))
+    contexts = [json.loads(payload) for payload in rows.order_by("seq").values_list("payload", flat=True)]
+    return [
+        StoredContext(context["since"], context["context"]) for context in contexts if context.get("since") is not None
+    ]
+
+
+def _row(kind: str, team: str, context: str | None = None, since: int | None = None) -> str:
+    """Write a row of a context; without one, how such a row begins."""
+    begins = f'{kind}{json.dumps(team)},"context":'
+    return begins if context is None else f'{begins}{json.dumps(context)},"since":{json.dumps(since)}}}'
+
+
+def _context(payload: str) -> tuple[str, str]:
+    try:
+        row: Any = json.loads(payload)
+        return str(row["switchboard.context"]), str(row["context"])
+    except (ValueError, KeyError, TypeError):
+        return "", ""
+
+
+def _heard_seq(payload: str) -> int:
+    return int(json.loads(payload)["switchboard.heard"]) if payload.startswith(HEARD) else 0

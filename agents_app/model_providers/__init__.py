@@ -1,0 +1,1 @@
+"""Models of providers, and the check of their streams."""

@@ -1,0 +1,73 @@
+"""Calls of a client's tools in the record: told when they are made, closed when their outputs come back. Sync."""
+
+from collections.abc import Iterable, Sequence
+
+from agents import ToolApprovalItem
+
+from agents_app.open_responses.history import ChainLink
+from agents_app.open_responses.request import Item, RunRequest
+from agents_app.tools import identity
+from agents_app.worker.call_ids import CallIdMap
+from agents_app.worker.event_writer import mask, to_json_value
+from agents_app.worker.run_hooks import arguments
+from agents_app.worker.saved_state import tool_of
+from conversations.core.errors import Fenced
+from conversations.core.ids import new_id
+from conversations.core.node_heartbeat import database_now
+from conversations.events import log
+from conversations.events.response_ids import EXTERNAL
+from conversations.models import Conversation, Run, ToolCall
+from conversations.runs.lifecycle import Body, Claim
+
+
+def called_bodies(items: Iterable[ToolApprovalItem], calls: CallIdMap, turn: int) -> list[Body]:
+    """Return a call without an end for each: it stays open, with the run over, until its output comes back."""
+    bodies: list[Body] = []
+    for item in items:
+        sent = mask(item.arguments or "")
+        body: Body = {"event": "tool_step", "agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id}
+        body |= {"tool_call": calls.new(item.call_id or ""), "name": item.name} | arguments(sent)
+        if (tool := tool_of(item)) is not None:
+            body |= identity.layers(tool)
+        bodies.append(body | {"origin": EXTERNAL})
+    return bodies
+
+
+def close(claim: Claim, request: RunRequest, chain: Sequence[ChainLink]) -> None:
+    """Close the open calls of a chain that a request has outputs of, each where it was made. Raises Fenced.
+
+    An output that answers no call of ours (the client's own history) closes none.
+    """
+    outputs = [item for item in request.items if item.get("type") == "function_call_output"]
+    if not outputs or not (runs := [link.run for link in chain]):
+        return
+    if not _open(runs, outputs).exists():
+        return
+    with log.write_transaction():
+        places = Conversation.objects.filter(id__in=_open(runs, outputs).values("conversation"))
+        for conversation_id in [*places.order_by("id").values_list("id", flat=True)]:
+            Conversation.objects.locked(conversation_id)
+        if not Run.objects.mine(claim.run, claim.attempt).exists():
+            raise Fenced(f"run {claim.run} is not running in attempt {claim.attempt} any more")
+        waiting = list(_open(runs, outputs).select_related("conversation").order_by("called_seq"))
+        events = []
+        for item in outputs:
+            call = next((open_call for open_call in waiting if open_call.call_id == item.get("call_id")), None)
+            if call is not None:
+                waiting.remove(call)
+                payload = _ended(claim, request, call, item)
+                events.append(log.from_internal(call.conversation.key, payload, claim.principal))
+        log.append(events)
+
+
+def _open(runs: Sequence[str], outputs: Sequence[Item]):  # type: ignore[no-untyped-def]  # a queryset of ToolCall
+    ids = {str(item.get("call_id")) for item in outputs}
+    return ToolCall.objects.filter(run__in=runs, origin=EXTERNAL, status="called", call_id__in=ids)
+
+
+def _ended(claim: Claim, request: RunRequest, call: ToolCall, item: Item) -> Body:
+    output, size = to_json_value(item.get("output"))
+    body: Body = {"event": "tool_step", "id": new_id(), "run_id": call.run, "agent": claim.agent, "name": call.name}
+    body |= {"tool_call": call.id, "tool_call_id": call.call_id, "status": "success", "output": output}
+    body |= {"output_bytes": size, "duration_ms": round((database_now() - call.started_at) / 1000, 3)}
+    return body | {"answered_by": request.by, "response_id": request.response_id}

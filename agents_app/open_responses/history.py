@@ -1,0 +1,92 @@
+"""What was said before a request: the inputs and outputs of the responses it goes on from, oldest first. Sync.
+
+It is read from the record each time, at any depth, in one query; so it is there after a restart as well.
+"""
+
+import json
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from agents_app.open_responses.request import Item, RunRequest, Unfit, objects
+from conversations.core import principals
+from conversations.models import Conversation, Event, Response
+
+LINKS = """WITH RECURSIVE chain(id, previous, conversation_id, run, in_seq, out_seq, depth) AS (
+ SELECT id, previous, conversation_id, run, in_seq, out_seq, 0 FROM conversations_response WHERE id=%s
+ UNION ALL SELECT r.id, r.previous, r.conversation_id, r.run, r.in_seq, r.out_seq, c.depth+1
+ FROM conversations_response r JOIN chain c ON r.id=c.previous)
+SELECT c.id, c.run, c.conversation_id, e.kind, e.body FROM chain c JOIN conversations_event e
+ ON e.conversation_id=c.conversation_id AND (e.seq=c.in_seq OR e.seq=c.out_seq) ORDER BY c.depth DESC, e.seq"""
+
+
+class ChainLink(NamedTuple):
+    """A response of the chain."""
+
+    response_id: str
+    run: str
+    conversation: int
+    items: list[Item]
+    """its input, then its output"""
+
+
+def links(request: RunRequest) -> list[ChainLink]:
+    """Return the chain that ends with a request, the oldest first, the request itself last."""
+    with connection.cursor() as cursor:
+        cursor.execute(LINKS, [request.response_id])
+        rows = cursor.fetchall()
+    links_by_response: dict[str, ChainLink] = {}
+    for response_id, run, conversation, kind, body in rows:
+        link = links_by_response.setdefault(response_id, ChainLink(response_id, run, conversation, []))
+        link.items.extend(_items(kind, body))
+    own = links_by_response.pop(request.response_id, ChainLink(request.response_id, "", 0, []))
+    return [*links_by_response.values(), own._replace(items=list(request.items))]
+
+
+def whole(chain: list[ChainLink], conversation: str) -> list[Item]:
+    """Return the items of a chain in order, references resolved. Raises Unfit for one that nothing has."""
+    items = [item for link in chain for item in link.items]
+    seen_ids = {str(item["id"]) for item in items if item.get("id") and not is_reference(item)}
+    resolved: list[Item] = []
+    for item in items:
+        if not is_reference(item):
+            resolved.append(item)
+        elif str(item.get("id")) not in seen_ids:  # what is in the chain stands in its place
+            seen_ids.add(str(item["id"]))
+            resolved.append(_referred(str(item["id"]), conversation))
+    return resolved
+
+
+def is_reference(item: Item) -> bool:
+    """Return whether an item only names another one."""
+    return item.get("type") == "item_reference" or (item.keys() <= {"type", "id"} and "id" in item)
+
+
+def _items(kind: str, body: str) -> list[Item]:
+    fields = json.loads(body)
+    return objects(fields.get("input" if kind == "response.received" else "output"))
+
+
+def _referred(id_: str, conversation: str) -> Item:
+    """Return the newest item with this id of the conversation's responses; what only claims to be one is none."""
+    row = Conversation.objects.get(key=conversation)
+    answered = Q(kind="response.completed", run__isnull=False)
+    received = Q(Exists(_responses(row).filter(in_seq=OuterRef("seq"))), kind="response.received")
+    events = Event.objects.filter(answered | received, conversation=row, body__contains=json.dumps(id_))
+    for kind, principal, body in events.order_by("-seq").values_list("kind", "principal", "body"):
+        if kind == "response.completed" and not principals.is_ours(principal):
+            continue
+        for item in _items(kind, body):
+            if item.get("id") == id_ and not is_reference(item):
+                return item
+    raise Unfit("invalid_request", f"There is no item {id_} in this conversation.")
+
+
+def _responses(row: Conversation) -> QuerySet[Response]:
+    """Return a conversation's responses; of a fork those of its parents, too, as far as they were copied."""
+    places, at, parent = Q(conversation=row), row.copied_seq, row.parent
+    while parent is not None and at:
+        places |= Q(conversation=parent, in_seq__lte=at)
+        at, parent = min(at, parent.copied_seq), parent.parent
+    return Response.objects.filter(places)

@@ -1,0 +1,63 @@
+"""What a run that answers a request needs from the database besides any run's opening. Sync, one thread's work."""
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from django.db import connection
+
+from agents_app.open_responses import client_tool_calls, history, model_items
+from agents_app.open_responses.request import Item, RunRequest, Unfit
+from agents_app.open_responses.response_builder import Spoken
+from conversations.conversation.compaction import text_of
+from conversations.models import Event
+from conversations.runs.lifecycle import Claim
+
+OWN = "SELECT 1 FROM conversations_response WHERE id=%s AND run=%s"
+
+
+class Prepared(NamedTuple):
+    """`items` is what the model is given; empty where the request is `unfit`.
+
+    `is_own`: the response is this run's to end; one run again by a person is not. `said` and `made` are of the run's
+    earlier attempts: texts by turn, and how many calls were entered.
+    """
+
+    items: list[Item]
+    unfit: Unfit | None
+    is_own: bool
+    said: Mapping[int, Spoken]
+    made: int
+
+
+def prepare(claim: Claim, request: RunRequest) -> Prepared:
+    """Read the chain, and close the calls that the request has outputs of. Raises Fenced."""
+    links = history.links(request)
+    spoken, call_count = _earlier(claim) if claim.attempt > 1 else ({}, 0)
+    is_own = _is_own(claim, request)
+    try:
+        items = model_items.for_model(history.whole(links, claim.conversation), text_of)
+    except Unfit as unfit:
+        return Prepared([], unfit, is_own, spoken, call_count)
+    client_tool_calls.close(claim, request, links[:-1])
+    return Prepared(items, None, is_own, spoken, call_count)
+
+
+def _is_own(claim: Claim, request: RunRequest) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(OWN, [request.response_id, claim.run])
+        return cursor.fetchone() is not None
+
+
+def _earlier(claim: Claim) -> tuple[dict[int, Spoken], int]:
+    spoken: dict[int, Spoken] = {}
+    call_count = 0
+    events = Event.objects.filter(conversation__key=claim.conversation, run=claim.run, kind__in=("output", "tool_step"))
+    for kind, body in events.order_by("seq").values_list("kind", "body"):
+        fields = json.loads(body)
+        if fields.get("parent_call"):
+            continue
+        if kind == "output" and not fields.get("is_partial"):
+            spoken[int(fields["turn"])] = Spoken(str(fields["text"]), str(fields.get("phase") or ""))
+        call_count += kind == "tool_step" and fields.get("status") == "start"
+    return spoken, call_count

@@ -1,0 +1,98 @@
+"""What a client of the Open Responses door wants of a run, read from its `response.received`. Made in `run_input`."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents_app.approval_gate.run_scope import Restriction
+
+KIND = "response.received"
+Item = dict[str, Any]
+
+
+class Unfit(Exception):
+    """The request cannot be answered as it is. `code` is the response's, the text is for its client."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Limited(Exception):
+    """A limit of the request is reached: the response is incomplete, `code` says which."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A request. Its words are the client's: text, never authority (law G)."""
+
+    response_id: str
+    by: str
+    """the principal that asked"""
+    model: str
+    items: list[Item]
+    instructions: str
+    tools: list[Item]
+    tool_choice: str | Mapping[str, Any]
+    allowed: list[str]
+    """names; empty restricts nothing"""
+    params: Mapping[str, Any]
+
+    @property
+    def restriction(self) -> Restriction:
+        """What the run may call."""
+        return Restriction(frozenset(self.allowed) or None, none=self.tool_choice == "none")
+
+    @property
+    def forced(self) -> str:
+        """What the first answer of the model has to call: a tool's name, `*` for any, empty for nothing."""
+        if isinstance(self.tool_choice, Mapping):
+            return str(self.tool_choice.get("name") or "")
+        return "*" if self.tool_choice == "required" else ""
+
+    @property
+    def most_tokens(self) -> int | None:
+        """How many tokens an answer may have."""
+        return _whole(self.params.get("max_output_tokens"))
+
+    @property
+    def most_calls(self) -> int | None:
+        """How many calls may be made here."""
+        return _whole(self.params.get("max_tool_calls"))
+
+    @property
+    def format(self) -> Mapping[str, Any]:
+        """The form of the answer; `{"type": "text"}` where none is asked for."""
+        text = self.params.get("text")
+        form = text.get("format") if isinstance(text, dict) else None
+        return form if isinstance(form, dict) else {"type": "text"}
+
+
+def read(body: str, principal: str) -> RunRequest:
+    """Read a `response.received`. What is missing is empty: the door has checked it, and redaction may empty it."""
+    fields: dict[str, Any] = json.loads(body)
+    return RunRequest(
+        response_id=str(fields.get("response_id") or ""),
+        by=principal,
+        model=str(fields.get("model") or ""),
+        items=objects(fields.get("input")),
+        instructions=str(fields.get("instructions") or ""),
+        tools=objects(fields.get("tools")),
+        tool_choice=fields.get("tool_choice") or "auto",
+        allowed=[name for name in fields.get("allowed_tools") or () if isinstance(name, str)],
+        params=fields.get("params") or {},
+    )
+
+
+def objects(value: object) -> list[Item]:
+    """Return the objects of a JSON list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

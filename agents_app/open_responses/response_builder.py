@@ -1,0 +1,218 @@
+"""What a client is answered: collected while its run goes on, told as `response.completed` before the run's end."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agents import ModelResponse, ToolApprovalItem, Usage
+from openai.types.responses import Response, ResponseReasoningItem
+
+from agents_app.open_responses.request import Item, RunRequest
+from agents_app.worker.model_turns import StreamedMessage, said_in
+from agents_app.worker.run_hooks import total_of, usage_of
+from conversations.events.response_ids import call_item_id, message_item_id
+from conversations.runs.lifecycle import Body
+
+LARGEST, LONGEST = 900_000, 20_000  # bytes of an output, characters of a text in one that has more: an event has 1 MiB
+LIMITS = (
+    "max_turns",
+    "max_tool_calls",
+    "max_output_tokens",
+    "max_output_size",
+)  # reasons of run.failed that make it incomplete
+OWN_CODES = (
+    "tool_choice_unmet",
+    "invalid_request",
+    "unknown_tool",
+    "output_limit",
+)  # reasons of run.failed told as they are
+CODES = {"error": "model_error"} | {name: name for name in OWN_CODES}
+
+
+class Called(NamedTuple):
+    """A call that is the client's to answer."""
+
+    turn: int
+    call_id: str
+    name: str
+    arguments: str
+
+
+class Spoken(NamedTuple):
+    """A message of an earlier attempt."""
+
+    text: str
+    phase: str = ""
+
+
+class ResponseBuilder:
+    """One answer. `said` are messages by turn, those of the run's earlier attempts too."""
+
+    def __init__(self, request: RunRequest, *, is_own: bool, spoken: Mapping[int, Spoken], label: str) -> None:
+        self.asked = request
+        self.cut = ""  # why the model could not say all of it
+        self.calls: list[Called] = []
+        self._is_own, self._label = is_own, label
+        self._said = {turn: message.text for turn, message in spoken.items()}
+        self._phase = {turn: message.phase for turn, message in spoken.items() if message.phase}
+        self._refused: dict[int, str] = {}
+        self._thought: dict[int, list[Item]] = {}
+        self._has_unknown_usage = False
+        self._lost = Usage()  # spent on an answer that the SDK did not take
+
+    def hear(self, turn: int, spoken: Sequence[StreamedMessage], response: ModelResponse) -> None:
+        """Take a model's answer: what it said, what it would not say, and what it thought."""
+        for message in spoken:
+            if message.text:
+                self._said[message.number] = message.text
+            if message.refusal:
+                self._refused[message.number] = message.refusal
+            if message.phase:
+                self._phase[message.number] = message.phase
+        self._has_unknown_usage = self._has_unknown_usage or usage_of(response.usage) is None
+        self._think(turn, [message.number for message in spoken], response.output)
+        most = self.asked.most_tokens
+        if most is not None and response.usage.output_tokens >= most:
+            self.cut = "max_output_tokens"
+
+    def hear_cut(self, response: Response | None) -> None:
+        """Take an answer that the model's server ended itself, before the model had: the SDK ends the run for it."""
+        details = response.incomplete_details if response else None
+        self.cut = (details and details.reason) or "max_output_tokens"
+        if response and (spent := response.usage):
+            self._lost.add(Usage(1, spent.input_tokens, spent.input_tokens_details, spent.output_tokens,
+                                 spent.output_tokens_details, spent.total_tokens))  # fmt: skip
+
+    def call(self, turn: int, items: Iterable[ToolApprovalItem]) -> None:
+        """Take the calls that are the client's."""
+        self.calls += [Called(turn, item.call_id or "", item.name or "", item.arguments or "") for item in items]
+
+    def refusals(self) -> list[Body]:
+        """Return what the record is told of a refusal: it is said with the last turn, and no model text of ours."""
+        return [
+            {"event": "output", "turn": turn, "text": text, "final": True, "refusal": True}
+            for turn, text in self._refused.items()
+            if turn not in self._said
+        ]
+
+    def completed(self, end: Body, bodies: Sequence[Body], spent: Usage | None) -> list[Body]:
+        """Return the response's end, by the run's end and what is told beside it; none for a run done once more."""
+        if not self._is_own:
+            return []
+        for body in bodies:
+            if body["event"] == "output" and not (body.get("parent_call") or body.get("refusal")):
+                self._said[int(str(body["turn"]))] = str(body["text"])
+                if phase := body.get("phase"):
+                    self._phase[int(str(body["turn"]))] = str(phase)
+        partial = {body["turn"] for body in bodies if body.get("is_partial")}
+        event: Body = {"event": "response.completed", "response_id": self.asked.response_id, "model": self._label}
+        event |= _status(end, self.cut)
+        items = self._output(partial, is_whole=event["status"] == "completed")
+        if len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass")) > LARGEST:
+            items = [_shortened(item) for item in items]
+            event |= _status({"event": "run.failed", "reason": "max_output_size"}, "")
+        return [event | {"output": items, "usage": self._usage(spent)}]
+
+    def _think(self, turn: int, messages: list[int], items: Sequence[Any]) -> None:
+        """Keep thoughts, each before the message that comes after it: `messages` are the turns of those in order."""
+        numbers_by_item = {id(item): number for item, number in zip(said_in(items), messages, strict=False)}
+        waiting: list[ResponseReasoningItem] = []
+        for item in items:
+            if isinstance(item, ResponseReasoningItem):
+                waiting.append(item)
+            elif (number := numbers_by_item.get(id(item))) is not None:
+                self._keep(number, waiting)
+                waiting = []
+        self._keep(turn, waiting)
+
+    def _keep(self, turn: int, items: Iterable[ResponseReasoningItem]) -> None:
+        thoughts = self._thought.setdefault(turn, [])
+        for item in items:
+            thoughts.append(_thought(item, f"{self.asked.response_id}:{turn}:{len(thoughts) + 1}"))
+
+    def _output(self, partial: set[Any], *, is_whole: bool) -> list[Item]:
+        output: list[Item] = []
+        turns = sorted({*self._said, *self._refused, *(call.turn for call in self.calls)})
+        for turn in turns:
+            output += self._thought.get(turn, [])
+            is_cut = turn in partial or (not is_whole and bool(self.cut) and turn == turns[-1])
+            output += self._message(turn, "incomplete" if is_cut else "completed")
+        uses: Counter[str] = Counter()
+        for call in self.calls:
+            uses[call.call_id] += 1
+            output.append(
+                {
+                    "type": "function_call",
+                    "id": call_item_id(self.asked.response_id, call.call_id, uses[call.call_id]),
+                    "call_id": call.call_id,
+                    "name": call.name,
+                    "arguments": call.arguments,
+                    "status": "completed",
+                }
+            )
+        return output
+
+    def _message(self, turn: int, status: str) -> list[Item]:
+        content: list[Item] = []
+        if text := self._said.get(turn):
+            content.append({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+        if refused := self._refused.get(turn):
+            content.append({"type": "refusal", "refusal": refused})
+        id_ = message_item_id(self.asked.response_id, turn)
+        message: Item = {"type": "message", "id": id_, "status": status, "role": "assistant", "content": content}
+        message |= {"phase": self._phase[turn]} if turn in self._phase else {}
+        return [message] if content else []
+
+    def _usage(self, spent: Usage | None) -> Item | None:
+        total = Usage()
+        for usage in (spent, self._lost):
+            if usage is not None:
+                total.add(usage)
+        if not total.requests or self._has_unknown_usage or total_of(total) is None:
+            return None
+        return {
+            "input_tokens": total.input_tokens,
+            "input_tokens_details": {"cached_tokens": total.input_tokens_details.cached_tokens},
+            "output_tokens": total.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": total.output_tokens_details.reasoning_tokens},
+            "total_tokens": total.total_tokens,
+        }
+
+
+def _status(end: Body, cut: str) -> Body:
+    """Return what a run's end means for its client."""
+    reason, error, incomplete = str(end.get("reason") or ""), None, None
+    match end["event"]:
+        case "run.done":
+            status, incomplete = ("incomplete", cut) if cut else ("completed", None)
+        case "run.cancelled":
+            status = "cancelled"
+        case "run.failed" if reason in LIMITS:
+            status, incomplete = "incomplete", reason
+        case _:
+            status = "failed"
+            error = {"code": CODES.get(reason, "server_error"), "message": str(end.get("error") or reason)}
+    return {
+        "status": status, "error": error, "incomplete_details": {"reason": incomplete} if incomplete else None,
+    }  # fmt: skip
+
+
+def _shortened(item: Item) -> Item:
+    """Cut the texts of an item that is part of too large an answer; it is said to be incomplete."""
+    parts = [{key: _cut(value) for key, value in part.items()} for part in item.get("content") or ()]
+    shortened = {key: _cut(value) for key, value in item.items()} | ({"content": parts} if parts else {})
+    return shortened | ({"status": "incomplete"} if "status" in item else {})
+
+
+def _cut(value: Any) -> Any:
+    return value[:LONGEST] if isinstance(value, str) else value
+
+
+def _thought(item: ResponseReasoningItem, key: str) -> Item:
+    reasoning: Item = {"type": "reasoning", "id": f"rs_{hashlib.sha256(key.encode()).hexdigest()[:32]}"}
+    reasoning["summary"] = [{"type": "summary_text", "text": part.text} for part in item.summary]
+    if item.content:
+        reasoning["content"] = [{"type": "reasoning_text", "text": part.text} for part in item.content]
+    return reasoning | ({"encrypted_content": item.encrypted_content} if item.encrypted_content else {})

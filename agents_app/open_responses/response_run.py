@@ -1,0 +1,105 @@
+"""A run's side of answering a request: what the attempt that executes it does differently. Made by `agent_run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents import ModelRefusalError, RawResponsesStreamEvent, StreamEvent, ToolApprovalItem, Usage
+from openai.types.responses import ResponseIncompleteEvent
+from pydantic import BaseModel
+
+from agents_app.open_responses import client_tool_calls
+from agents_app.open_responses.preparation import Prepared, prepare
+from agents_app.open_responses.request import Item, Limited, RunRequest, Unfit
+from agents_app.open_responses.request_team import roster_for
+from agents_app.open_responses.request_tools import Hosted, is_external
+from agents_app.open_responses.response_builder import ResponseBuilder
+from agents_app.open_responses.response_hooks import ResponseHooks
+from agents_app.teams.definition import PLAIN_TEAM
+from agents_app.teams.served_team import ServedTeam
+from agents_app.worker.call_ids import CallIdMap
+from agents_app.worker.event_writer import RunEventWriter
+from agents_app.worker.model_turns import ModelTurns
+from agents_app.worker.run_hooks import Do
+from conversations.runs.lifecycle import Body, Claim
+
+CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer that ended before its first word
+
+
+@dataclass(slots=True)
+class ResponseRun:
+    """The request, what the model is given, and the answer as it grows. `roster` is the team as the request sees it."""
+
+    asked: RunRequest
+    roster: ServedTeam
+    prepared: Prepared
+    answer: ResponseBuilder
+    unfit: Unfit | None
+
+    @property
+    def items(self) -> list[Item]:
+        """What the model is given: the whole chain."""
+        return self.prepared.items
+
+    @property
+    def of_scope(self) -> dict[str, Any]:
+        """What the run hands on to its tools and to the gate."""
+        return {"response_id": self.asked.response_id, "restriction": self.asked.restriction}
+
+    @property
+    def keeps_context(self) -> bool:
+        """Whether the team remembers something; a plain model's run has nothing to remember."""
+        return self.roster.team.name != PLAIN_TEAM
+
+    def tell(self, context: BaseModel) -> None:
+        """Tell a context that asks for it which response it is."""
+        if "response_id" in type(context).model_fields:
+            context.response_id = self.asked.response_id  # type: ignore[attr-defined]  # asked for in the line before
+
+    def steps(self, pen: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
+        """Make the run's hooks."""
+        hook_args = (pen, calls, turns, self.roster, do)
+        return ResponseHooks(*hook_args, answer=self.answer, is_first=turns.current == 0, call_count=self.prepared.made)
+
+    def take(self, event: StreamEvent) -> None:
+        """Notice an answer that the model's server ended before the model had."""
+        if isinstance(event, RawResponsesStreamEvent) and isinstance(event.data, ResponseIncompleteEvent):
+            self.answer.hear_cut(event.data.response)
+
+    def to_ask(self, stopped: Sequence[ToolApprovalItem]) -> list[ToolApprovalItem]:
+        """Of the calls that stopped the run, answer those that a person decides about."""
+        return [item for item in stopped if not is_external(item)]
+
+    def called(self, stopped: Sequence[ToolApprovalItem], calls: CallIdMap, turn: int) -> list[Body]:
+        """Take the calls that are the client's, and answer what the record is told of them."""
+        own = [item for item in stopped if is_external(item)]
+        self.answer.call(turn, own)
+        return client_tool_calls.called_bodies(own, calls, turn)
+
+    def is_answer(self, error: BaseException) -> bool:
+        """Return whether what ended the run is an answer all the same: a refusal, or one that was cut off."""
+        if CUT_AT_ONCE in str(error):
+            self.answer.hear_cut(None)
+        return isinstance(error, ModelRefusalError) or (bool(self.answer.cut) and not isinstance(error, Limited))
+
+    def completed(self, end: Body, bodies: Sequence[Body], spent: Usage | None) -> list[Body]:
+        """Return the event for the client that comes directly before the run's end."""
+        return self.answer.completed(end, bodies, spent)
+
+
+async def reply_to(
+    claim: Claim, request: RunRequest, roster: ServedTeam, do: Do, hosted: Mapping[str, Hosted]
+) -> ResponseRun:
+    """Look into a request. What makes it unfit is kept: the run has to end with it."""
+    prepared: Prepared = await do(prepare, claim, request)
+    unfit, request_roster = prepared.unfit, roster
+    if unfit is None:
+        try:
+            request_roster = roster_for(roster, request, claim.agent, hosted)
+        except Unfit as found:
+            unfit = found
+    label = request_roster.model_of(request_roster.team.agent(claim.agent)).label
+    answer = ResponseBuilder(request, is_own=prepared.is_own, spoken=prepared.said, label=label)
+    return ResponseRun(request, request_roster, prepared, answer, unfit)

@@ -1,0 +1,118 @@
+"""What a worker serves, as rows that pages read: agents with their models, tools and handoffs, and tool schemas."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from agents import Agent as SdkAgent
+from agents import FunctionTool, Handoff, Tool
+
+from agents_app.teams.served_team import ServedTeam, handoffs_of
+from agents_app.tools import description, output_types
+from agents_app.tools.identity import Schema, schema_of_handoff
+from conversations.core.node_heartbeat import database_now
+from conversations.core.write_transaction import lock_actions, write_transaction
+from conversations.models import Agent, ToolSchema, ToolVersion
+
+SERVED_FOR = 20_000_000  # µs after the last word of a worker
+HUES = 10  # the palette's agents (static/css/tokens.css)
+
+
+def register(rosters: Sequence[ServedTeam]) -> None:
+    """Write the rows of what is served here; rows that nobody serves any more go. Sync."""
+    with write_transaction():
+        lock_actions()  # workers that start at once find the same rows missing
+        now = database_now()
+        here = [roster.team.name for roster in rosters]
+        Agent.objects.filter(served_until__lt=now).exclude(team__in=here).delete()
+        for roster in rosters:
+            names = [agent.name for agent in roster.team.agents]
+            Agent.objects.filter(team=roster.team.name).exclude(name__in=names).delete()
+            for agent in roster.team.agents:
+                _enter(roster, agent, now)
+                _keep(roster.team.name, roster.schemas(agent), now)
+    for roster in rosters:
+        roster.mark_recorded(schema for agent in roster.team.agents for schema in roster.schemas(agent))
+
+
+def renew(rosters: Sequence[ServedTeam]) -> None:
+    """Say that they are still served. Sync."""
+    with write_transaction():
+        until = database_now() + SERVED_FOR
+        Agent.objects.filter(team__in=[roster.team.name for roster in rosters]).update(served_until=until)
+
+
+def unregister(rosters: Sequence[ServedTeam]) -> None:
+    """Say that this worker serves them no longer; another one renews within seconds. Sync."""
+    with write_transaction():
+        now = database_now()
+        Agent.objects.filter(team__in=[r.team.name for r in rosters]).update(served_until=now)
+        for roster in rosters:
+            offered = {schema.hash for agent in roster.team.agents for schema in roster.schemas(agent)}
+            ToolVersion.objects.filter(team=roster.team.name, hash__in=offered).update(last_at=now)
+
+
+def save_schemas(roster: ServedTeam, schemas: Sequence[Schema]) -> None:
+    """Keep what a model is offered from now on: agents inside tools, and MCP servers, tell it only in a run. Sync."""
+    with write_transaction():
+        _keep(roster.team.name, schemas, database_now())
+    roster.mark_recorded(schemas)
+
+
+def hue_of(team: str, name: str, taken: Collection[int]) -> int:
+    """Return an agent's colour of the palette: its own by its name, or the next that is free."""
+    digest = hashlib.sha256(f"{team}\0{name}".encode()).digest()
+    first = int.from_bytes(digest[:4], "big") % HUES
+    order = [(first + step * 7) % HUES + 1 for step in range(HUES)]  # 7 and 10 share no factor
+    return next((hue for hue in order if hue not in taken), order[0])
+
+
+def _enter(roster: ServedTeam, agent: SdkAgent[Any], now: int) -> None:
+    team, model = roster.team, roster.model_of(agent)
+    row: dict[str, Any] = {
+        "description": agent.handoff_description or (team.describe if agent.name in team.entry else ""),
+        "model": model.label[:200],
+        "is_demo_model": model.is_demo,
+        "is_entry": agent.name in team.entry,
+        "tools": _json(_tools(roster, agent.tools)),
+        "handoffs": _json(team.handoffs(agent)),
+        "transfers": _json([_transfer(handoff) for handoff in handoffs_of(agent)]),
+        "output": _json(output_types.output_of(agent)._asdict()),
+        "problems": _json(roster.problems_of(agent.name)),
+        "max_turns": team.max_turns,
+        "served_until": now + SERVED_FOR,
+    }
+    if not Agent.objects.filter(team=team.name, name=agent.name).update(**row):
+        hue = hue_of(team.name, agent.name, set(Agent.objects.values_list("hue", flat=True)))
+        Agent.objects.create(team=team.name, name=agent.name, hue=hue, **row)
+
+
+def _tools(roster: ServedTeam, tools: Sequence[Tool]) -> list[description.Facts]:
+    effects = (roster.effect(tool) if isinstance(tool, FunctionTool) else "unsafe" for tool in tools)
+    return [description.facts_of(tool, tools, effect) for tool, effect in zip(tools, effects, strict=True)]
+
+
+def _transfer(handoff: Handoff[Any, Any]) -> dict[str, Any]:
+    enabled = handoff.is_enabled if isinstance(handoff.is_enabled, bool) else None
+    when = {True: "always", False: "never", None: "decided at run time"}[enabled]
+    return {
+        "name": handoff.tool_name,
+        "schema": schema_of_handoff(handoff).hash,
+        "to": handoff.agent_name,
+        "enabled": when,
+    }
+
+
+def _keep(team: str, schemas: Iterable[Schema], now: int) -> None:
+    """Keep schemas and since when they are offered; a row that is there stays as it was but for its last time."""
+    rows = {schema.hash: schema for schema in schemas}
+    schema_rows = [ToolSchema(hash=s.hash, name=s.name[:200], body=s.body) for s in rows.values()]
+    ToolSchema.objects.bulk_create(schema_rows, ignore_conflicts=True)
+    seen = [ToolVersion(team=team, name=s.name[:200], hash=s.hash, first_at=now, last_at=now) for s in rows.values()]
+    ToolVersion.objects.bulk_create(seen, ignore_conflicts=True)
+    ToolVersion.objects.filter(team=team, hash__in=list(rows)).update(last_at=now)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,1 @@
+"""Tools of teams: their identity, their description and their checks."""

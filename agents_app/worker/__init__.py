@@ -1,0 +1,1 @@
+"""The worker: claims runs and executes them on the Agents SDK."""

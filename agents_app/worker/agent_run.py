@@ -1,0 +1,370 @@
+"""One claimed run, from its claim to its end: the SDK's streamed run, told to the record as it goes.
+
+However it ends, it ends here: done, waiting, failed with the real reason, cancelled, incompatible, put back; or the
+fence was lost, and nothing more is written.
+"""
+
+import asyncio
+import contextlib
+import copy
+import logging
+import time
+from functools import partial
+from typing import Any
+
+from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
+from agents.result import RunResultStreaming
+from django.conf import settings
+
+from agents_app.approval_gate import approval_requests
+from agents_app.approval_gate.gate import GUARDED_CALLS
+from agents_app.approval_gate.run_gatekeeper import Gatekeeper
+from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
+from agents_app.memory import team_context
+from agents_app.memory.interjections import InterjectionFilter
+from agents_app.memory.session import DjangoSession
+from agents_app.open_responses.request import Limited, Unfit
+from agents_app.open_responses.response_run import ResponseRun, reply_to
+from agents_app.teams.served_team import ServedTeam
+from agents_app.worker import resume, saved_state
+from agents_app.worker.call_ids import CallIdMap, EarlierCall
+from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
+from agents_app.worker.error_location import place_of
+from agents_app.worker.event_writer import reason_of, truncate_fields
+from agents_app.worker.model_turns import ModelTurns, TurnTooLarge
+from agents_app.worker.run_hooks import RecordingHooks, total_of
+from agents_app.worker.run_input import RunInput, opening_of
+from agents_app.worker.saved_state import Incompatible, SavedState
+from conversations.core.errors import Fenced, SwitchboardError
+from conversations.events import log
+from conversations.models import Conversation, Run
+from conversations.models.run import ENDING
+from conversations.runs import lifecycle
+from conversations.runs.lifecycle import Body, Claim
+
+logger = logging.getLogger(__name__)
+
+GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
+ASKED = ("", "park", "pause", "stop", "cancel", "abort")  # each goes before those on its left
+UNWIND = 5.0  # seconds for the SDK's own tasks to end
+HOW = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS)
+"""How all runs go. Copied for each: making one with a tool execution reads every type hint of the class, 1 ms."""
+
+
+class AgentRun(ClaimedRun):
+    """A claimed run in this process."""
+
+    def __init__(self, claim: Claim, roster: ServedTeam, house: WorkerServices, *, limit_s: float) -> None:
+        super().__init__(claim, roster, house, limit_s=limit_s)
+        self._asked = ""  # one of ASKED; park: the worker stops
+        self._result: RunResultStreaming | None = None
+        self._memory: DjangoSession | None = None
+        self._handler = ""
+        self._excess: TurnTooLarge | None = None
+        self._reply: ResponseRun | None = None  # to a client of the responses door
+        self._interjected = InterjectionFilter((), ())
+        self._steps = self._hooks([], 0)
+        self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
+
+    def ask(self, what: str) -> None:
+        """Pass on what a person (pause, stop, cancel, abort) or the worker (park) wants; the strongest word counts."""
+        if ASKED.index(what) <= ASKED.index(self._asked) or self.has_ended or self._task is None:
+            return
+        self._asked = what
+        if what == "abort":
+            self.abort()
+        elif self._result is not None and (what != "cancel" or self._steps.calls.unfinished):
+            self._result.cancel(mode="after_turn")
+            if what == "cancel":
+                asyncio.get_running_loop().call_later(GRACE, self.abort)
+        elif what == "cancel":
+            self.abort()
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.timeout(self._limit_s):
+                result = await self._execute(await self._open())
+        except Fenced:
+            raise
+        except asyncio.CancelledError:
+            await self._unwound()
+            if self._pen.is_lost:
+                raise Fenced("its lease ended") from None
+            if not self._is_aborted:
+                raise  # not by us: the loop ends
+            await self._cancelled()
+        except resume.ServerAway as away:
+            await self._house.do(self._wait_for, away)
+        except Exception as error:
+            await self._unwound()
+            await self._failed(error)
+        else:
+            await self._ended(result)
+
+    async def _open(self) -> RunInput:
+        opening: RunInput = await self._house.do(opening_of, self.claim, self._roster.team)
+        self._memory, self._handler = opening.memory, opening.handler
+        if opening.asked is not None:
+            reply = await reply_to(self.claim, opening.asked, self._roster, self._house.do, self._house.hosted)
+            self._reply, self._roster = reply, reply.roster
+            self._keeper = Gatekeeper(self._pen, reply.roster, self._house.do, lambda: self._steps)
+            reply.tell(opening.context)
+        self._steps = self._hooks(opening.calls, opening.turns)
+        if self._reply is not None and self._reply.unfit is not None:
+            raise self._reply.unfit
+        return opening
+
+    def _hooks(self, earlier_calls: list[EarlierCall], turns: int) -> RecordingHooks:
+        calls, model_turns = CallIdMap(self.claim.run, earlier_calls), ModelTurns(self._pen, turns)
+        if self._reply is not None:
+            steps: RecordingHooks = self._reply.steps(self._pen, calls, model_turns, self._house.do)
+        else:
+            steps = RecordingHooks(self._pen, calls, model_turns, self._roster, self._house.do)
+        steps.on_excess = self._exceeded
+        return steps
+
+    async def _execute(self, opening: RunInput) -> RunResultStreaming:
+        """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
+        agent = self._roster.team.agent(self.claim.agent)
+        model_input: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.given
+        more: dict[str, Any] = {"context": opening.context}
+        if self.claim.state is not None:
+            model_input, more = await self._resumed(opening), {}
+        config = self._config()
+        scope = RunScope(
+            conversation=self.claim.conversation,
+            run=self.claim.run,
+            hooks=self._steps,
+            run_config=config,
+            on_event=self._take,
+            tell=self._tell,
+            our_call=lambda call_id: self._steps.calls.running(current_parent_call(), call_id),
+            answers=opening.metadata,
+            **(self._reply.of_scope if self._reply else {}),
+            is_resumed=self.claim.state is not None,
+            keeper=self._keeper,
+        )
+        self._house.bus.enter(self.claim, self._roster.team)
+        with enter_scope(scope):
+            result = self._result = Runner.run_streamed(
+                agent, model_input, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
+                session=None if self._reply else self._memory, **more,
+            )  # fmt: skip
+            if self._asked:
+                result.cancel(mode="after_turn")
+            async for event in result.stream_events():
+                self._steps.turns.take(None, event)
+                if self._reply is not None:
+                    self._reply.take(event)
+        if self._excess is not None:
+            raise self._excess
+        return result
+
+    def _config(self) -> RunConfig:
+        """Make what the SDK is told of how to run."""
+        config = copy.copy(HOW)
+        config.model_provider = self._roster.provider
+        config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
+        config.tool_error_formatter = lambda args: self._steps.format_error(args)
+        config.call_model_input_filter = self._interjected if self._interjected.all else None
+        config.workflow_name = self._roster.team.name
+        return config
+
+    async def _resumed(self, opening: RunInput) -> RunState[Any, Any]:
+        """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""
+        state, saved = await resume.restored(self.claim, opening, self._roster.team, self._house.away)
+        self._steps = self._hooks(opening.calls, max(saved.turns, opening.turns))
+        self._steps.decided = opening.decided
+        self._interjected = InterjectionFilter(saved.heard, opening.heard.all)
+        approval_requests.apply_to_state(state, self._steps.calls, opening.decided)
+        return state
+
+    async def _take(self, event: StreamEvent) -> None:
+        """Take what streams inside a call; what raises here would end the call alone."""
+        try:
+            self._steps.turns.take(current_parent_call(), event)
+        except TurnTooLarge as error:
+            self._exceeded(error)
+
+    def _exceeded(self, error: TurnTooLarge) -> None:
+        """End the run, since a model inside a call has sent too much."""
+        self._excess = error
+        if self._result is not None:
+            self._result.cancel(mode="immediate")
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        parent = current_parent_call()
+        fields = {"agent": self._steps.acting, "turn": self._steps.turns.current}
+        body = fields | event | ({"parent_call": parent} if parent else {})
+        self._house.bus.tell(self._pen, body)
+
+    async def _ended(self, result: RunResultStreaming) -> None:
+        """The stream is drained: it waits, was stopped at a turn's end, or is done."""
+        if self._pen.is_lost:
+            raise Fenced("lost")
+        try:
+            asks = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
+            if asks and self._asked not in ENDING:
+                await self._wait(result)
+            elif self._reply is not None and result.interruptions and not asks:
+                await self._done(result)  # with calls that are the client's to answer
+            elif self._asked and result.final_output is None:
+                await self._stopped(result)
+            else:
+                await self._done(result)
+        except team_context.ContextRefused as refused:
+            await self._failed(refused)
+
+    async def _done(self, result: RunResultStreaming) -> None:
+        context = team_context.write(result.context_wrapper.context)
+        bodies: list[Body] = []
+        final = result.final_output if isinstance(result.final_output, str) else None
+        is_said = result.last_agent.output_type not in (None, str) and bool(self._steps.said)  # unwrapped by the SDK
+        if final and final != self._steps.said and not is_said:  # a tool's result is the answer
+            bodies.append(
+                {
+                    "event": "output",
+                    "agent": result.last_agent.name,
+                    "turn": self._new_turn(),
+                    "text": final,
+                    "final": True,
+                }
+            )
+        spent = None if self._steps.has_unknown_usage else total_of(result.context_wrapper.usage)
+        done: Body = {"event": "run.done", "usage": spent}
+        if self._reply is not None:
+            bodies += self._reply.called(result.interruptions, self._steps.calls, self._steps.turns.current)
+            saved_context = context if self._reply.keeps_context else None
+            await self._finish(done | self._spent(), *bodies, *self._reply.answer.refusals(), context=saved_context)
+            return
+        await self._finish(done | self._spent(), *bodies, last_agent=result.last_agent.name, context=context)
+
+    async def _wait(self, result: RunResultStreaming) -> None:
+        """Put the run aside until a person has decided."""
+        turn = self._steps.turns.current
+        stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
+        rules = await self._keeper.rules()
+        requests = approval_requests.pending_requests(stopped, self._steps.calls, self._roster, turn, rules)
+        sealed = self._sealed(result)
+        await self._house.do(self._put_aside, "approval", requests, sealed)
+
+    async def _stopped(self, result: RunResultStreaming) -> None:
+        """It ended a turn because it was asked to: by a person, or because the worker stops."""
+        if self._asked in ENDING:
+            await self._cancelled()
+        elif self._asked == "pause":
+            await self._house.do(self._put_aside, "pause", [], self._sealed(result))
+        else:
+            await self._house.do(self._put_back, "the worker stopped", self._sealed(result))
+
+    async def _cancelled(self) -> None:
+        why = "asked to stop" if self._asked in ENDING else "the worker stopped before the run ended"
+        await self._finish({"event": "run.cancelled", "reason": why, **self._steps.calls.in_doubt()})
+
+    async def _failed(self, error: BaseException) -> None:
+        if self._pen.is_lost:
+            raise Fenced("lost") from error
+        if (unfit := _behind(error, Incompatible)) is not None:
+            await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._steps.calls.in_doubt()})
+            return
+        if self._reply is not None and self._result is not None and self._reply.is_answer(error):
+            try:
+                await self._done(self._result)
+                return
+            except team_context.ContextRefused as refused:
+                error = refused
+        reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
+        text = reason_of(error)
+        if isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s:
+            reason, text = "timeout", f"not finished within {self._limit_s:g} s"
+        elif isinstance(error, team_context.ContextRefused):
+            reason = "context"
+        elif (excess := _behind(error, TurnTooLarge)) is not None:
+            reason, text = "output_limit", str(excess)
+        elif isinstance(error, Unfit | Limited):
+            reason, text = error.code, str(error)
+        elif not isinstance(error, SwitchboardError):
+            logger.warning("a run failed: %s", text)
+        ended = self._steps.ended_by(error)
+        failed: Body = {
+            "event": "run.failed",
+            "reason": reason,
+            "error": text,
+            **self._spent(),
+            **self._steps.calls.in_doubt(),
+        }
+        at_work = self._result.current_agent if self._result is not None else None
+        if location := place_of(error, at_work, self._steps.turns.current, self._steps.said):
+            failed["place"] = location
+        await self._finish(failed, *ended)
+
+    def _new_turn(self) -> int:
+        self._steps.turns.last += 1
+        return self._steps.turns.last
+
+    def _sealed(self, result: RunResultStreaming) -> tuple[str, str, str]:
+        text = result.to_state().to_string(context_serializer=team_context.to_mapping, strict_context=True)
+        return saved_state.sign(
+            self.claim.run,
+            SavedState(text, self._steps.turns.current, self._roster.team.name, self._interjected.all),
+            saved_state.tools_hash(result.interruptions),
+        )
+
+    async def _finish(self, end: Body, *before: Body, last_agent: str = "", context: str | None = None) -> None:
+        bodies = [*self._steps.turns.broken(), *before]
+        if last_agent and last_agent != self._handler and self._handler in ("", self.claim.agent):
+            bodies.append({"event": "conversation.handler", "handler": f"agent:{last_agent}"})
+        if self._reply is not None:
+            bodies += self._reply.completed(end, bodies, self._result.context_wrapper.usage if self._result else None)
+        await self._pen.store(*bodies, end, riding=partial(self._leave, context))
+
+    def _leave(self, context: str | None) -> None:
+        """Write the memory; forget what it had waited with. Sync, with the conversation locked and the fence passed."""
+        self._save(context)
+        if self.claim.state is not None:
+            Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
+
+    def _put_aside(self, reason: str, requests: list[Body], sealed: tuple[str, str, str]) -> None:
+        state, mac, sdk = sealed
+        with log.write_transaction():
+            Conversation.objects.locked(key=self.claim.conversation)
+            self._save(None)
+            lifecycle.wait(self.claim, reason, *map(self._fit, requests), state=state, state_mac=mac, sdk=sdk)
+
+    def _wait_for(self, away: resume.ServerAway) -> None:
+        """Put the run aside as it was: nothing of it began."""
+        saved = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
+        lifecycle.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)
+
+    def _put_back(self, reason: str, sealed: tuple[str, str, str]) -> None:
+        with log.write_transaction():
+            Conversation.objects.locked(key=self.claim.conversation)
+            self._save(None)
+            lifecycle.put_back(self.claim, reason, sealed=sealed)
+
+    def _save(self, context: str | None) -> None:
+        if self._memory is None:
+            return
+        self._memory.save(
+            team=self._roster.team.name, context=context, run=self.claim.run, days=settings.CONFIG.session_days
+        )
+
+    def _fit(self, payload: Body) -> Body:
+        return truncate_fields(payload)
+
+    async def _unwound(self) -> None:
+        """End the SDK's own tasks, so that nothing of the run goes on."""
+        if self._result is None:
+            return
+        self._result.cancel(mode="immediate")
+        task = self._result.run_loop_task
+        if task is not None:
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                await asyncio.wait({task}, timeout=UNWIND)
+
+
+def _behind(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
+    """Find an error of a kind among those behind one: the SDK raises its own for what a hook raises."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__
+    return error

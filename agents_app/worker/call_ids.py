@@ -1,0 +1,140 @@
+"""Which of our call ids a provider's call id stands for, in one attempt of a run. Used by its hooks and approvals.
+
+Providers repeat call ids: the n-th use has an id of its own. The SDK lets no runner use one twice for different
+invocations, but each run inside a call is a runner of its own; so a call is known by the call that it is inside, its id
+and its arguments. One that was asked about keeps the id it was asked under; one that an earlier attempt entered keeps
+its id too, so that entering it again is refused (law F).
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from agents_app.model_providers.unique_call_ids import original
+from conversations.runs.begin_tool_call import tool_call_id
+from conversations.runs.lifecycle import Body
+
+Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
+
+
+ASKED = ("waiting", "approved", "rejected")  # statuses of a call that a person is or was asked about
+
+
+class EarlierCall(NamedTuple):
+    """A call of an earlier attempt."""
+
+    id: str
+    call_id: str | None
+    status: str
+    digest: str
+    parent: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """The call that it is inside, and the provider's id."""
+        return self.parent, original(self.call_id or "")
+
+
+class CallIdMap:
+    """The calls of one attempt."""
+
+    def __init__(self, run: str, earlier_calls: Iterable[EarlierCall] = ()) -> None:
+        self._run = run
+        self._known = list(earlier_calls)
+        self._uses = Counter(original(call.call_id or "") for call in self._known)
+        self._running: dict[Key, str] = {}
+        self._made: set[str] = set()
+        self._spare: dict[str, str] = {}  # by the provider's ids
+        self._wanted: defaultdict[tuple[str, str], deque[str | None]] = defaultdict(deque)
+
+    def want(self, parent: str | None, call_id: str, sent: str) -> None:
+        """Note inside which call a model wants a call: when it is asked about, nothing else tells it."""
+        self._wanted[call_id, sent].append(parent)
+
+    def lane(self, call_id: str, sent: str) -> str | None:
+        """Return the call that a wanted one is inside; of equal ones each once, in order."""
+        waiting = self._wanted[call_id, sent]
+        return waiting.popleft() if waiting else None
+
+    def begin(self, parent: str | None, call_id: str, digest: str) -> str:
+        """Return our id of a call that begins now."""
+        key = parent, call_id
+        our_id = self._find_open(key, digest) or self._entered(key, digest) or self.new(call_id)
+        self._running[parent, call_id] = our_id
+        return our_id
+
+    def end(self, parent: str | None, call_id: str) -> str | None:
+        """Return our id of a call that ends now; None when it did not begin."""
+        our_id = self._running.pop((parent, call_id), None)
+        return our_id or self._take((parent, call_id), ("executing",))
+
+    def new(self, call_id: str) -> str:
+        """Return the id of one more use."""
+        if spare := self._spare.pop(call_id, None):
+            self._made.add(spare)
+            return spare
+        own = original(call_id)
+        self._uses[own] += 1
+        new_id = tool_call_id(self._run, own, self._uses[own])
+        self._made.add(new_id)
+        return new_id
+
+    def give_back(self, call_id: str, our_id: str) -> None:
+        """Let the next use have an id that was made for nothing."""
+        self._made.discard(our_id)
+        self._spare[call_id] = our_id
+
+    def approve(self, call: EarlierCall, sent: str) -> None:
+        """Note that a call of this attempt has been asked about and approved, so that it begins under its id."""
+        self._made.discard(call.id)
+        self._known.append(call)
+        lanes = self._wanted[call.call_id or "", sent]
+        if call.parent in lanes:
+            lanes.remove(call.parent)
+
+    def is_new(self, our_id: str) -> bool:
+        """Return whether this attempt made the call's id."""
+        return our_id in self._made
+
+    def running(self, parent: str | None, call_id: str) -> str:
+        """Return our id of a call that runs now."""
+        running_id = self._running.get((parent, call_id))
+        own = original(call_id)
+        executing = (call.id for call in self._known if call.key == (parent, own) and call.status == "executing")
+        return running_id or next(executing, tool_call_id(self._run, own, max(1, self._uses[own])))
+
+    @property
+    def unfinished(self) -> list[str]:
+        """List the calls that were entered and have not ended, those of earlier attempts too."""
+        return [*self._running.values(), *(call.id for call in self._known if call.status == "executing")]
+
+    def in_doubt(self) -> Body:
+        """Return these as an end of the run tells them: nobody knows what they did."""
+        return {"calls": self.unfinished} if self.unfinished else {}
+
+    def find_decided(
+        self, call_id: str, digest: str = "", *, besides: Collection[str] = (), statuses: Collection[str] = ASKED
+    ) -> str | None:
+        """Return the id of a call that waits for its decision or has it; with a digest, of these arguments."""
+        own = original(call_id)
+        matches = (c for c in self._known if c.key[1] == own and c.status in statuses and c.id not in besides)
+        return next((c.id for c in matches if digest in ("", c.digest)), None)
+
+    def _find_open(self, key: Key, digest: str) -> str | None:
+        return self._take(key, ("waiting", "approved", "called"), digest)
+
+    def _entered(self, key: Key, digest: str) -> str | None:
+        """Find the same call in an earlier attempt: it must not be entered again."""
+        return next((c.id for c in self._known if c.key == _own(key) and c.digest == digest), None)
+
+    def _take(self, key: Key, statuses: tuple[str, ...], digest: str = "") -> str | None:
+        matches = (c for c in self._known if c.key == _own(key) and c.status in statuses)
+        call = next((c for c in matches if digest in ("", c.digest)), None)
+        if call is not None:
+            self._known.remove(call)
+        return call.id if call else None
+
+
+def _own(key: Key) -> Key:
+    """Return a key with the provider's own call id."""
+    return key[0], original(key[1])

@@ -1,0 +1,74 @@
+"""A claimed run in this process, of whatever kind: it is run to one of its ends, or lost with its lease."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agents_app.open_responses.request_tools import Hosted
+from agents_app.teams.served_team import ServedTeam
+from agents_app.worker import resume
+from agents_app.worker.event_writer import RunEventWriter
+from agents_app.worker.run_bus import RunBus
+from agents_app.worker.run_hooks import Do, ms_since
+from conversations.core import log_format
+from conversations.core.errors import Fenced
+from conversations.events import log
+from conversations.runs.lifecycle import Body, Claim
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerServices(NamedTuple):
+    """What all runs of a worker share."""
+
+    writer: log.Writer
+    do: Do
+    bus: RunBus
+    hosted: Mapping[str, Hosted] = {}
+    away: resume.Away = resume.nobody_away
+
+
+class ClaimedRun:
+    """What an agent's run and a replay have in common. `kind` is what the log calls it."""
+
+    kind = "run"
+
+    def __init__(self, claim: Claim, roster: ServedTeam, house: WorkerServices, *, limit_s: float) -> None:
+        self.claim = claim
+        self._roster, self._house, self._limit_s = roster, house, limit_s
+        self._pen = RunEventWriter(claim, house.writer)
+        self._task: asyncio.Task[Any] | None = None
+        self._began = time.monotonic()
+        self._is_aborted = False
+        self.has_ended = False
+
+    async def run(self) -> None:
+        """Execute it to one of its ends."""
+        self._task = asyncio.current_task()
+        with log_format.log_context(run=self.claim.run, conversation=self.claim.conversation):
+            try:
+                await self._run()
+            except Fenced as lost:
+                logger.warning("the %s was taken away: %s", self.kind, lost)
+            finally:
+                self.has_ended = True
+                self._house.bus.leave(self.claim)
+
+    def abort(self) -> None:
+        """End it now, whatever it is doing."""
+        if not (self.has_ended or self._is_aborted or self._task is None):
+            self._is_aborted = True
+            self._task.cancel()
+
+    def lose(self) -> None:
+        """The run is not this worker's any more: stop at once, write nothing."""
+        self._pen.is_lost = True
+        self.abort()
+
+    def _spent(self) -> Body:
+        return {"duration_ms": ms_since(self._began)}
+
+    async def _run(self) -> None:
+        raise NotImplementedError

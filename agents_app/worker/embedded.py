@@ -1,0 +1,62 @@
+"""A worker inside `serve`: its teams are loaded before the port answers, its runs have a thread of their own.
+
+Whoever reaches the server can thus ask its agents: no request finds them unknown because they are still imported.
+"""
+
+import asyncio
+import logging
+import threading
+
+from django.db import connection
+
+from agents_app.teams.definition import TeamError, load
+from agents_app.worker.worker import Worker
+from conversations.core.errors import Unavailable
+from conversations.core.status import OK
+from conversations.events import log
+from conversations.runs import lifecycle
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 30.0  # seconds a start waits for the rows of what is served here
+
+
+class EmbeddedWorker(threading.Thread):
+    """Made by `dashboard.asgi` with the process's writer. Raises Unavailable for a wrong team, with its reason."""
+
+    def __init__(self, writer: log.Writer) -> None:
+        super().__init__(name="worker", daemon=True)
+        self._ending = ""  # why it runs no more
+        try:
+            self._worker = Worker(writer, load())
+        except TeamError as error:
+            raise Unavailable(str(error)) from None
+
+    @property
+    def state(self) -> str:
+        """Return `ok`, or what its agents lack."""
+        if self._ending or not self._worker.registered.is_set():
+            return self._ending or "starting"
+        return self._worker.trouble() or OK
+
+    def wait_until_registered(self) -> None:
+        """Wait until the record knows what is served here, or the worker has ended."""
+        self._worker.registered.wait(PATIENCE)
+
+    def run(self) -> None:
+        """Serve until `close`."""
+        try:
+            if connection.vendor == "sqlite":  # this process alone runs agents: whoever had a run is gone
+                lifecycle.interrupt_left()
+            asyncio.run(self._worker.run())
+        except Exception as error:
+            self._ending = f"the worker has ended: {type(error).__name__}"
+            logger.exception("the worker ended")
+        finally:
+            self._worker.registered.set()
+
+    def close(self) -> None:
+        """Let running runs end, or put them back, and end the thread."""
+        self._worker.stop()
+        if self.is_alive():
+            self.join()

@@ -1,0 +1,174 @@
+"""What one attempt of a run writes: its events behind the fence, without secrets, through the log's writer."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from pydantic_core import to_json
+
+from conversations.core import secret_masking
+from conversations.core.errors import Busy, Fenced, NotAllowed, TooLarge
+from conversations.events import log, registry
+from conversations.events import payload as envelopes
+from conversations.events.log.records import NewEvent
+from conversations.runs.lifecycle import Body, Claim
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 400_000  # bytes of one value in an event; a payload has 1 MiB
+BUSY_FOR = 0.1  # seconds before the next try while the write queue is full
+
+
+class RunEventWriter:
+    """Writes for one claim. Once the fence is lost every further write raises `Fenced`."""
+
+    def __init__(self, claim: Claim, writer: log.Writer) -> None:
+        self.claim = claim
+        self.is_lost = False
+        self._writer = writer
+        self._head = {"run_id": claim.run, "conversation_id": claim.conversation}
+
+    def token(self, text: str, fields: Mapping[str, Any]) -> None:
+        """Write a piece of an answer; nobody waits for it, and a full queue drops it: the turn's output has it too."""
+        body = msgspec.json.encode({"event": "token", **self._head, **fields, "text": text})
+        parsed = envelopes.ParsedPayload(
+            event="token", text=text, index=fields["index"], turn=fields["turn"], agent=fields["agent"],
+            run_id=self.claim.run, conversation_id=self.claim.conversation,
+        )  # fmt: skip
+        event = NewEvent(
+            conversation=self.claim.conversation, kind="token", body=body.decode(), said=parsed, run=self.claim.run,
+            principal=str(self.claim.principal), turn=fields["turn"], attempt=self.claim.attempt,
+        )  # fmt: skip
+        try:
+            self._writer.submit([event])
+        except Busy:
+            logger.warning("tokens are dropped: the write queue is full", extra={"run": self.claim.run})
+
+    async def store(self, *payloads: Body, riding: Callable[[], None] | None = None) -> None:
+        """Write events together, `riding` in the same transaction, and wait for the commit. Raises Fenced, or what
+        made them unfit."""
+        if self.is_lost:
+            raise Fenced(f"run {self.claim.run} no longer belongs to this worker")
+        events = [self.event(payload) for payload in payloads]
+        while True:
+            done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            try:
+                self._writer.submit(events, done, riding=riding)
+                await done
+                return
+            except Busy:
+                await asyncio.sleep(BUSY_FOR)
+            except Fenced:
+                self.is_lost = True
+                raise
+
+    def tell(self, payload: Body) -> None:
+        """Write an event of a team's own kind, from any thread; nobody waits for it. Raises NotAllowed for a kind that
+        may change state: tools write none."""
+        kind = next((text for name in ("event", "type") if isinstance(text := payload.get(name), str) and text), "")
+        if registry.is_reserved(kind):
+            allowed = "event types of its own team, such as town_hall.stage"
+            raise NotAllowed(f"a tool may only write {allowed}; got {mask(kind)}")
+        self._writer.submit([self.event(payload | self._head)])
+
+    def event(self, payload: Body) -> NewEvent:
+        """Make one event, behind the fence; values that are too large for one are cut."""
+        try:
+            return self.claim.event(payload)
+        except TooLarge:
+            return self.claim.event(truncate_fields(payload))
+
+
+def to_json_value(value: Any) -> tuple[Any, int]:
+    """Return a value as JSON can hold it, secrets covered and cut to a size, and the bytes it had."""
+    try:
+        raw = to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
+        envelopes.check_depth(raw)
+        text = raw.decode()
+        json_value = json.loads(text)
+    except Exception:  # a value of a tool: whatever its own methods raise, it has a text
+        json_value = _text_of(value)
+        text = json.dumps(json_value, ensure_ascii=False)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > SHOWN:
+        return f"{mask((json_value if isinstance(json_value, str) else text)[: SHOWN // 4])}…", size
+    return mask_value(json_value, text), size
+
+
+def mask_value(value: Any, text: str) -> Any:
+    """Return a JSON value with its secrets covered; `text` is it written."""
+    if not secret_masking.may_hold(text) and not any(
+        json.dumps(own)[1:-1] in text or own in text for own in _own_secrets()
+    ):
+        return value
+    masked = mask(text)
+    whole = value if masked == text else _loaded(masked, value)
+    each = _masked(whole)  # a text inside may be JSON itself, quoted once more
+    return value if each == value else each
+
+
+def mask(text: str) -> str:
+    """Cover what looks like a secret, and the secrets this process knows."""
+    for secret in _own_secrets():
+        text = text.replace(secret, secret_masking.MASK)
+    return secret_masking.mask(text)
+
+
+def _own_secrets() -> list[str]:
+    candidates = settings.SECRET_KEY, settings.CONFIG.openai_api_key.get_secret_value()
+    return [secret for secret in candidates if len(secret) > 7]
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what went wrong: the exception and those behind it, as text without secrets."""
+    parts: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(parts) < 4:
+        text = str(seen).strip()
+        if not parts or text not in parts[-1]:
+            parts.append(f"{type(seen).__name__}: {text}" if text else type(seen).__name__)
+        seen = seen.__cause__
+    return mask(" ← ".join(parts))[:4000]
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # as above
+        return f"<{type(value).__name__} without a text: {type(error).__name__}>"
+
+
+def _loaded(masked: str, value: Any) -> Any:
+    """Read a masked value back; when a mask broke its form, text by text."""
+    try:
+        return json.loads(masked)
+    except ValueError:
+        return _masked(value)
+
+
+def _masked(value: Any) -> Any:
+    match value:
+        case str():
+            return mask(value)
+        case dict():
+            return {mask(str(key)): _masked(inner) for key, inner in value.items()}
+        case list():
+            return [_masked(inner) for inner in value]
+    return value
+
+
+def truncate_fields(payload: Body) -> Body:
+    """Cut the values that are too large for one event; they become text."""
+    return {name: _cut(value) for name, value in payload.items()}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str | dict | list):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) > SHOWN // 4:
+            return f"{text[: SHOWN // 4]}…"
+    return value

@@ -1,0 +1,217 @@
+"""The turns of a run while models speak: which turn a piece of text belongs to. Used by the run's hooks.
+
+A lane is one runner: the run itself, or a run inside one of its tool calls. The SDK's loop tells when a model is asked
+and when it has answered; what it streams comes over a queue, later. So a turn is closed when both have been seen.
+
+An answer may hold several messages (`phase`: commentary, then final_answer). Each has a turn number of its own, so that
+its tokens and its output are told apart from those of the others; the answer itself has the last of them.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from agents import ItemHelpers, StreamEvent
+from django.conf import settings
+from openai.types.responses import ResponseOutputMessage
+from pydantic import BaseModel
+
+from agents_app.worker.event_writer import RunEventWriter
+from conversations.core.json_values import text_of
+
+
+class TurnTooLarge(Exception):
+    """A model says more than an answer, or a run, may have."""
+
+
+class TurnLimits(NamedTuple):
+    """How many bytes of text, thoughts and arguments a model may send: in one answer, and in all of a run's."""
+
+    turn: int
+    run: int
+
+
+LAG = 5.0  # seconds for the queue to catch up with the loop
+ENDS = ("response.completed", "response.incomplete", "response.failed")
+WORDS = ("response.output_text.delta", "response.refusal.delta")
+
+
+@dataclass(slots=True)
+class StreamedMessage:
+    """One message of an answer, as it streams or as it was answered."""
+
+    number: int
+    phase: str = ""
+    pieces: list[str] = field(default_factory=list)
+    refusal: str = ""
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return "".join(self.pieces)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What its own events tell beside the turn's."""
+        return {"turn": self.number} | ({"phase": self.phase} if self.phase else {})
+
+
+@dataclass(slots=True)
+class ModelAnswer:
+    """One answer of a model. `messages` are those that streamed, in order."""
+
+    number: int
+    agent: str
+    parent_call: str | None
+    tools: list[str]
+    began: float = field(default_factory=time.monotonic)
+    messages: list[StreamedMessage] = field(default_factory=list)
+    phases: dict[int, str] = field(default_factory=dict)  # by place in the answer, as told when an item begins
+    streamed: asyncio.Event = field(default_factory=asyncio.Event)
+    size: int = 0  # bytes that streamed
+    places: list[int] = field(default_factory=list)  # of `messages` in the answer
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What each of its events tells."""
+        fields: dict[str, Any] = {"agent": self.agent, "turn": self.number}
+        return fields | {"parent_call": self.parent_call} if self.parent_call else fields
+
+
+class ModelTurns:
+    """The turns of one attempt. `last` is how many earlier attempts had."""
+
+    def __init__(self, pen: RunEventWriter, last: int = 0) -> None:
+        self.last = last
+        self._pen = pen
+        self._most = TurnLimits(settings.CONFIG.model_turn_bytes, settings.CONFIG.model_run_bytes)
+        self._size = 0  # bytes of all turns
+        self._streaming: dict[str | None, deque[ModelAnswer]] = {}
+        self._asked: dict[str | None, ModelAnswer] = {}
+
+    def begin(self, parent: str | None, agent: str, tools: list[str]) -> None:
+        """A model is asked."""
+        self.last += 1
+        turn = ModelAnswer(self.last, agent, parent, tools)
+        self._asked[parent] = turn
+        self._streaming.setdefault(parent, deque()).append(turn)
+
+    async def end(self, parent: str | None) -> ModelAnswer:
+        """The model has answered: wait for the rest of its stream, and answer the turn."""
+        turn = self._asked.pop(parent)
+        try:
+            async with asyncio.timeout(LAG):
+                await turn.streamed.wait()
+        except TimeoutError:  # nobody streams in this lane; the output has the whole text
+            if not turn.streamed.is_set():
+                self._streaming[parent].remove(turn)
+        return turn
+
+    def take(self, parent: str | None, event: StreamEvent) -> None:
+        """Take what the SDK streams: pieces of text become tokens. Raises TooLarge."""
+        if event.type != "raw_response_event" or not (waiting := self._streaming.get(parent)):
+            return
+        turn, data = waiting[0], event.data
+        if isinstance(piece := getattr(data, "delta", None), str):
+            self._grow(turn, _size(piece))
+        if data.type in WORDS:
+            message = self._message(turn, _place(data))
+            if data.type == "response.output_text.delta" and data.delta:
+                self._pen.token(data.delta, turn.facts | message.facts | {"index": len(message.pieces)})
+                message.pieces.append(data.delta)
+        elif data.type == "response.output_item.added":
+            turn.phases[_place(data)] = phase_of(getattr(data, "item", None))
+        elif data.type in ENDS:
+            waiting.popleft()
+            turn.streamed.set()
+
+    def check(self, turn: ModelAnswer, items: Sequence[Any]) -> None:
+        """Count an answer that did not stream. Raises TooLarge."""
+        if not turn.size:
+            self._grow(turn, sum(_size(item.model_dump_json()) for item in items if isinstance(item, BaseModel)))
+
+    def _grow(self, turn: ModelAnswer, size: int) -> None:
+        turn.size, self._size = turn.size + size, self._size + size
+        if turn.size > self._most.turn:
+            raise TurnTooLarge(_words("an answer", self._most.turn, "TURN"))
+        if self._size > self._most.run:
+            raise TurnTooLarge(_words("all answers of a run", self._most.run, "RUN"))
+
+    def spoken(self, turn: ModelAnswer, answered: Sequence[ResponseOutputMessage]) -> list[StreamedMessage]:
+        """Return the messages of an answer in order, each under the number that it streamed with.
+
+        What streamed and is not in the answer counts as it streamed.
+        """
+        messages: list[StreamedMessage] = []
+        for index, item in enumerate(answered):
+            message = turn.messages[index] if index < len(turn.messages) else self._new(turn, messages)
+            text, refusal = ItemHelpers.extract_text(item) or "", refusal_of(item)
+            messages.append(StreamedMessage(message.number, phase_of(item) or message.phase, [text], refusal))
+        messages += turn.messages[len(messages) :]
+        turn.number = messages[-1].number if messages else turn.number
+        return messages
+
+    @property
+    def current(self) -> int:
+        """The number of the last turn."""
+        return self.last
+
+    def broken(self) -> list[dict[str, Any]]:
+        """Return outputs for turns that ended in the middle of a text."""
+        return [
+            {"event": "output", **turn.facts, **message.facts, "text": message.text, "final": False}
+            | ({"is_partial": True} if message is turn.messages[-1] else {})
+            for turn in self._asked.values()
+            for message in turn.messages
+            if message.pieces
+        ]
+
+    def _message(self, turn: ModelAnswer, index: int) -> StreamedMessage:
+        """Return the message that streams at a place of the answer; most answers have one."""
+        if index not in turn.places:
+            message = self._new(turn, turn.messages)
+            message.phase = turn.phases.get(index, "")
+            turn.messages.append(message)
+            turn.places.append(index)
+        return turn.messages[turn.places.index(index)]
+
+    def _new(self, turn: ModelAnswer, before: Sequence[StreamedMessage]) -> StreamedMessage:
+        """Make one more message: the first has the turn's own number."""
+        if not before:
+            return StreamedMessage(turn.number)
+        self.last += 1
+        return StreamedMessage(self.last)
+
+
+def _place(data: Any) -> int:
+    """Return where in the answer an item stands; servers that do not say it have one item."""
+    index = getattr(data, "output_index", 0)
+    return index if isinstance(index, int) else 0
+
+
+def _words(what: str, most: int, name: str) -> str:
+    setting = f"SWITCHBOARD_MODEL_{name}_BYTES"
+    return f"the model sent more than {most:,} bytes, the most {what} may have ({setting})"
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def said_in(items: Sequence[Any]) -> list[ResponseOutputMessage]:
+    """Return the messages of an answer that say something, or say that they will not."""
+    messages = [item for item in items if isinstance(item, ResponseOutputMessage)]
+    return [message for message in messages if ItemHelpers.extract_text(message) or refusal_of(message)]
+
+
+def refusal_of(item: ResponseOutputMessage) -> str:
+    """Return what a message says instead of an answer."""
+    return "".join(part.refusal for part in item.content if part.type == "refusal")
+
+
+def phase_of(item: Any) -> str:
+    """Return the phase of a message: commentary, final_answer, or nothing."""
+    return text_of(getattr(item, "phase", None)) or ""

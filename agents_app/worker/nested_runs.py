@@ -1,0 +1,117 @@
+"""Runs inside runs: an agent called by a tool is told under the call that caused it. Called by teams' tools.
+
+The worker enters a `RunScope` around each run; `nested_run` and `agent_tool` hand it on to the inner runner. Without a
+worker there is no scope, and both are the SDK's own behaviour: a team runs in a plain test with `agents.Runner`.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, Runner, UserError
+from agents.result import RunResult, RunResultStreaming
+from agents.tool_context import ToolContext
+
+from agents_app.approval_gate.run_scope import RunScope, current_scope, enter_scope
+
+if TYPE_CHECKING:
+    pass
+
+MAX_TURNS = 10
+
+Inner = RunResult | RunResultStreaming
+
+
+async def nested_run(
+    ctx: RunContextWrapper[Any], agent: Agent[Any], input: str | list[Any], *, max_turns: int = MAX_TURNS
+) -> Inner:
+    """Run an agent inside a tool call, with the call's shared context, usage and models; answer its finished result.
+
+    Raises UserError when the inner run stops for an approval: it could not be resumed from here. Put tools that need
+    one on the team's own agents or on agents used by `agent_tool`.
+    """
+    scope = _under(ctx)
+    config = (scope and scope.run_config) or getattr(ctx, "run_config", None)
+    shared: RunContextWrapper[Any] = RunContextWrapper(context=ctx.context, usage=ctx.usage)
+    settings: dict[str, Any] = {"context": shared, "max_turns": max_turns, "run_config": config}
+    if scope is None:
+        result: Inner = await Runner.run(agent, input, **settings)
+    else:
+        with enter_scope(scope):
+            result = await _run_streamed(agent, input, scope, settings)
+    if result.interruptions:
+        names = ", ".join(str(item.tool_name) for item in result.interruptions)
+        raise UserError(f"{agent.name}, run inside a tool, needs approval ({names}): use agent_tool instead")
+    return result
+
+
+def agent_tool(agent: Agent[Any], name: str, description: str, **settings: Any) -> FunctionTool:
+    """Make `agent.as_tool(...)` whose inner steps are told under the call; `settings` are those of `as_tool`."""
+    tool = agent.as_tool(name, description, hooks=_HOOKS, on_stream=_forward, **settings)
+    inner = tool.on_invoke_tool
+
+    async def invoke(ctx: ToolContext[Any], arguments: str) -> Any:
+        scope = _under(ctx)
+        if scope is None:
+            return await inner(ctx, arguments)
+        with enter_scope(scope):
+            return await inner(ctx, arguments)
+
+    tool.on_invoke_tool = invoke
+    return tool
+
+
+async def _run_streamed(agent: Agent[Any], input: str | list[Any], scope: RunScope, settings: dict[str, Any]) -> Inner:
+    if scope.on_event is None:
+        return await Runner.run(agent, input, hooks=scope.hooks, **settings)
+    result = Runner.run_streamed(agent, input, hooks=scope.hooks, **settings)
+    async for event in result.stream_events():
+        await scope.on_event(event)
+    return result
+
+
+def _under(ctx: RunContextWrapper[Any]) -> RunScope | None:
+    """Return the scope of what this tool call causes."""
+    scope, call_id = current_scope(), getattr(ctx, "tool_call_id", None)
+    if scope is None or call_id is None:
+        return scope
+    return replace(scope, parent_call=scope.our_call(call_id))
+
+
+async def _forward(event: Any) -> None:
+    scope = current_scope()
+    if scope is not None and scope.on_event is not None:
+        await scope.on_event(event["event"])
+
+
+class _ScopedHooks(RunHooks[Any]):
+    """The hooks of whichever run an agent tool is called in: `as_tool` takes its hooks when the team is declared."""
+
+    async def on_agent_start(self, *args: Any) -> None:
+        await _hook("on_agent_start", *args)
+
+    async def on_agent_end(self, *args: Any) -> None:
+        await _hook("on_agent_end", *args)
+
+    async def on_llm_start(self, *args: Any) -> None:
+        await _hook("on_llm_start", *args)
+
+    async def on_llm_end(self, *args: Any) -> None:
+        await _hook("on_llm_end", *args)
+
+    async def on_handoff(self, *args: Any, **named: Any) -> None:
+        await _hook("on_handoff", *args, **named)
+
+    async def on_tool_start(self, *args: Any) -> None:
+        await _hook("on_tool_start", *args)
+
+    async def on_tool_end(self, *args: Any) -> None:
+        await _hook("on_tool_end", *args)
+
+
+async def _hook(name: str, *args: Any, **named: Any) -> None:
+    scope = current_scope()
+    if scope is not None and scope.hooks is not None:
+        await getattr(scope.hooks, name)(*args, **named)
+
+
+_HOOKS = _ScopedHooks()

@@ -1,0 +1,45 @@
+"""Runs that wait for something other than a person: for an MCP server, or for an agent that is gone. Worker's round."""
+
+import json
+from collections.abc import Collection, Mapping
+
+from agents_app.worker import saved_state
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Agent, Event, Run
+from conversations.runs import lifecycle
+
+AT_A_TIME = 100
+
+
+def wake(connected: Mapping[str, Collection[str]]) -> list[str]:
+    """Queue the runs again whose MCP server is connected here; answer their ids. `connected`: team → servers. Sync."""
+    waiting = Run.objects.filter(status="waiting", reason="server").order_by("id")[:AT_A_TIME]
+    woken: list[str] = []
+    for run in waiting:
+        server = _server_of(run)
+        is_there = server in connected.get(saved_state.team_of(run.state or ""), ())
+        if is_there and lifecycle.wake(run.id, f"the MCP server {server} is connected"):
+            woken.append(run.id)
+    return woken
+
+
+def park_orphans(teams: Collection[str]) -> list[str]:
+    """End the queued runs that go on with an agent which its team, served here, has no more; answer their ids. Sync.
+
+    Runs of teams that nobody serves at the moment stay queued: their worker comes back.
+    """
+    served = Agent.objects.filter(served_until__gt=database_now()).values("name")
+    left = Run.objects.filter(status="queued", state__isnull=False).exclude(agent__in=served).order_by("id")
+    parked: list[str] = []
+    for run in left[:AT_A_TIME]:
+        team = saved_state.team_of(run.state or "")
+        why = f"the team {team} has no agent {run.agent} any more: it was removed or renamed"
+        if team in teams and lifecycle.park(run.id, why):
+            parked.append(run.id)
+    return parked
+
+
+def _server_of(run: Run) -> str:
+    events = Event.objects.filter(conversation=run.conversation_id, run=run.id, kind="run.waiting").order_by("-seq")
+    body = events.values_list("body", flat=True).first()
+    return str(json.loads(body).get("server") or "") if body else ""

@@ -1,0 +1,119 @@
+"""What a replay's run begins with, and how its one call is told: linked to the call that it repeats. Used by
+`replay_run`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agents import Agent, FunctionTool
+from agents.tool_context import ToolContext
+from django.conf import settings
+from pydantic import BaseModel
+
+from agents_app.approval_gate import approval_requests
+from agents_app.approval_gate.keeper import Decision
+from agents_app.memory import session, team_context
+from agents_app.teams.definition import Team
+from agents_app.tools import identity
+from agents_app.worker.call_ids import CallIdMap, EarlierCall
+from agents_app.worker.run_hooks import RecordingHooks
+from agents_app.worker.run_input import known_calls, metadata_of
+from agents_app.worker.saved_state import Incompatible
+from conversations.core.json_values import text_of
+from conversations.models import Event, Run, ToolCall
+from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.replay.eligibility import PRESENT, named_by
+
+
+class ReplayRequest(NamedTuple):
+    """What a person asked for, as the record tells it."""
+
+    body: dict[str, Any]
+
+    def text(self, name: str) -> str:
+        """Return a field that is a text, else nothing."""
+        return text_of(self.body.get(name)) or ""
+
+    @property
+    def call(self) -> str:
+        """Our id of the new call."""
+        return self.text("tool_call")
+
+    @property
+    def key(self) -> str:
+        """The key under which the call goes: with other arguments it is another one."""
+        return self.call if self.body.get("edited") is not False else self.text("key")
+
+
+class ReplayInput(NamedTuple):
+    """Read at once. `context` is what the team remembers now; what the call makes of it is not kept."""
+
+    asked: ReplayRequest
+    context: BaseModel
+    calls: list[EarlierCall]
+    decided: dict[str, Decision]
+    metadata: Mapping[str, Any]
+
+
+def request_of(claim: Claim) -> ReplayRequest:
+    """Read what a replay's run was queued for. Sync."""
+    events = Event.objects.filter(conversation__key=claim.conversation, seq=claim.input_seq, kind="replay.requested")
+    body = events.filter(run=claim.run).values_list("body", flat=True).first()
+    return ReplayRequest(json.loads(body) if body else {})
+
+
+def opening_of(claim: Claim, team: Team) -> ReplayInput:
+    """Read what a claimed replay needs. Sync. Raises ContextRefused, Incompatible when another team was meant."""
+    request = request_of(claim)
+    if request.text("team") != team.name:
+        raise Incompatible(f"this worker does not run the team {request.text('team')}")
+    memory = session.load(claim.conversation, newest=1, days=settings.CONFIG.session_days)
+    context = team_context.read(team.context, memory.context.get(team.name), claim.conversation)
+    decided = approval_requests.decisions(claim.run)
+    return ReplayInput(request, context, known_calls(claim), decided, _metadata(claim, request))
+
+
+def tool_of(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
+    """Find the tool by its registered identity, as it was when the replay was asked for. Raises Incompatible."""
+    expected, name = named_by(request.body), request.text("qualified_name")
+    for tool in agent.tools:
+        layers = identity.layers(tool) if isinstance(tool, FunctionTool) else {}
+        if layers and {layer: layers.get(layer) or "" for layer in PRESENT} == expected:
+            if layers["schema"] != request.body.get("schema"):
+                raise Incompatible(f"{name} has changed since the replay was requested: request it again")
+            assert isinstance(tool, FunctionTool)
+            return tool
+    raise Incompatible(f"{agent.name} no longer has the tool {name}")
+
+
+def _metadata(claim: Claim, request: ReplayRequest) -> Mapping[str, Any]:
+    """Return the metadata of the message that the first call's run answered: hops are counted on."""
+    call = ToolCall.objects.filter(id=request.text("replay_of")).values_list("run", flat=True).first()
+    seq = Run.objects.filter(id=call).values_list("input_seq", flat=True).first() if call else None
+    messages = Event.objects.filter(conversation__key=claim.conversation, seq=seq or 0, kind="message")
+    body = messages.values_list("body", flat=True).first()
+    return metadata_of(body) if body else {}
+
+
+class OneCall(CallIdMap):
+    """The calls of a replay: the asked one has its id already, calls inside it get theirs as ever."""
+
+    def __init__(self, run: str, earlier_calls: list[EarlierCall], request: ReplayRequest) -> None:
+        super().__init__(run, earlier_calls)
+        self._asked_for = request
+
+    def new(self, call_id: str) -> str:
+        """Return the id of one more use."""
+        is_asked = call_id == self._asked_for.text("tool_call_id")
+        return self._asked_for.call if is_asked else super().new(call_id)
+
+
+class ReplaySteps(RecordingHooks):
+    """Hooks that say of the asked call which one it repeats."""
+
+    asked: ReplayRequest | None = None
+
+    def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
+        body = super()._step(context, agent, tool, our_id)
+        is_asked = self.asked is not None and our_id == self.asked.call
+        return body | {"replay_of": self.asked.text("replay_of")} if is_asked and self.asked else body

@@ -1,0 +1,275 @@
+"""A claimed run of kind replay: one recorded call made again, told to the record, fed back to nobody.
+
+Everything that the SDK does around a call is done here too, in its order: is the tool enabled, the gate (policy) and
+the team's input guardrails, a person's approval, the gate and guardrails again, `executing` committed, the call with
+its time limit, output guardrails. A call that was entered is never entered again, whatever happens to the worker.
+"""
+
+import asyncio
+import inspect
+import logging
+import time
+from functools import partial
+from typing import Any
+
+from agents import Agent, FunctionTool, RunConfig, StreamEvent, ToolApprovalItem, Usage, UserError
+from agents.agent_tool_state import consume_agent_tool_run_result, get_agent_tool_state_scope
+from agents.tool import invoke_function_tool
+from agents.tool_context import ToolContext
+from agents.tool_guardrails import ToolInputGuardrailData, ToolOutputGuardrailData
+from openai.types.responses import ResponseFunctionToolCall
+
+from agents_app.approval_gate import approval_requests, gate
+from agents_app.approval_gate.run_gatekeeper import Gatekeeper
+from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
+from agents_app.memory.team_context import ContextRefused
+from agents_app.teams.served_team import ServedTeam, as_timeout
+from agents_app.tools import identity
+from agents_app.worker import saved_state
+from agents_app.worker.agent_run import GRACE
+from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
+from agents_app.worker.event_writer import reason_of, truncate_fields
+from agents_app.worker.model_turns import ModelTurns
+from agents_app.worker.replay_input import OneCall, ReplayInput, ReplayRequest, ReplaySteps, opening_of, tool_of
+from agents_app.worker.run_hooks import total_of
+from agents_app.worker.saved_state import Incompatible, SavedState
+from conversations.core.errors import Fenced, Invalid
+from conversations.models import Run
+from conversations.runs import lifecycle
+from conversations.runs.lifecycle import Body, Claim
+from conversations.tool_calls.schemas import edited_arguments
+
+logger = logging.getLogger(__name__)
+
+KIND: Body = {"run_kind": "replay"}
+
+
+class ReplayRefused(Exception):
+    """The call is not made: the text says by what. `is_told` where the record has it of the call already."""
+
+    def __init__(self, reason: str, *, by: str = "", is_told: bool = False) -> None:
+        super().__init__(reason)
+        self.by, self.is_told = by, is_told
+
+
+class Replay(ClaimedRun):
+    """A claimed replay in this process; the worker holds it as it holds an `agent_run.AgentRun`."""
+
+    kind = "replay"
+
+    def __init__(self, claim: Claim, roster: ServedTeam, house: WorkerServices, *, limit_s: float) -> None:
+        super().__init__(claim, roster, house, limit_s=limit_s)
+        self._asked = ReplayRequest({})
+        self._usage = Usage()
+        self._steps = self._hooks(ReplayInput(self._asked, roster.team.context(), [], {}, {}))
+        self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
+
+    def ask(self, what: str) -> None:
+        """Pass on what a person wants: stop and cancel let a call that has begun end for a few seconds, abort does
+        not. What is asked of conversations and of agents' turns is not about a replay."""
+        if what == "abort" or (what in ("stop", "cancel") and not self._steps.calls.unfinished):
+            self.abort()
+        elif what in ("stop", "cancel"):
+            asyncio.get_running_loop().call_later(GRACE, self.abort)
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.timeout(self._limit_s):
+                is_over = await self._replay()
+        except Fenced:
+            raise
+        except asyncio.CancelledError:
+            if self._pen.is_lost:
+                raise Fenced("its lease ended") from None
+            if not self._is_aborted:
+                raise  # not by us: the loop ends
+            await self._finish({"event": "run.cancelled", "reason": "asked to stop", **self._steps.calls.in_doubt()})
+        except ReplayRefused as refused:
+            bodies = [] if refused.is_told else [self._refusal(refused)]
+            await self._finish({"event": "run.cancelled", "reason": f"not run: {refused}"[:2000]}, *bodies)
+        except Exception as error:
+            await self._failed(error)
+        else:
+            if is_over:
+                await self._finish({"event": "run.done", "usage": total_of(self._usage), **self._spent()})
+
+    async def _replay(self) -> bool:
+        """Make the call; False when the run waits for a person."""
+        opening: ReplayInput = await self._house.do(opening_of, self.claim, self._roster.team)
+        self._asked, self._steps = opening.asked, self._hooks(opening)
+        agent = self._roster.team.agent(self.claim.agent)
+        self._roster.schemas(agent)  # its tools are guarded and watched from now on
+        tool = tool_of(agent, self._asked)
+        await self._house.do(self._check_arguments, tool)
+        decided = opening.decided.get(self._asked.call)
+        if decided is not None and decided.decision == "reject":
+            return True
+        context = self._context(opening, agent, tool)
+        with enter_scope(self._scope(opening)):
+            self._house.bus.enter(self.claim, self._roster.team)
+            await self._require_enabled(context, agent, tool)
+            await self._guard(context, agent, tool)
+            if decided is None and await self._waits(context, tool):
+                await self._ask(context, agent, tool)
+                return False
+            self._check_kept(context, agent, tool)
+            await self._make(context, agent, tool)
+        return True
+
+    def _hooks(self, opening: ReplayInput) -> ReplaySteps:
+        calls = OneCall(self.claim.run, opening.calls, opening.asked)
+        steps = ReplaySteps(self._pen, calls, ModelTurns(self._pen), self._roster, self._house.do)
+        steps.asked, steps.decided = opening.asked, opening.decided
+        return steps
+
+    def _check_arguments(self, tool: FunctionTool) -> None:
+        try:
+            edited_arguments.check(self._asked.body.get("args") or {}, tool.params_json_schema)
+        except Invalid as unfit:
+            raise Incompatible(f"the arguments do not match {self._asked.text('qualified_name')}: {unfit}") from None
+
+    def _context(self, opening: ReplayInput, agent: Agent[Any], tool: FunctionTool) -> ToolContext[Any]:
+        raw, call_id = self._asked.text("args_raw"), self._asked.text("tool_call_id")
+        call = ResponseFunctionToolCall(type="function_call", call_id=call_id, name=tool.name, arguments=raw)
+        return ToolContext(
+            context=opening.context, usage=self._usage, tool_name=tool.name, tool_call_id=call_id, tool_arguments=raw,
+            tool_call=call, tool_namespace=identity.namespace_of(tool), agent=agent, run_config=self._config(),
+        )  # fmt: skip
+
+    def _config(self) -> RunConfig:
+        return RunConfig(
+            model_provider=self._roster.provider, tracing_disabled=True, tool_name_collision_policy="error",
+            tool_execution=gate.GUARDED_CALLS, workflow_name=self._roster.team.name,
+            tool_error_formatter=lambda args: self._steps.format_error(args),
+        )  # fmt: skip
+
+    def _scope(self, opening: ReplayInput) -> RunScope:
+        return RunScope(
+            conversation=self.claim.conversation, run=self.claim.run, hooks=self._steps, run_config=self._config(),
+            on_event=self._take, tell=self._tell, answers=opening.metadata, keeper=self._keeper, key=self._asked.key,
+            our_call=lambda call_id: self._steps.calls.running(current_parent_call(), call_id),
+        )  # fmt: skip
+
+    async def _take(self, event: StreamEvent) -> None:
+        self._steps.turns.take(current_parent_call(), event)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        fields = {"agent": self._steps.acting, "turn": self._steps.turns.current}
+        self._house.bus.tell(self._pen, fields | event | {"parent_call": current_parent_call() or self._asked.call})
+
+    async def _require_enabled(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+        rule = tool.is_enabled
+        enabled = rule(context, agent) if callable(rule) else rule
+        if not (await enabled if inspect.isawaitable(enabled) else enabled):
+            raise ReplayRefused(f"{tool.qualified_name} is disabled (is_enabled)", by="is_enabled")
+
+    async def _guard(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+        """Have the gate and the team's guardrails look at the call. Raises ReplayRefused."""
+        for guardrail in tool.tool_input_guardrails or ():
+            result = await guardrail.run(ToolInputGuardrailData(context=context, agent=agent))
+            if result.behavior["type"] != "allow":
+                is_gate = isinstance(guardrail, gate.PolicyGuardrail)  # which has told the record
+                message = result.behavior.get("message") or f"the guardrail {guardrail.get_name()} stopped it"
+                raise ReplayRefused(str(message), by=f"guardrail {guardrail.get_name()}", is_told=is_gate)
+
+    async def _waits(self, context: ToolContext[Any], tool: FunctionTool) -> bool:
+        rule: Any = tool.needs_approval
+        if not callable(rule):
+            return bool(rule)
+        needs_approval = rule(context, self._asked.body.get("args") or {}, context.tool_call_id)
+        return bool(await needs_approval if inspect.isawaitable(needs_approval) else needs_approval)
+
+    async def _ask(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+        """Put the run aside until a person has decided."""
+        item = self._item(context, agent, tool)
+        rules = await self._keeper.rules()
+        requests = approval_requests.pending_requests(
+            [item], self._steps.calls, self._roster, self._steps.turns.current, rules
+        )
+        sealed = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))
+        more: Body = {"replay_of": self._asked.text("replay_of")}
+        await self._house.do(self._put_aside, [truncate_fields(body | more) for body in requests], sealed)
+
+    def _put_aside(self, requests: list[Body], sealed: tuple[str, str, str]) -> None:
+        state, mac, sdk = sealed
+        lifecycle.wait(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
+
+    def _check_kept(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+        """Of a call that was asked about, compare the tool with the one that it was asked about."""
+        if self.claim.state is None:
+            return
+        _, then = saved_state.verify(self.claim)
+        if saved_state.tools_hash([self._item(context, agent, tool)]) != then:
+            raise Incompatible(f"the requested tool has changed: {tool.qualified_name}")
+
+    def _item(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> ToolApprovalItem:
+        assert context.tool_call is not None
+        return ToolApprovalItem(
+            agent=agent, raw_item=context.tool_call, tool_name=tool.name, tool_namespace=context.tool_namespace,
+            tool_lookup_key=identity.key_of(tool),
+        )  # fmt: skip
+
+    async def _make(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+        await self._steps.on_tool_start(context, agent, tool)  # `executing` is committed
+        try:
+            output = await invoke_function_tool(function_tool=tool, context=context, arguments=context.tool_arguments)
+            self._require_whole(context, tool)
+            output = await self._checked(context, agent, tool, output)
+        except Fenced:
+            raise
+        except Exception as error:
+            self._steps.failed(context.tool_call_id, as_timeout(error))
+            raise
+        await self._steps.on_tool_end(context, agent, tool, output)
+
+    def _require_whole(self, context: ToolContext[Any], tool: FunctionTool) -> None:
+        """See that no agent inside the call stopped for an approval: nothing could go on from there."""
+        assert context.tool_call is not None
+        scope_id = get_agent_tool_state_scope(context)
+        inner = consume_agent_tool_run_result(context.tool_call, scope_id=scope_id)
+        if inner is not None and inner.interruptions:
+            raise UserError(f"an agent inside {tool.qualified_name} needs approval, which a replay cannot wait for")
+
+    async def _checked(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, output: Any) -> Any:
+        """Have the team's output guardrails look at what the call gave; one may put words in its place."""
+        for guardrail in tool.tool_output_guardrails or ():
+            looked = await guardrail.run(ToolOutputGuardrailData(context=context, agent=agent, output=output))
+            if looked.behavior["type"] == "reject_content":
+                return looked.behavior["message"]
+            if looked.behavior["type"] != "allow":
+                raise UserError(f"it ran, and the output guardrail {guardrail.get_name()} withholds the output")
+        return output
+
+    async def _failed(self, error: Exception) -> None:
+        if self._pen.is_lost:
+            raise Fenced("lost") from error
+        if isinstance(error, Incompatible):
+            await self._finish({"event": "run.incompatible", "reason": str(error), **self._steps.calls.in_doubt()})
+            return
+        reason, text = ("context" if isinstance(error, ContextRefused) else "error"), reason_of(error)
+        if isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s:
+            reason, text = "timeout", f"not finished within {self._limit_s:g} s"
+        ended = self._steps.ended_by(error)
+        failed: Body = {
+            "event": "run.failed",
+            "reason": reason,
+            "error": text,
+            **self._spent(),
+            **self._steps.calls.in_doubt(),
+        }
+        await self._finish(failed, *ended)
+
+    def _refusal(self, refused: ReplayRefused) -> Body:
+        """Tell that the call is not made; the gate tells its own."""
+        body: Body = {"event": "policy.refused", "reason": str(refused)[:2000], "by": refused.by}
+        names = ("agent", "tool_call", "tool_call_id", "name", "namespace", "qualified_name", "lookup_key", "schema")
+        return body | {name: self._asked.body.get(name) for name in (*names, "args_raw", "args", "replay_of")}
+
+    async def _finish(self, end: Body, *before: Body) -> None:
+        """End the run. The agents' memory and the team's context stay as they were."""
+        await self._pen.store(*self._steps.turns.broken(), *before, end | KIND, riding=partial(_leave, self.claim))
+
+
+def _leave(claim: Claim) -> None:
+    if claim.state is not None:
+        Run.objects.filter(id=claim.run).update(state=None, state_mac=None)

@@ -1,0 +1,77 @@
+"""A run goes on: its kept state is restored for the team of today, or it is said what stands in its way. By the runner.
+
+What will never fit raises `Incompatible`. An MCP server that is away raises `ServerAway`: the run is put aside with
+that reason, and queued again when a worker has the server (`McpTools`); it is not lost for a server's restart.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from agents import RunState
+
+from agents_app.memory import team_context
+from agents_app.teams.definition import Team
+from agents_app.worker import saved_state
+from agents_app.worker.event_writer import reason_of
+from agents_app.worker.run_input import RunInput
+from agents_app.worker.saved_state import Incompatible, SavedState
+from conversations.runs.lifecycle import Claim
+
+Away = Callable[[str], Mapping[str, str]]  # team → its MCP servers that are not connected, and what is wrong with each
+
+MAKES_THE_CALL = ("approve", "edit")
+
+
+class ServerAway(Exception):
+    """A decided call needs an MCP server that is not connected now. `why` is for people."""
+
+    def __init__(self, server: str, why: str) -> None:
+        super().__init__(f"{server}: {why}")
+        self.server, self.why = server, why
+
+
+def nobody_away(team: str) -> Mapping[str, str]:
+    """Return that all servers are connected: of a worker without any."""
+    return {}
+
+
+async def restored(claim: Claim, opening: RunInput, team: Team, away: Away) -> tuple[RunState[Any, Any], SavedState]:
+    """Return what a run waited with. Raises Incompatible, ServerAway, ContextRefused."""
+    missing = {name: away(team.name)[name] for name in _servers(opening) if name in away(team.name)}
+    needed = [name for name in _servers(opening, MAKES_THE_CALL) if name in missing]
+    if needed:
+        raise ServerAway(needed[0], missing[needed[0]])
+    try:
+        return await _restored(claim, team)
+    except Incompatible:
+        if missing:  # its tools are not known here yet
+            raise ServerAway(*next(iter(missing.items()))) from None
+        raise
+
+
+async def _restored(claim: Claim, team: Team) -> tuple[RunState[Any, Any], SavedState]:
+    saved, tools = saved_state.verify(claim)
+    try:
+        state: RunState[Any, Any] = await RunState.from_string(
+            team.agent(claim.agent), saved.state,
+            context_deserializer=team_context.reader(team.context), strict_context=True,
+        )  # fmt: skip
+    except team_context.ContextRefused:
+        raise
+    except Exception as error:  # whatever the SDK raises over a state that it cannot read
+        raise Incompatible(reason_of(error)) from error
+    interruptions = state.get_interruptions()
+    if interruptions and saved_state.tools_hash(interruptions) != tools:
+        names = ", ".join(sorted({item.qualified_name or str(item.name) for item in interruptions}))
+        raise Incompatible(f"a tool whose approval was requested has changed: {names}")
+    return state, saved
+
+
+def _servers(opening: RunInput, decisions: tuple[str, ...] = ()) -> Iterator[str]:
+    """Name the MCP servers of the calls that were decided and are not over."""
+    for call in opening.calls:
+        decision = opening.decided.get(call.id)
+        if decision is None or not decision.server or (decisions and decision.decision not in decisions):
+            continue
+        if call.status in ("waiting", "approved", "rejected"):
+            yield decision.server

@@ -1,0 +1,269 @@
+"""What an attempt's SDK run tells the record: model turns, outputs, handoffs, and tool steps, which only it writes.
+
+`executing` is committed before a tool's function is entered; when that is refused, the attempt ends (law F).
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHooks, ToolErrorFormatterArgs, Usage
+from agents.tool_context import ToolContext
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
+
+from agents_app.approval_gate.keeper import Decision
+from agents_app.approval_gate.run_scope import current_parent_call
+from agents_app.model_providers.unique_call_ids import original
+from agents_app.teams import agent_registry
+from agents_app.teams.served_team import ServedTeam
+from agents_app.tools import identity
+from agents_app.worker.call_ids import CallIdMap
+from agents_app.worker.event_writer import RunEventWriter, mask, reason_of, to_json_value
+from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge, said_in
+from agents_app.worker.saved_state import Incompatible
+from conversations.core.errors import Fenced
+from conversations.core.failpoints import failpoint
+from conversations.runs import begin_tool_call as actions
+from conversations.runs.lifecycle import Body
+
+Do = Callable[..., Awaitable[Any]]
+
+
+class RecordingHooks(RunHooks[Any]):
+    """Hooks of one attempt; runs inside tool calls have the same ones, `current_parent_call()` says where."""
+
+    def __init__(self, pen: RunEventWriter, calls: CallIdMap, turns: ModelTurns, roster: ServedTeam, do: Do) -> None:
+        self.calls, self.turns = calls, turns
+        self.said = ""  # the last text that an agent of the run itself said
+        self.has_unknown_usage = False  # of an answer in this attempt
+        self.spoken: list[StreamedMessage] = []  # the messages of its last answer
+        self.on_excess: Callable[[TurnTooLarge], None] | None = None  # ends the run from inside a call
+        self.decided: Mapping[str, Decision] = {}  # what people decided, by our ids of the calls
+        self._pen, self._roster, self._do = pen, roster, do
+        self._began: dict[str, float] = {}
+        self._steps: dict[str, Body] = {}
+        self._errors: dict[tuple[str | None, str], BaseException] = {}
+        self._answered: dict[tuple[str | None, str], str] = {}  # calls that a person answers: never entered
+        self._told: dict[tuple[str | None, str], tuple[Any, Any]] = {}  # what a model is told, and what a tool gave
+        self._acting: dict[str | None, str] = {}
+
+    @property
+    def acting(self) -> str:
+        """The agent that acts where this code is called: of the run, or of the run inside a call."""
+        return self._acting.get(current_parent_call(), self._pen.claim.agent)
+
+    async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
+        """An agent begins to act. The SDK calls this before the agent's own hooks, whose events name it."""
+        self._acting[current_parent_call()] = agent.name
+
+    async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
+        """A model is asked."""
+        self.turns.begin(current_parent_call(), agent.name, self._roster.offered(agent))
+
+    async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
+        """A model has answered: its output, when it said something, and the turn."""
+        turn = await self.turns.end(current_parent_call())
+        self._check_size(turn, response)
+        for item in response.output:
+            if isinstance(item, ResponseFunctionToolCall):
+                self.calls.want(turn.parent_call, item.call_id, item.arguments)
+        spoken = self.turns.spoken(turn, said_in(response.output))
+        is_last = turn.parent_call is None and all(_is_message(item) or _is_thought(item) for item in response.output)
+        bodies = _outputs(turn, spoken, is_last=is_last)
+        if turn.parent_call is None:
+            self.spoken = spoken
+            self.said = next((message.text for message in reversed(spoken) if message.text), "")
+        model = self._roster.model_of(agent)
+        spent = usage_of(response.usage)
+        self.has_unknown_usage = self.has_unknown_usage or spent is None
+        fields: Body = {"model": model.label, "demo": model.is_demo, "tools": turn.tools, "usage": spent}
+        if called := self._roster.called(agent, response.output):
+            fields["called"] = called
+        if fresh := self._roster.unkept(agent):  # of an agent inside a tool, the first time that it is asked
+            await self._do(agent_registry.save_schemas, self._roster, fresh)
+        bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
+        await self._pen.store(*bodies)
+
+    async def on_handoff(self, context: Any, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
+        """One agent gives the conversation to another."""
+        body: Body = {"event": "agent.handoff", "agent": from_agent.name, "turn": self.turns.current}
+        await self._pen.store(body | {"from_agent": from_agent.name, "to_agent": to_agent.name} | _inside())
+
+    async def on_tool_start(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Any) -> None:
+        """Commit that the call is executing; only then is the function entered. Raises Fenced: it is not."""
+        if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
+            return
+        sent = mask(context.tool_arguments)
+        our_id = self.calls.begin(current_parent_call(), context.tool_call_id, digest(mask(asked_of(context))))
+        step = self._steps[our_id] = self._step(context, agent, tool, our_id)
+        decided = self.decided.get(our_id)
+        if decided is not None and decided.decision == "respond":
+            self.calls.end(current_parent_call(), context.tool_call_id)
+            self._answered[current_parent_call(), context.tool_call_id] = our_id
+            step["answered_by"] = decided.by
+            return
+        if decided is not None:
+            self._check(decided, context, our_id)
+        body = step | arguments(sent) | {"status": "start"}
+        body |= {"edited_by": decided.by} if decided is not None and decided.decision == "edit" else {}
+        if self.calls.is_new(our_id):  # no other row can have its id: the run's fence is all there is to pass
+            await self._pen.store(body)
+        else:
+            await self._begin_known(body)
+        self._began[our_id] = time.monotonic()
+        failpoint("before-tool")
+
+    async def on_tool_end(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Any, result: Any) -> None:
+        """Write what a call gave, or the real exception behind what the model is told."""
+        if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
+            return
+        failpoint("after-tool")
+        key = current_parent_call(), context.tool_call_id
+        our_id = self._answered.pop(key, None) or self.calls.end(*key)
+        if our_id is None:
+            return
+        replacement, own_output = self._told.pop(key, (None, None))
+        output, size = to_json_value(own_output if replacement is not None and replacement is result else result)
+        error = self._errors.pop((current_parent_call(), context.tool_call_id), None)
+        body = self._steps.pop(our_id, None) or self._step(context, agent, tool, our_id)
+        body = body | {"output": output, "output_bytes": size}
+        body |= _outcome(error)
+        if (began := self._began.pop(our_id, None)) is not None:
+            body["duration_ms"] = ms_since(began)
+        await self._pen.store(body)
+        failpoint("after-record")
+
+    def decision(self, call_id: str, requested_args: str) -> Decision | None:
+        """Return what a person decided about a call that is about to be checked, `requested_args` its arguments."""
+        our_id = self.calls.find_decided(call_id, digest(mask(requested_args)))
+        return self.decided.get(our_id) if our_id else None
+
+    def decision_of_running(self, call_id: str) -> Decision | None:
+        """Return what a person decided about a call that is invoked now."""
+        key = current_parent_call(), call_id
+        return self.decided.get(self._answered.get(key) or self.calls.running(*key))
+
+    def tell(self, call_id: str, replacement: Any, output: Any) -> None:
+        """Note that a model is told `replacement` where a tool gave `output`: the record keeps what it gave."""
+        self._told[current_parent_call(), call_id] = replacement, output
+
+    def failed(self, call_id: str, error: BaseException) -> None:
+        """Note the real exception of a call that runs now."""
+        self._errors.setdefault((current_parent_call(), call_id), error)
+
+    def format_error(self, args: ToolErrorFormatterArgs[Any]) -> None:
+        """Note the exception behind a tool's default failure text; the text stays as it is."""
+        if args.error is not None:
+            self.failed(args.call_id, args.error)
+
+    def ended_by(self, error: BaseException) -> list[Body]:
+        """Return the ends of calls whose exception ended the run."""
+        bodies: list[Body] = []
+        for (parent, call_id), raised in list(self._errors.items()):
+            our_id = self.calls.end(parent, call_id)
+            if our_id is not None:
+                step: Body = {"event": "tool_step", "name": "", "tool_call": our_id, "tool_call_id": original(call_id)}
+                bodies.append(self._steps.pop(our_id, step) | _outcome(raised))
+        return bodies
+
+    def _check_size(self, turn: ModelAnswer, response: ModelResponse) -> None:
+        """Count what did not stream. Raises TooLarge; inside a call that would end the call alone."""
+        try:
+            self.turns.check(turn, response.output)
+        except TurnTooLarge as error:
+            if turn.parent_call is not None and self.on_excess is not None:
+                self.on_excess(error)
+            raise
+
+    def _check(self, decided: Decision, context: ToolContext[Any], our_id: str) -> None:
+        """Compare what is about to run with what was decided about. Raises Incompatible; nothing was entered."""
+        if decided.digest and digest(context.tool_arguments) != decided.digest:
+            self.calls.end(current_parent_call(), context.tool_call_id)
+            name = context.qualified_tool_name
+            raise Incompatible(f"the arguments of {name} differ from those that {decided.by} decided about: {our_id}")
+
+    async def _begin_known(self, body: Body) -> None:
+        try:
+            await self._do(actions.begin_execution, self._pen.claim, body)
+        except Fenced:
+            self._pen.is_lost = True
+            raise
+
+    def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
+        body: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": our_id}
+        body |= {"tool_call_id": original(context.tool_call_id), "effect": self._roster.effect(tool, agent.name)}
+        return body | identity.layers(tool, context.tool_namespace) | _inside()
+
+
+def asked_of(context: ToolContext[Any]) -> str:
+    """Return the arguments that a model asked a call with, whatever a person made of them."""
+    return context.tool_call.arguments if context.tool_call is not None else context.tool_arguments
+
+
+def arguments(sent: str) -> Body:
+    """Return the arguments as they came and, when they are an object, as read; no text at all is an empty object."""
+    try:
+        read = json.loads(sent) if sent.strip() else {}
+    except ValueError:
+        read = None
+    return {"args_raw": sent, **({"args": read} if isinstance(read, dict) else {})}
+
+
+def usage_of(spent: Usage) -> Body | None:
+    """Return what an answer spent, in tokens; None where its server did not tell it, which the SDK counts as 0."""
+    return _tokens(spent) if spent.input_tokens or spent.output_tokens or spent.total_tokens else None
+
+
+def total_of(spent: Usage) -> Body | None:
+    """Return what several answers spent, in tokens; None where one of them did not tell it."""
+    return _tokens(spent) if spent.requests <= len(spent.request_usage_entries) else None
+
+
+def digest(sent: str) -> str:
+    """Digest arguments the way the record does."""
+    return hashlib.sha256(sent.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _outputs(turn: ModelAnswer, spoken: list[StreamedMessage], *, is_last: bool) -> list[Body]:
+    """Return an output for each message that says something. The run's answer is the last that is no commentary."""
+    spoken_messages = [message for message in spoken if message.text]
+    answer = next(
+        (message for message in reversed(spoken_messages) if message.phase != "commentary"),
+        spoken_messages[-1] if spoken_messages else None,
+    )
+    return [
+        {"event": "output", **turn.facts, **message.facts, "text": message.text, "final": is_last and message is answer}
+        for message in spoken_messages
+    ]
+
+
+def _tokens(spent: Usage) -> Body:
+    tokens: Body = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens}
+    return tokens | {"total_tokens": spent.total_tokens, "requests": spent.requests}
+
+
+def _outcome(error: BaseException | None) -> Body:
+    if error is None:
+        return {"status": "success"}
+    status = "timeout" if isinstance(error, TimeoutError) else "error"
+    return {"status": status, "error": reason_of(error)}
+
+
+def _inside() -> Body:
+    parent = current_parent_call()
+    return {"parent_call": parent} if parent else {}
+
+
+def _is_message(item: Any) -> bool:
+    return isinstance(item, ResponseOutputMessage)
+
+
+def _is_thought(item: Any) -> bool:
+    return getattr(item, "type", "") == "reasoning"
+
+
+def ms_since(began: float) -> float:
+    """Return the ms since a moment of `time.monotonic`."""
+    return round((time.monotonic() - began) * 1000, 3)

@@ -1,0 +1,100 @@
+"""What a run begins with: the words to answer, the agents' memory, the team's context, earlier calls and decisions."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection
+from pydantic import BaseModel
+
+from agents_app.approval_gate import approval_requests
+from agents_app.approval_gate.keeper import Decision
+from agents_app.memory import fork_memory, interjections, session, team_context
+from agents_app.memory.interjections import NOTHING, MissedMessages
+from agents_app.memory.session import DjangoSession
+from agents_app.open_responses.request import KIND, RunRequest
+from agents_app.open_responses.request import read as read_asked
+from agents_app.teams.definition import Team
+from agents_app.worker.call_ids import EarlierCall
+from conversations.events import log
+from conversations.models import Conversation, Event, ToolCall
+from conversations.runs.lifecycle import Claim
+
+ASKED = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FROM conversations_conversation c
+ JOIN conversations_event e ON e.conversation_id=c.id WHERE c.key=%s AND e.seq=%s"""
+
+
+class RunInput(NamedTuple):
+    """Read at once, before the SDK begins."""
+
+    words: str | list[Any]
+    """to answer; none where a fork goes on from what its agents remember"""
+    metadata: Mapping[str, Any]
+    memory: DjangoSession
+    context: BaseModel
+    calls: list[EarlierCall]
+    decided: dict[str, Decision]
+    turns: int
+    handler: str
+    asked: RunRequest | None = None  # of a client of the responses door
+    heard: MissedMessages = NOTHING
+
+    @property
+    def given(self) -> str | list[Any]:
+        """What the SDK is given of a run that begins: the words to answer, and what was said since."""
+        if not self.heard.after:
+            return self.words
+        items = [{"role": "user", "content": self.words}] if isinstance(self.words, str) else self.words
+        return [*items, *self.heard.after]
+
+
+def opening_of(claim: Claim, team: Team) -> RunInput:
+    """Read what a claimed run needs. Sync. Raises ContextRefused when the kept context does not fit the team."""
+    with connection.cursor() as cursor:
+        cursor.execute(ASKED, [claim.conversation, claim.input_seq])
+        id_, handler, copied, kind, principal, body = cursor.fetchone()
+    conversation = Conversation(id=id_, key=claim.conversation, handler=handler, copied_seq=copied)
+    if copied:  # a fork: all that it is is asked
+        conversation.refresh_from_db()
+    is_remembered = claim.input_seq <= conversation.copied_seq
+    request = read_asked(body, principal) if kind == KIND and not is_remembered else None
+    text: str | list[Any] = [] if is_remembered else log.spoken_text(body)
+    handler = conversation.handler.removeprefix("agent:")
+    memory, saved_context = _memory(conversation, claim.input_seq, team.name)
+    missed = interjections.missed_messages(conversation, claim.input_seq, memory.heard) if request is None else NOTHING
+    memory.hear(missed, is_resumed=claim.state is not None)
+    context = team_context.read(team.context, saved_context, claim.conversation)
+    if claim.attempt == 1:
+        return RunInput(text, metadata_of(body), memory, context, [], {}, 0, handler, request, missed)
+    earlier_calls = known_calls(claim)
+    turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
+    last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
+    remaining = (earlier_calls, approval_requests.decisions(claim.run), last or 0, handler, request, missed)
+    return RunInput(text, metadata_of(body), memory, context, *remaining)
+
+
+def _memory(conversation: Conversation, answers: int, team: str) -> tuple[DjangoSession, str | None]:
+    """Read a conversation's memory and a team's context; those of a fork are made from its prefix first."""
+    config = settings.CONFIG
+    memory = session.load(conversation.key, newest=config.session_items, days=config.session_days)
+    if fork_memory.needs_memory(conversation):
+        memory.recall(fork_memory.build_fork_memory(conversation, answers, newest=config.session_items))
+        return memory, fork_memory.context_of(conversation, team)
+    return memory, memory.context.get(team)
+
+
+def known_calls(claim: Claim) -> list[EarlierCall]:
+    """Read the calls of earlier attempts, with the call that each is inside: only its event tells that."""
+    rows = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
+    calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "called_seq"))
+    events = Event.objects.filter(conversation__key=claim.conversation, seq__in=[seq for *_, seq in calls])
+    parents = {seq: json.loads(body).get("parent_call") for seq, body in events.values_list("seq", "body")}
+    return [EarlierCall(id_, call_id, status, digest, parents.get(seq)) for id_, call_id, status, digest, seq in calls]
+
+
+def metadata_of(body: str) -> Mapping[str, Any]:
+    """Return the metadata of a message."""
+    payload: Any = json.loads(body)
+    metadata = payload.get("metadata") if isinstance(payload, dict) else None
+    return metadata if isinstance(metadata, dict) else {}

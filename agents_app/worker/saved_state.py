@@ -1,0 +1,86 @@
+"""What a run paused with: the SDK's state as it is, sealed, with what it fits (§8). Never taken from a client."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from agents import FunctionTool, ToolApprovalItem, version
+from agents.run_state import CURRENT_SCHEMA_VERSION
+from django.conf import settings
+
+from agents_app.memory.interjections import Interjection
+from agents_app.tools import identity
+from conversations.runs.lifecycle import Claim
+
+
+class Incompatible(Exception):
+    """A kept state does not fit today's team, or is not what was sealed. The text is for people."""
+
+
+class SavedState(NamedTuple):
+    """A state and what goes with it: how many turns there were, whose run it is, and what it heard when it went on."""
+
+    state: str
+    turns: int
+    team: str = ""
+    heard: Sequence[Interjection] = ()
+
+
+def sign(run: str, saved: SavedState, tools: str) -> tuple[str, str, str]:
+    """Return the row's `state`, `state_mac` and `sdk`."""
+    fields = {"v": 1, "turns": saved.turns, "team": saved.team, "state": saved.state, "heard": saved.heard}
+    text = json.dumps(fields)
+    sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"
+    return text, _mac(run, sdk, text), sdk
+
+
+def verify(claim: Claim) -> tuple[SavedState, str]:
+    """Return what a run paused with, and the hash of its tools then. Raises Incompatible."""
+    text, sdk = claim.state or "", claim.sdk or ""
+    if not hmac.compare_digest(_mac(claim.run, sdk, text), claim.state_mac or ""):
+        raise Incompatible("the saved state does not match its signature: it or the secret key was changed")
+    _, form, tools = sdk.split("/")
+    if form != CURRENT_SCHEMA_VERSION:
+        raise Incompatible(
+            f"the state was saved by another release of the Agents SDK: schema {form}, now {CURRENT_SCHEMA_VERSION}"
+        )
+    return _parse_state(text), tools
+
+
+def team_of(state: str) -> str:
+    """Return whose run a kept state is of, as far as that can be read: it is not checked here."""
+    try:
+        return _parse_state(state).team
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def tools_hash(items: Iterable[ToolApprovalItem]) -> str:
+    """Hash the tools that calls wait for, as their agents have them now. Raises Incompatible when one is missing."""
+    tool_keys = sorted({f"{item.agent.name}\0{_schema(item)}" for item in items})
+    return hashlib.sha256("\n".join(tool_keys).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def tool_of(item: ToolApprovalItem) -> FunctionTool | None:
+    """Find the tool a call waits for on its agent."""
+    return identity.find(item.agent.tools, item)
+
+
+def _parse_state(text: str) -> SavedState:
+    fields: dict[str, Any] = json.loads(text)
+    interjections = [Interjection(at, item) for at, item in fields.get("heard", ())]
+    return SavedState(fields["state"], fields["turns"], fields.get("team", ""), interjections)
+
+
+def _schema(item: ToolApprovalItem) -> str:
+    tool = tool_of(item)
+    if tool is None:
+        raise Incompatible(f"{item.agent.name} no longer has the tool {item.qualified_name or item.name}")
+    return identity.schema_of(tool).hash
+
+
+def _mac(run: str, sdk: str, state: str) -> str:
+    key = hashlib.sha256(f"run state\0{settings.SECRET_KEY}".encode()).digest()
+    return hmac.new(key, f"{run}\0{sdk}\0{state}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()

@@ -1,0 +1,268 @@
+"""The worker: claims runs and executes many of them in one loop (law F, §3.4). Run by `runagents` and in `serve`.
+
+    worker = Worker(writer, teams.load())
+    await worker.run()      # returns after worker.stop(), called from any thread
+
+Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted,
+questions that an always rule answers are approved, and those whose time is up are told.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+import switchboard
+from agents_app.mcp.tools import McpTools
+from agents_app.memory import session
+from agents_app.model_providers.providers import ModelConfig, Provider, configured
+from agents_app.open_responses import plain_model_team
+from agents_app.open_responses.request_tools import hosted_by
+from agents_app.teams import agent_registry
+from agents_app.teams.definition import Team
+from agents_app.teams.served_team import ServedTeam
+from agents_app.worker import parking
+from agents_app.worker.agent_run import AgentRun
+from agents_app.worker.claimed_run import WorkerServices
+from agents_app.worker.replay_input import request_of
+from agents_app.worker.replay_run import Replay
+from agents_app.worker.run_bus import RunBus
+from conversations.core.background_loop import run_forever
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import Unavailable
+from conversations.core.failpoints import failpoint
+from conversations.core.node_heartbeat import BEAT_EVERY, Heartbeat, worker_node
+from conversations.core.status import OK
+from conversations.events import commit_listeners, log, registry
+from conversations.events.log.records import Stored
+from conversations.models import Run, SessionItem
+from conversations.runs import lifecycle
+from conversations.runs.approvals import auto_approve, expiry
+from conversations.runs.lifecycle import Claim
+
+logger = logging.getLogger(__name__)
+
+RENEW_EVERY = 5.0  # seconds; a lease is 15
+LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
+LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
+LOOK_EVERY_ALONE = 2.0  # the same where this process alone writes
+AT_A_TIME = 50  # runs claimed in one go
+WAKING = registry.names_with("wakes_worker")
+
+
+class Worker:
+    """Serves teams. `writer` is the process's own, running; it outlives the worker."""
+
+    def __init__(
+        self, writer: log.Writer, teams: Sequence[Team], *, config: ModelConfig | None = None,
+        per_team: int | None = None, limit_s: float | None = None, stop_s: float | None = None,
+    ) -> None:  # fmt: skip
+        defaults = settings.CONFIG
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns() // 1_000_000 % 10**9}"[:100]
+        self._per_team = per_team or defaults.runs_per_team
+        self._limit_s = limit_s or defaults.run_s
+        self._stop_s = defaults.stop_s if stop_s is None else stop_s
+        config = config or configured()
+        self._provider = Provider(config)
+        hosted = hosted_by(teams)
+        self.rosters = [ServedTeam(team, config, self._provider) for team in (*teams, plain_model_team.team_of(hosted))]
+        self._threads = DatabaseThreads("runs")
+        self._mcp = McpTools(self.rosters, self._do)
+        self._bus = RunBus(DatabaseThreads("posts"))
+        self._house = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
+        self._attempts: dict[str, tuple[AgentRun | Replay, ServedTeam, asyncio.Task[None]]] = {}
+        self._pulse = Heartbeat("worker", self.facts)
+        self._pulse.name = worker_node(self.name)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._is_stopping = False
+        self._claiming = asyncio.Lock()
+        self.done = 0
+        self.registered = threading.Event()  # the record knows what is served here
+        self.is_serving = False
+
+    async def run(self) -> None:
+        """Serve until stopped; running runs end, or are put back or ended honestly at the deadline."""
+        self._loop = asyncio.get_running_loop()
+        if self._is_stopping:  # asked between the making of the worker and this
+            return
+        self._loop.set_default_executor(DatabaseThreads("tools"))  # sync tools, which may post
+        await self._do(agent_registry.register, self.rosters)
+        self.registered.set()
+        await self._mcp.start(self._stopped)
+        switchboard.set_bus(self._bus)
+        self.is_serving = True
+        forget = commit_listeners.on_committed(self._rung)
+        rounds: dict[str, Callable[[], Any]] = {
+            "renewing": self._renew, "listening": self._listen, "looking": self._look, "telling": self._beat,
+        }  # fmt: skip
+        work = [asyncio.create_task(run_forever(each, what=name), name=name) for name, each in rounds.items()]
+        try:
+            await self._stopped.wait()
+            async with self._claiming:  # what was claimed is begun
+                work.pop(2).cancel()  # nothing more is claimed
+            await self._finish()
+        finally:
+            forget()
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            await self._end()
+
+    def stop(self) -> None:
+        """End `run`, also one that has not begun; from any thread."""
+        self._is_stopping = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stopped.set)
+
+    def facts(self) -> dict[str, Any]:
+        """Return how it goes: what the ops page shows of a worker; its MCP servers are on the agents page, too."""
+        teams = Counter(roster.team.name for _, roster, _ in list(self._attempts.values()))
+        return {
+            "running": sum(teams.values()),
+            "teams": {r.team.name: teams[r.team.name] for r in self.rosters},
+            "done": self.done,
+            "mcp": self._mcp.states(),
+            "warnings": self._mcp_troubles(),
+        }
+
+    def trouble(self) -> str:
+        """Return which MCP servers are not connected; empty when all are."""
+        return "; ".join(self._mcp_troubles())
+
+    def _mcp_troubles(self) -> list[str]:
+        states = [
+            (team, name, state) for team, servers in self._mcp.states().items() for name, state in servers.items()
+        ]
+        return [f"MCP server {name} of {team}: {state}" for team, name, state in states if state != OK]
+
+    async def _do(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something with the database, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *arguments))
+
+    async def _look(self) -> None:
+        """Claim what may run now."""
+        self._news.clear()
+        async with self._claiming:
+            for roster, room in self._free():
+                await self._claim(roster, min(room, AT_A_TIME))
+        try:
+            async with asyncio.timeout(
+                LOOK_EVERY if settings.CONFIG.database_url else LOOK_EVERY_ALONE
+            ):  # `wait_for` may lose the cancellation at the end
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _claim(self, roster: ServedTeam, at_most: int) -> None:
+        names = [agent.name for agent in roster.team.agents]
+        for claim in await self._do(partial(lifecycle.claim, self.name, names, at_most=at_most)):
+            failpoint("after-lease")
+            self._start(claim, await self._roster_of(claim, roster))
+
+    def _free(self) -> list[tuple[ServedTeam, int]]:
+        busy = Counter(id(roster) for _, roster, _ in self._attempts.values())
+        return [(r, self._per_team - busy[id(r)]) for r in self.rosters if busy[id(r)] < self._per_team]
+
+    async def _roster_of(self, claim: Claim, default: ServedTeam) -> ServedTeam:
+        """Return whose run it is: of agents of one name, an entry agent, else the one of the team that spoke last."""
+        if claim.kind == "replay":
+            team = (await self._do(request_of, claim)).text("team")
+            return next((r for r in self.rosters if r.team.name == team), default)
+        named = [r for r in self.rosters if claim.agent in [agent.name for agent in r.team.agents]]
+        entries = [r for r in named if claim.agent in r.team.entry]
+        if len(named) == 1 or entries:
+            return (entries or named)[0]
+        last = await self._do(_last_team, claim.conversation)
+        return next((r for r in named if r.team.name == last), default)
+
+    def _start(self, claim: Claim, roster: ServedTeam) -> None:
+        run_class = Replay if claim.kind == "replay" else AgentRun
+        attempt: AgentRun | Replay = run_class(claim, roster, self._house, limit_s=self._limit_s)
+        task = asyncio.create_task(attempt.run(), name=f"run {claim.run}")
+        self._attempts[claim.run] = attempt, roster, task
+        task.add_done_callback(partial(self._over, claim.run))
+
+    def _over(self, run: str, task: asyncio.Task[None]) -> None:
+        del self._attempts[run]
+        self.done += 1
+        self._news.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a run was left: its lease ends soon", exc_info=error, extra={"run": run})
+
+    async def _renew(self) -> None:
+        """Hold on to what runs here; end what was taken away; tell of dead workers' runs, and look after what waits."""
+        held = [attempt for attempt, _, _ in self._attempts.values()]
+        renewed = await self._do(lifecycle.renew, [attempt.claim for attempt in held])
+        for attempt in held:
+            if attempt.claim.run not in renewed and not attempt.has_ended:
+                attempt.lose()
+        await self._do(lifecycle.interrupt_dead)
+        await self._do(auto_approve.approve_waiting)
+        await self._do(expiry.expire_due)
+        await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
+        if servers := self._mcp.connected():
+            await self._do(parking.wake, servers)
+        await asyncio.sleep(RENEW_EVERY)
+
+    async def _listen(self) -> None:
+        """Hear what people ask of runs here."""
+        await asyncio.sleep(LISTEN_EVERY)
+        if self._attempts:
+            for run, what in await self._do(_asked_of, self.name):
+                if entry := self._attempts.get(run):
+                    entry[0].ask(what)
+
+    async def _beat(self) -> None:
+        await self._do(self._pulse.beat)
+        await self._do(agent_registry.renew, self.rosters)
+        await asyncio.sleep(BEAT_EVERY)
+
+    async def _finish(self) -> None:
+        """Let running runs end; ask them to stop at a turn's end; at the deadline end them."""
+        tasks = {task for _, _, task in self._attempts.values()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._stop_s / 2)
+        for what in ("park", "abort"):
+            for attempt, _, _ in list(self._attempts.values()):
+                attempt.ask(what) if what == "park" else attempt.abort()
+            if left := {task for _, _, task in self._attempts.values()}:
+                await asyncio.wait(left, timeout=max(1.0, self._stop_s / 2))
+
+    async def _end(self) -> None:
+        """Leave nothing behind, as far as the database can be had."""
+        switchboard.set_bus(None)
+        await self._mcp.close()
+        await self._provider.aclose()
+        for last in (partial(agent_registry.unregister, self.rosters), self._pulse.stop):
+            try:
+                await self._do(last)
+            except Unavailable as error:
+                logger.warning("worker: %s", error)
+        self._threads.shutdown()
+
+    def _rung(self, stored: Sequence[Stored]) -> None:
+        if self._loop is not None and any(event.kind in WAKING for event in stored):
+            try:
+                self._loop.call_soon_threadsafe(self._news.set)
+            except RuntimeError:  # the loop is closed: nobody claims any more
+                return
+
+
+def _asked_of(worker: str) -> list[tuple[str, str]]:
+    return list(Run.objects.filter(status="running", worker=worker).exclude(stop="").values_list("id", "stop"))
+
+
+def _last_team(conversation: str) -> str:
+    items = SessionItem.objects.filter(conversation=conversation, payload__startswith=session.CONTEXT)
+    newest = items.order_by("-seq").values_list("payload", flat=True).first()
+    return session.team_of(newest) if newest else ""

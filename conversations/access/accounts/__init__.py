@@ -1,0 +1,1 @@
+"""People, their sign-in, their tokens and what they were granted."""

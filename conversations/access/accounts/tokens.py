@@ -1,0 +1,100 @@
+"""Bearer tokens of programs and agents. Called by `manage.py token`, the doors and the pages' gate."""
+
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from conversations.access.accounts import one_time_secret
+from conversations.access.action_context import audited_action, revoked
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core import principals
+from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.write_transaction import write_transaction
+from conversations.models import Token
+from conversations.models.people import ROLES
+
+PREFIX = "sb_"
+TOKEN_ROLES = ("agent", *ROLES)
+USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
+    """Make a token; answer its secret, which is not kept. An agent's token speaks for `agent`, else for its own name.
+
+    The name of a revoked token may be used again, but not for an agent when it was none's, or for another one. Raises
+    `Invalid`, and `Conflict` when the name is in use or stood for something else.
+    """
+    _check(name, role, agent)
+    secret, speaks_for = one_time_secret.make(PREFIX), (agent or name) if role == "agent" else ""
+    with audited_action(by, "make_token", f"token:{name}", right="tokens") as principal:
+        if Token.objects.filter(name=name, revoked_at=None).exists():
+            raise Conflict(f"token {name} already exists; revoke it first or choose another name", field="name")
+        _require_same(name, speaks_for)
+        Token.objects.update_or_create(
+            name=name,
+            defaults={
+                "role": role,
+                "agent": speaks_for,
+                "digest": one_time_secret.digest(secret),
+                "created_by": str(principal),
+                "created_at": timezone.now(),
+                "last_used_at": None,
+                "revoked_at": None,
+            },
+        )
+        chain.enter(principal, "make_token", f"token:{name}", correlation={"role": role, "agent": agent})
+    return secret
+
+
+def revoke_token(by: Who, name: str) -> None:
+    """End a token at once. Raises `NotFound`, and `Conflict` when done before."""
+    with audited_action(by, "revoke_token", f"token:{name}", right="tokens") as principal:
+        if not Token.objects.filter(name=name, revoked_at=None).update(revoked_at=timezone.now()):
+            if not Token.objects.filter(name=name).exists():
+                raise NotFound(f"there is no token {name}")
+            entry = chain.last("revoke_token", f"token:{name}")
+            raise Conflict(f"token {name} is already revoked, by {entry.principal if entry else 'someone else'}")
+        chain.enter(principal, "revoke_token", f"token:{name}")
+        revoked()
+
+
+def token_of(secret: str) -> Token | None:
+    """Find the live token with this secret and note its use, at most once a minute. Ask `rights` what it may."""
+    if not secret.startswith(PREFIX):
+        return None
+    token = Token.objects.filter(digest=one_time_secret.digest(secret), revoked_at=None).first()
+    if token and (token.last_used_at is None or timezone.now() - token.last_used_at >= USE_NOTED_EVERY):
+        note_use(token.digest)
+    return token
+
+
+def note_use(digest: str) -> None:
+    """Note that the token with this digest is used now, unless that was noted within the last minute."""
+    now = timezone.now()
+    stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
+    with write_transaction():
+        Token.objects.filter(stale, digest=digest).update(last_used_at=now)
+
+
+def _require_same(name: str, agent: str) -> None:
+    """Raise `Conflict` where a revoked token of this name spoke for another agent, or for none: events know it by its
+    name alone, and what an agent said must not come to count as people's."""
+    was = Token.objects.filter(name=name).first()
+    if was is not None and was.agent != agent:
+        what = f"the agent {was.agent}" if was.agent else f"the role {was.role}"
+        raise Conflict(f"token {name} was used for {what} before it was revoked; choose another name", field="name")
+
+
+def _check(name: str, role: str, agent: str) -> None:
+    if role not in TOKEN_ROLES:
+        raise Invalid(f"must be one of {', '.join(TOKEN_ROLES)}; got {role[:40]!r}", field="role")
+    if agent and role != "agent":
+        raise Invalid("only tokens with the role agent can speak for an agent", field="agent")
+    if len(agent) > 200:
+        raise Invalid("must be at most 200 characters", field="agent")
+    try:
+        principals.token_principal(name)
+    except ValueError as error:
+        raise Invalid(str(error), field="name") from error

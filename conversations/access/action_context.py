@@ -1,0 +1,62 @@
+"""The frame of every action: rights and change in one transaction, a refusal in place of what it took back (law E)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
+
+from conversations.access import permissions
+from conversations.access.audit import chain, refusal_counter
+from conversations.access.permissions import Who
+from conversations.core.errors import Conflict, NotAllowed
+from conversations.core.principals import SYSTEM, Principal
+from conversations.core.write_transaction import in_write_transaction, lock_actions, write_transaction
+from conversations.events import commit_listeners
+
+
+@contextmanager
+def audited_action(
+    by: Who, verb: str, target: str, *, right: str = "", acting_as: str = "", is_shared: bool = False
+) -> Iterator[Principal]:
+    """Hold the action's transaction and answer who acts. `right` is required inside; empty when the body decides.
+    `is_shared`: others of that kind go on beside it, as `take_turn` says.
+
+    A `NotAllowed` or `Conflict` from inside takes all of it back, leaves one refused entry (a program's repeats are
+    counted, `refusal_counter`) and goes on to the caller.
+    `acting_as` is whom they would have spoken as, told with the refusal. Inside another `write_transaction()` a
+    refusal is a `RuntimeError`: its entry would go with the whole.
+    """
+    is_joined = in_write_transaction()
+    refused: NotAllowed | Conflict | None = None
+    with write_transaction():
+        lock_actions(is_shared=is_shared)
+        try:
+            with transaction.atomic():  # a savepoint: whoever loses a race waits for one turn, not for two
+                if right:
+                    permissions.require(by, right)
+                yield permissions.principal_of(by)
+        except (NotAllowed, Conflict) as error:
+            if is_joined:
+                raise RuntimeError("a refusal is told after the rollback, and this one is not the action's") from error
+            who = permissions.principal_of(by)
+            is_told = isinstance(error, NotAllowed) and refusal_counter.is_repeat(who, verb, target, error.message)
+            if not is_told:
+                chain.enter(who, verb, target, outcome="refused", reason=error.message, acting_as=acting_as)
+            refused = error
+    if refused is not None:
+        refused.is_recorded = True
+        raise refused
+
+
+def event_author(principal: Principal) -> tuple[Principal, dict[str, object]]:
+    """Return who writes an event that changes state, and what its body says of who did it.
+
+    A token acts here by its right, but what comes from a token is a claim (law I), since anybody who may publish could
+    say it: so the system writes it down, and `by` names the token.
+    """
+    return principal if principal.is_ours else SYSTEM, {"by": str(principal)}
+
+
+def revoked() -> None:
+    """Have open sockets check their rights as soon as this transaction has committed (law H)."""
+    transaction.on_commit(commit_listeners.notify_revoked)

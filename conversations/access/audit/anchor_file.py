@@ -1,0 +1,64 @@
+"""The audit chain's anchor: a file in the data directory that remembers the newest entry (law E).
+
+The chain shows a changed entry, its head row a missing one. Who cuts entries off the end and sets the head back leaves
+a whole, shorter chain: this file has the entry that is gone. The server writes it each second, `verify` reads it. A
+restored backup is told the same way; who means it removes the file.
+"""
+
+import logging
+import time
+from pathlib import Path
+
+from conversations.events.verify_chains import ChainReport
+from conversations.models import AuditEntry, AuditHead
+
+logger = logging.getLogger(__name__)
+
+NAME = "audit-head"
+VERIFY_EVERY = 10.0  # seconds
+
+
+class AuditAnchorFile:
+    """The file `audit-head`: the newest entry's number and hash."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / NAME
+        self._is_told = False
+        self._written, self._verified_at = "", float("-inf")
+
+    def write(self) -> None:
+        """Remember the newest entry, unless the one remembered is gone: that stays, and is logged once.
+
+        While nothing was entered it looks for the remembered one every `VERIFY_EVERY` seconds.
+        """
+        head = AuditHead.objects.filter(id=1).values_list("seq", "hash").first()
+        text = f"{head[0]} {head[1]}" if head else ""
+        now = time.monotonic()
+        if text == self._written and self._path.exists() and now - self._verified_at < VERIFY_EVERY:
+            return
+        self._verified_at = now
+        if not (verdict := self.verify()).ok:
+            if not self._is_told:
+                logger.error("%s: %s", verdict.first_bad, verdict.why)
+            self._is_told = True
+            return
+        if head is None or not head[0]:
+            return
+        draft = self._path.with_suffix(".new")
+        draft.write_text(text)
+        draft.replace(self._path)
+        self._written = text
+
+    def verify(self) -> ChainReport:
+        """Look for the entry that the file remembers; without a file there is nothing to compare."""
+        try:
+            seq, _, remembered = self._path.read_text().strip().partition(" ")
+            number = int(seq)
+        except FileNotFoundError:
+            return ChainReport(0, ok=True)
+        except ValueError:
+            return ChainReport(0, ok=False, first_bad=str(self._path), why="must hold a number and a hash")
+        if AuditEntry.objects.filter(seq=number, hash=remembered).exists():
+            return ChainReport(1, ok=True)
+        why = f"missing, although {self._path} lists it: the end was cut off, or an older backup was restored"
+        return ChainReport(0, ok=False, first_bad=f"audit entry {number}", why=why)

@@ -1,0 +1,199 @@
+"""The audit chain: who did what to what, when, why, with what outcome. Actions call `enter`, edges call `refuse`."""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from django.db.models import F, Max
+from django.db.models.functions import Greatest, Least
+
+from conversations.core.principals import Principal
+from conversations.core.write_transaction import in_write_transaction, write_transaction
+from conversations.events.log import hash_chain
+from conversations.events.verify_chains import PAGE, ChainReport
+from conversations.models import AuditEntry, AuditHead, AuditSpan
+
+Outcome = Literal["done", "refused"]
+
+FIRST = hash_chain.seed("audit")  # what entry 1 hangs on
+_NONE: Mapping[str, str] = MappingProxyType({})
+_circumstances: ContextVar[Mapping[str, str]] = ContextVar("audit_circumstances", default=_NONE)
+
+
+@contextmanager
+def during(**circumstances: str) -> Iterator[None]:
+    """Add these to the correlation of every entry made inside: the request's id, the address it came from."""
+    token = _circumstances.set({**_circumstances.get(), **circumstances})
+    try:
+        yield
+    finally:
+        _circumstances.reset(token)
+
+
+def enter(
+    principal: Principal,
+    verb: str,
+    target: str,
+    *,
+    outcome: Outcome = "done",
+    reason: str = "",
+    before: str = "",
+    after: str = "",
+    acting_as: str = "",
+    correlation: Mapping[str, Any] | None = None,  # any JSON value
+) -> AuditEntry:
+    """Add one entry to the chain, inside the action's `write_transaction()`, as its last step: the audit head is
+    locked last.
+
+    `before` and `after` are digests made by `digest`. Raises `RuntimeError` outside of `write_transaction()`.
+    """
+    if not in_write_transaction():
+        raise RuntimeError("audit.enter belongs inside write_transaction(): one action is one transaction (law E)")
+    entry = AuditEntry(
+        at=time.time_ns() // 1000,
+        principal=_fit(str(principal), 160),
+        acting_as=_fit(acting_as, 200),
+        verb=_fit(verb, 60),
+        target=_fit(target, 300),
+        before=before,
+        after=after,
+        reason=_fit(reason, 2000),
+        outcome=outcome,
+        correlation=_fit(_compact({**_circumstances.get(), **(correlation or {})}), 4000),
+    )
+    return _chained(entry)
+
+
+def refuse(principal: Principal, verb: str, target: str, *, reason: str = "", acting_as: str = "") -> AuditEntry:
+    """Record a refusal in a transaction of its own, after the refused one rolled back (law E)."""
+    if in_write_transaction():
+        raise RuntimeError("audit.refuse comes after the rollback, outside of write_transaction()")
+    with write_transaction():
+        return enter(principal, verb, target, outcome="refused", reason=reason, acting_as=acting_as)
+
+
+def digest(state: object) -> str:
+    """Return the SHA-256 of a state's compact JSON, for `before` and `after`."""
+    return hashlib.sha256(_compact(state).encode()).hexdigest()
+
+
+def last(verb: str, target: str) -> AuditEntry | None:
+    """Find who did this to that last, to tell the loser of a race."""
+    return AuditEntry.objects.filter(verb=verb, target=target, outcome="done").order_by("-seq").first()
+
+
+def link(prev: str, entry: AuditEntry) -> str:
+    """Return the hash this entry must have after `prev`: SHA-256 over these, joined by NUL, lower hex."""
+    columns = (entry.acting_as, entry.verb, entry.target, entry.before, entry.after, entry.reason, entry.outcome)
+    parts = (prev, str(entry.seq), str(entry.at), entry.principal, *columns, entry.correlation)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+class ChainCheck(NamedTuple):
+    """How far a walk along the chain came, and the head it goes to: the one there was when it began."""
+
+    seq: int
+    hash: str
+    head: int
+    head_hash: str
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first bad entry: what is wrong with it, and what hash was expected and found, where it is that."""
+
+    seq: int
+    why: str
+    expected: str = ""
+    found: str = ""
+
+
+def begin() -> ChainCheck:
+    """Begin at the first entry."""
+    head = _head()
+    return ChainCheck(0, FIRST, head.seq, head.hash)
+
+
+def check(walk: ChainCheck, most: int) -> tuple[ChainCheck, Fault | None]:
+    """Walk on over at most so many entries; stop at the first bad one. By pages: one long read would keep the WAL from
+    being checkpointed, and a request waiting."""
+    seq, prev = walk.seq, walk.hash
+    page = list(AuditEntry.objects.filter(seq__gt=seq, seq__lte=walk.head).order_by("seq")[:most])
+    for entry in page:
+        seq += 1
+        if fault := _fault(seq, prev, entry):
+            return walk._replace(seq=seq - 1, hash=prev), fault
+        prev = entry.hash
+    is_over = len(page) < most or seq == walk.head
+    walked = walk._replace(seq=seq, hash=prev, is_over=is_over)
+    return walked, _fault_of_end(walked) if is_over else None
+
+
+def verify() -> ChainReport:
+    """Walk the whole chain up to the head it had when asked."""
+    walk, fault = check(begin(), PAGE)
+    while not walk.is_over and fault is None:
+        walk, fault = check(walk, PAGE)
+    if fault is None:
+        return ChainReport(walk.seq, ok=True)
+    return ChainReport(fault.seq - 1, ok=False, first_bad=f"audit entry {fault.seq}", why=fault.why)
+
+
+def _fault(seq: int, prev: str, entry: AuditEntry) -> Fault | None:
+    if entry.seq != seq:
+        return Fault(seq, "missing")
+    why = "changed after it was written: the stored hash does not match the computed one"
+    if entry.prev_hash != prev:
+        return Fault(seq, why, expected=prev, found=entry.prev_hash)
+    computed = link(prev, entry)
+    return None if computed == entry.hash else Fault(seq, why, expected=computed, found=entry.hash)
+
+
+def _fault_of_end(walk: ChainCheck) -> Fault | None:
+    if walk.seq != walk.head:
+        return Fault(walk.seq + 1, f"missing: the head counts {walk.head} entries")
+    if walk.hash != walk.head_hash:
+        return Fault(walk.seq, "the audit head has a different hash", expected=walk.hash, found=walk.head_hash)
+    # The entries first, the head after: a head only grows, in the transaction that adds the entry.
+    last_seq = AuditEntry.objects.aggregate(last=Max("seq"))["last"] or 0
+    head = _head().seq
+    return Fault(head + 1, f"after the audit head, which is {head}") if last_seq > head else None
+
+
+def _chained(entry: AuditEntry) -> AuditEntry:
+    head, _ = AuditHead.objects.select_for_update().get_or_create(id=1, defaults={"hash": FIRST})
+    entry.seq, entry.prev_hash = head.seq + 1, head.hash
+    entry.hash = link(head.hash, entry)
+    entry.save(force_insert=True)
+    AuditHead.objects.filter(id=1).update(seq=entry.seq, hash=entry.hash)
+    _note_time(entry)
+    return entry
+
+
+def _note_time(entry: AuditEntry) -> None:
+    """Widen the entry's span by its moment, under the head's lock."""
+    span = entry.seq >> AuditSpan.BITS
+    wider = {"earliest": Least(F("earliest"), entry.at), "latest": Greatest(F("latest"), entry.at)}
+    if not AuditSpan.objects.filter(span=span).update(**wider):
+        AuditSpan.objects.create(span=span, earliest=entry.at, latest=entry.at)
+
+
+def _head() -> AuditHead:
+    return AuditHead.objects.filter(id=1).first() or AuditHead(hash=FIRST)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if value else ""
+
+
+def _fit(text: str, limit: int) -> str:
+    """Replace what a column or the chain cannot hold: NUL, lone surrogates, too many characters."""
+    clean = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"

@@ -1,0 +1,127 @@
+"""The newest entries that match: along one index, within a bounded walk, keyset by seq.
+
+Principal and target have an index; each is counted in it, up to the bound. Is one rarer than the bound, all its entries
+are looked at and the answer is whole. Else the walk ends at the bound, the page says how far back it looked, and its
+cursor goes on from there: nothing is ever skipped, and no page costs more than the bound.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from conversations.access.audit.listing import sql_filters
+from conversations.access.audit.listing.filters import AuditFilters
+from conversations.access.audit.listing.sql_filters import FULL_SCAN, AuditConditions, AuditIndexScan
+from conversations.listing.page import WALK, ListPage, cut_page, read_cursor
+from conversations.listing.sql_conditions import SqlCondition, fetch_branches, fetch_rows, join_conditions
+
+CHUNK = 500  # entries read at a time to look into their reasons
+
+
+class EntryRow(NamedTuple):
+    """An entry's row. `at` is µs UTC."""
+
+    seq: int
+    at: int
+    principal: str
+    acting_as: str
+    verb: str
+    target: str
+    before: str
+    after: str
+    reason: str
+    outcome: str
+    correlation: str
+    prev_hash: str
+    hash: str
+
+
+_SELECT = ",".join(f"t.{column}" for column in EntryRow._fields)
+
+
+EntryPage = ListPage[EntryRow, int]
+
+
+class EntryScanPlan(NamedTuple):
+    """The way that was chosen, and the last seq of it that is looked at; 0 where that is all of them."""
+
+    way: AuditIndexScan
+    floor: int
+
+
+def newest(filters: AuditFilters, *, before: int | None = None, limit: int = 50, walk: int = WALK) -> EntryPage:
+    """Return the newest entries that match, those below `before`; at most `walk` entries are looked at."""
+    conditions = sql_filters.conditions_for(filters, before)
+    plan = _choose(conditions, walk)
+    entries = list(islice(_read(conditions, plan, limit + 1), limit + 1))
+    return cut_page(entries, limit, lambda entry: entry.seq, floor=plan.floor or None, walk=walk)
+
+
+def place_of(cursor: str) -> int | None:
+    """Return the seq of a cursor. Raises `Invalid` for one that is none of ours."""
+    numbers = read_cursor(cursor, 1)
+    return numbers[0] if numbers else None
+
+
+def at_of(seq: int) -> int | None:
+    """Return when an entry was made, in µs; None for one that is not there."""
+    rows = fetch_rows("SELECT at FROM conversations_auditentry WHERE seq=%s", [seq])
+    return rows[0][0] if rows else None
+
+
+def _choose(conditions: AuditConditions, bound: int) -> EntryScanPlan:
+    """Choose the way with the fewest entries; each is counted up to the bound, by its index alone."""
+    best, least = EntryScanPlan(FULL_SCAN, 0), None
+    if not conditions.tests and not conditions.words:
+        return best
+    for way in (*conditions.ways, FULL_SCAN):
+        if not conditions.rest(way) and not conditions.words:
+            return EntryScanPlan(way, 0)  # nothing to pass over
+        size, floor = _measure(conditions, way, bound)
+        if least is None or size < least:
+            best, least = EntryScanPlan(way, floor), size
+    return best
+
+
+def _measure(conditions: AuditConditions, way: AuditIndexScan, bound: int) -> tuple[int, int]:
+    """Count a way's entries, to a little over the bound, and say where the bound ends it; 0 when it has no more."""
+    share = max(1, bound // len(way.branches))
+    total, floors = 0, [0]
+    for branch in way.branches:
+        where, values = join_conditions([branch, way.between(conditions.above, conditions.below)])
+        inner = f"SELECT {way.seq} AS s FROM conversations_auditentry t WHERE {where} ORDER BY {way.seq} DESC LIMIT %s"
+        size, last = fetch_rows(f"SELECT COUNT(*),MIN(s) FROM ({inner}) AS counted", [*values, share])[0]
+        is_cut = size == share and bool(_behind(way, branch, conditions.above, last))
+        total += size + is_cut
+        floors.append(last if is_cut else 0)
+    return total, max(floors)
+
+
+def _behind(way: AuditIndexScan, branch: SqlCondition, above: int, below: int) -> list[tuple[Any, ...]]:
+    where, values = join_conditions([branch, way.between(above, below)])
+    return fetch_rows(f"SELECT 1 FROM conversations_auditentry t WHERE {where} LIMIT 1", values)
+
+
+def _read(conditions: AuditConditions, walk: EntryScanPlan, limit: int) -> Iterator[EntryRow]:
+    """Read entries until nobody asks for more; those whose reasons are looked into by chunks."""
+    below, most = conditions.below, CHUNK if conditions.words else limit
+    while True:
+        entries = _piece(conditions._replace(below=below, above=max(conditions.above, walk.floor - 1)), walk.way, most)
+        yield from (entry for entry in entries if _says(entry, conditions.words))
+        if len(entries) < most:
+            return
+        below = entries[-1].seq
+
+
+def _piece(conditions: AuditConditions, way: AuditIndexScan, limit: int) -> list[EntryRow]:
+    bounds = way.between(conditions.above, conditions.below)
+    branches = [[branch, bounds, *conditions.rest(way)] for branch in way.branches]
+    merged = ("*", "t.seq DESC")
+    rows = fetch_branches(branches, "conversations_auditentry", _SELECT, f"{way.seq} DESC", limit, merged)
+    return [EntryRow(*row) for row in rows]
+
+
+def _says(entry: EntryRow, words: Sequence[str]) -> bool:
+    """Tell it here: what the other case of a letter is, the databases do not agree on."""
+    reason = entry.reason.casefold() if words else ""
+    return all(word in reason for word in words)

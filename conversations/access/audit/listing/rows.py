@@ -1,0 +1,205 @@
+"""Entries as they are drawn, and as programs get them. What looks like a key or a password is covered in both."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.urls import reverse
+from django.utils.http import urlencode
+from markupsafe import Markup
+
+from conversations.access.audit.listing import target_links
+from conversations.access.audit.listing.query import EntryRow
+from conversations.core import hidden_characters, secret_masking
+from conversations.core.json_values import as_text
+from conversations.core.micros import YEAR_10000, to_datetime
+from conversations.events import recorded_arguments
+from conversations.models import Approval
+from conversations.rendering import agent_colors, json_diff, richtext
+from conversations.rendering.participant_marks import ParticipantMark, mark_for
+
+SHORT = 200  # characters of a reason or a target in a row; all of them are in its details
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line of an entry's details. `href`: where it leads, or empty."""
+
+    name: str
+    words: Markup
+    href: str = ""
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One entry of a list."""
+
+    entry: EntryRow
+    hrefs: Mapping[str, str] = field(repr=False)
+    changes: json_diff.RenderedDiff | None = field(default=None, repr=False)
+    """what a person changed of a call's arguments, where the entry is such a decision and the record still has it"""
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was done; None for what is no time."""
+        return datetime_of(self.entry.at)
+
+    @property
+    def href(self) -> str:
+        """Its own address."""
+        return reverse("audit-entry", args=[self.entry.seq])
+
+    @property
+    def who(self) -> ParticipantMark:
+        """Who did it."""
+        return mark_for(self.entry.principal, self.entry.principal)
+
+    @property
+    def kind(self) -> str:
+        """What the principal is, where it is no person."""
+        kind, _, name = self.entry.principal.partition(":")
+        return kind if name and kind != "user" else ""
+
+    @property
+    def acting_as(self) -> ParticipantMark | None:
+        """Whom they spoke as."""
+        return mark_for(self.entry.acting_as, self.entry.principal) if self.entry.acting_as else None
+
+    @property
+    def verb(self) -> Markup:
+        """What was done, or would have been."""
+        return richtext.inline(self.entry.verb.replace("_", " "))
+
+    @property
+    def target(self) -> Markup:
+        """To what."""
+        return richtext.inline(self.entry.target[:SHORT])
+
+    @property
+    def target_href(self) -> str:
+        """Where that is; empty when it is gone, or nowhere."""
+        entry = self.entry
+        href = self.hrefs.get(entry.target) or target_links.of_export(entry.target, self.correlation)
+        return (
+            target_links.event(href, self.correlation.get("seq")) if entry.target.startswith("conversation:") else href
+        )
+
+    @property
+    def reason(self) -> Markup:
+        """Why, in one line."""
+        return richtext.inline(" ".join(_reason(self.entry).split())[:SHORT])
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether it was not done."""
+        return self.entry.outcome != "done"
+
+    @property
+    def outcome(self) -> str:
+        """What came of it, fit for text."""
+        return hidden_characters.spelled_out(self.entry.outcome)
+
+    @cached_property
+    def correlation(self) -> Json:
+        """What it was part of."""
+        return _correlation(self.entry)
+
+    @property
+    def facts(self) -> list[Fact]:
+        """Everything that the row does not tell in full."""
+        entry, reason = self.entry, _reason(self.entry)
+        items = [Fact("At", richtext.inline(f"{self.at:%Y-%m-%d %H:%M:%S.%f} UTC" if self.at else str(entry.at)))]
+        items += [_found("Who", entry.principal, "who")]
+        items += [_found("Acting as", entry.acting_as, "acting_as")] if entry.acting_as else []
+        items += [_found("Did", entry.verb, "verb"), _found("To", entry.target, "target")]
+        items += [Fact("Why", richtext.inline(reason))] if reason else []
+        return items + [self._place(name, value) for name, value in self.correlation.items()]
+
+    @property
+    def digests(self) -> list[tuple[str, str]]:
+        """The hashes, each with what it is of."""
+        entry = self.entry
+        states = [
+            (f"State {when}", value) for when, value in (("before", entry.before), ("after", entry.after)) if value
+        ]
+        chain = [("Previous entry", entry.prev_hash), ("This entry", entry.hash)]
+        return [(name, hidden_characters.spelled_out(value)) for name, value in (*states, *chain)]
+
+    def _place(self, name: str, value: Any) -> Fact:
+        text = as_text(value)
+        href = self.hrefs.get(_named(name, value), "")
+        if name == "conversation" and isinstance(value, str):
+            href = target_links.event(href, self.correlation.get("seq")) if href else ""
+        return Fact(hidden_characters.spelled_out(name.replace("_", " ").capitalize()), richtext.inline(text), href)
+
+
+def rows(entries: Sequence[EntryRow], may: Collection[str]) -> list[AuditRow]:
+    """Look for what entries are about; `may` are the rights of who looks."""
+    agent_colors.refresh_colors()
+    named = {entry.target for entry in entries}
+    for entry in entries:
+        named |= {_named(name, value) for name, value in _correlation(entry).items()}
+    links, changed = target_links.hrefs(named, may), _changed(entries) if "view" in may else {}
+    return [AuditRow(entry, links, changed.get(entry.target)) for entry in entries]
+
+
+def _changed(entries: Sequence[EntryRow]) -> dict[str, json_diff.RenderedDiff]:
+    """Draw what decisions changed of arguments, by target. The log keeps hashes alone: the texts are the record's."""
+    edits = [
+        entry.target for entry in entries if entry.outcome == "done" and _correlation(entry).get("decision") == "edit"
+    ]
+    ids = [id_ for kind, _, id_ in (target.partition(":") for target in edits) if kind == "approval"]
+    if not ids:
+        return {}
+    approvals = Approval.objects.filter(id__in=ids, conversation__is_staged=False)
+    return {
+        f"approval:{id_}": json_diff.draw(requested, ran)
+        for id_, (requested, ran) in recorded_arguments.arguments_changed(approvals).items()
+    }
+
+
+def datetime_of(at: int) -> datetime | None:
+    """Read µs UTC; None for what is outside of the years there are: an entry may have been tampered with."""
+    return to_datetime(at) if 0 <= at < YEAR_10000 else None
+
+
+def item(entry: EntryRow) -> Json:
+    """Return an entry for programs (§3.6)."""
+    at = datetime_of(entry.at)
+    return {
+        "seq": entry.seq, "at": at.isoformat() if at else None, "principal": entry.principal,
+        "acting_as": entry.acting_as or None, "verb": entry.verb, "target": entry.target, "outcome": entry.outcome,
+        "reason": _reason(entry), "correlation": _correlation(entry), "before": entry.before or None,
+        "after": entry.after or None, "prev_hash": entry.prev_hash, "hash": entry.hash,
+        "url": reverse("audit-entry", args=[entry.seq]),
+    }  # fmt: skip
+
+
+def _found(name: str, value: str, filter_: str) -> Fact:
+    """Lead to everything that has the same."""
+    return Fact(name, richtext.inline(value), f"{reverse('audit')}?{urlencode({filter_: value})}")
+
+
+def _named(name: str, value: Any) -> str:
+    """Name a fact as a target would be, where it could be one."""
+    return f"{target_links.PLACES[name]}:{value}" if name in target_links.PLACES and isinstance(value, str) else ""
+
+
+def _reason(entry: EntryRow) -> str:
+    return secret_masking.mask(entry.reason)
+
+
+def _correlation(entry: EntryRow) -> Json:
+    """Read what an entry was part of; what cannot be read stays a text."""
+    if not entry.correlation:
+        return {}
+    try:
+        value = json.loads(entry.correlation)
+        return dict(secret_masking.mask_json(value if isinstance(value, dict) else {"text": entry.correlation}))
+    except (ValueError, RecursionError):
+        return {"text": secret_masking.mask(entry.correlation)}

@@ -1,0 +1,106 @@
+"""Who is at the other end: the person of a session cookie, or the holder of a bearer token. Sync; call it in a thread.
+
+An open socket's `Caller` is looked at again at most a second later: `revoked` tells which may no longer stay (law H).
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from conversations.core import principals
+from conversations.core.errors import NotSignedIn, SwitchboardError, Unavailable
+from conversations.core.principals import Principal
+from conversations.models import Role, Token, User
+
+SIGNED_OUT, NOT_ALLOWED = 4401, 4403  # close codes, §3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A principal with its roles, and what proves it: a session or a token."""
+
+    principal: Principal
+    roles: frozenset[str]
+    user_id: int | None = None
+    session_key: str = ""
+    stamp: tuple[str, str] = ("", "")  # password hash and session salt at sign-in
+    token_digest: str = ""
+    agent: str = ""
+
+
+def caller_from_session(session_key: str) -> Caller | None:
+    """Return the person of a session; None when it is over or its person may not sign in."""
+    session = SessionStore(session_key=session_key).load() if session_key else {}
+    if SESSION_KEY not in session or BACKEND_SESSION_KEY not in session:
+        return None
+    user = User.objects.filter(pk=session[SESSION_KEY], is_active=True).first()
+    if user is None or not constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()):
+        return None
+    return Caller(
+        principals.user_principal(user.username),
+        user.role_names,
+        user_id=user.pk,
+        session_key=session_key,
+        stamp=(user.password, user.session_salt),
+    )
+
+
+def caller_from_token(secret: str) -> Caller | None:
+    """Return the holder of a bearer token; None when there is no such token or it is revoked."""
+    digest = hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+    token = Token.objects.filter(digest=digest, revoked_at__isnull=True).first()
+    if token is None:
+        return None
+    roles = frozenset({token.role})
+    return Caller(principals.token_principal(token.name), roles, token_digest=digest, agent=token.agent)
+
+
+def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:
+    """Return who may no longer stay, with the close code. Four queries, however many there are.
+
+    What this process gave out at its own door has neither session nor token: nobody revokes it.
+    """
+    everybody = {visitor for visitor in visitors if visitor.token_digest or visitor.session_key}
+    sessions = set(
+        Session.objects.filter(
+            session_key__in={v.session_key for v in everybody if v.session_key}, expire_date__gt=timezone.now()
+        ).values_list("session_key", flat=True)
+    )
+    people = {
+        pk: (password, salt)
+        for pk, password, salt in User.objects.filter(
+            pk__in={v.user_id for v in everybody if v.user_id}, is_active=True
+        ).values_list("pk", "password", "session_salt")
+    }
+    with_roles = set(Role.objects.filter(user_id__in=people).values_list("user_id", flat=True))
+    digests = {v.token_digest for v in everybody if v.token_digest}
+    tokens = set(Token.objects.filter(digest__in=digests, revoked_at__isnull=True).values_list("digest", flat=True))
+    gone: dict[Caller, int] = {}
+    for visitor in everybody:
+        if visitor.token_digest:
+            if visitor.token_digest not in tokens:
+                gone[visitor] = NOT_ALLOWED
+        elif visitor.session_key not in sessions or people.get(visitor.user_id or 0) != visitor.stamp:
+            gone[visitor] = SIGNED_OUT
+        elif visitor.user_id not in with_roles:
+            gone[visitor] = NOT_ALLOWED
+    return gone
+
+
+def require_still(visitor: Caller) -> None:
+    """Raise NotSignedIn for one who may no longer stay, as the database says now."""
+    if (code := revoked([visitor]).get(visitor)) is not None:
+        raise refusal(code)
+
+
+def refusal(code: int) -> SwitchboardError:
+    """Return the error for who was sent away with a close code while a request was under way."""
+    if code in (SIGNED_OUT, NOT_ALLOWED):
+        return NotSignedIn("this token or session has been revoked", code="token_revoked")
+    return Unavailable("this server cannot check permissions right now: try again")

@@ -1,0 +1,59 @@
+"""Who was let do what beyond their roles (§3.7): speak as another, replay what is not only read. Actions ask.
+
+An admin gives and takes grants (`accounts.grants`). A grant counts for a person who has the role that the plain verb
+takes, until its time is up, and as the database has it now: what an action reads inside its transaction is what counts.
+"""
+
+from typing import NamedTuple
+
+from conversations.access import permissions
+from conversations.access.permissions import Who
+from conversations.core.errors import NotAllowed
+from conversations.core.principals import Principal
+from conversations.models import Grant, User
+
+ALL = "*"
+SPEAK_AS, REPLAY = "speak_as", "replay"
+
+
+class GrantKind(NamedTuple):
+    """What a grant is about: the right that needs none, the right without which it counts for nothing, and words."""
+
+    freely: str
+    base: str
+    words: str
+
+
+KINDS = {
+    SPEAK_AS: GrantKind("speak", "send", "speak as"),
+    REPLAY: GrantKind("replay_unsafe", "replay", "replay calls of"),
+}
+
+
+def held(by: Who, what: str) -> frozenset[str]:
+    """Return the targets that `by` may do `what` to now; `*` among them means all."""
+    kind = KINDS[what]
+    if permissions.has_permission(by, kind.freely):
+        return frozenset({ALL})
+    if not permissions.has_permission(by, kind.base) or not (name := _person(by)):
+        return frozenset()
+    grants = Grant.objects.live().filter(user__username=name, what=what)
+    return frozenset(grants.values_list("target", flat=True))
+
+
+def require(by: Who, what: str, target: str) -> None:
+    """Raise `NotAllowed`, which names what is missing and who can give it, unless `by` may do `what` to `target`."""
+    if held(by, what).isdisjoint({ALL, target}):
+        kind, who = KINDS[what], permissions.principal_of(by)
+        permissions.require(by, kind.base)
+        way = "an admin can grant it on the People page" if _person(by) else "only people can have one"
+        raise NotAllowed(f"{who} may not {kind.words} {target}: this requires a grant; {way}")
+
+
+def _person(by: Who) -> str:
+    match by:
+        case User():
+            return by.username
+        case Principal(kind="user"):
+            return by.name
+    return ""

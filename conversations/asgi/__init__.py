@@ -1,0 +1,1 @@
+"""Raw ASGI endpoints: publishing, topics, imports, `/v1/responses`, health, metrics, and the WebSocket."""

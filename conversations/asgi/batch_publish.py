@@ -1,0 +1,192 @@
+"""Many messages in one request: `{"messages": […]}` or NDJSON, at most 1,000; each has an answer of its own.
+
+Consecutive tokens of one turn become one event (§3.1), joined with nobody else's.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from conversations.access.authentication import Caller
+from conversations.asgi import parse_message
+from conversations.core import json_depth
+from conversations.core.errors import IdReused, SwitchboardError, TooLarge
+from conversations.events.log.records import NewEvent, Stored
+
+MAX_ITEMS = 1000  # messages of one request
+BLANK = 64 << 10  # bytes that are looked at together for where a line begins
+PART_FIELDS = ("id", "created_at", "text", "index")  # in which the tokens of one segment may differ
+MAX_SEGMENT = 16_384  # characters
+
+_numbers = count(1)  # of segments, in this process
+_BRACKET = re.compile(rb"[\[{\]}]")
+_START, _END = re.compile(rb'\s*\{\s*"messages"\s*:\s*\['), re.compile(rb"\s*\]\s*\}\s*")
+
+Found = Sequence[bytes | msgspec.Raw]
+Read = NewEvent | SwitchboardError
+
+
+def lines_of(body: bytes) -> list[bytes]:
+    """Cut NDJSON into its lines; empty ones count for nothing. Raises TooLarge over 1,000."""
+    lines: list[bytes] = []
+    at = 0
+    while at < len(body):
+        piece = body[at : at + BLANK]
+        if not (line := piece.lstrip()):
+            at += len(piece)
+            continue
+        begin = at + len(piece) - len(line)
+        end = body.find(b"\n", begin)
+        at = len(body) if end < 0 else end
+        lines.append(body[begin:at])
+        if len(lines) > MAX_ITEMS:
+            break
+    return check_many(lines)
+
+
+def check_many(messages: list[Any]) -> list[Any]:
+    """Raise TooLarge over 1,000 messages."""
+    if len(messages) > MAX_ITEMS:
+        raise TooLarge(f"a request must have at most {MAX_ITEMS:,} messages", field="messages")
+    return messages
+
+
+def cut(body: bytes) -> list[bytes] | None:
+    """Cut `{"messages": […]}` into its messages without reading them, where one of them cannot be read at all (too
+    deep, half a character). None where this is no such list of objects."""
+    start = _START.match(body)
+    if start is None:
+        return None
+    cutter = _Cutter(body, start.end())
+    for piece in json_depth.pieces(body, start.end()):
+        if (is_whole := cutter.take(piece)) is not None:
+            return check_many(cutter.found) if is_whole else None
+    return None
+
+
+class _Cutter:
+    """Cuts a list into its objects, piece by piece."""
+
+    def __init__(self, body: bytes, start: int) -> None:
+        self.found: list[bytes] = []
+        self._body = body
+        self._depth, self._begin, self._end = 0, start, start  # of the object at hand; where the last one ended
+
+    def take(self, piece: json_depth.Piece) -> bool | None:
+        """Look for ends in one more piece; True at the end of the list, False where it is none."""
+        levels, at = json_depth.levels(piece.outside, self._depth), 0
+        while at < len(levels):
+            if self._depth == 0:
+                mark = _BRACKET.search(piece.outside, at)
+                if mark is None:
+                    return None
+                at = mark.start()
+                if mark.group() in b"]}":
+                    return _END.fullmatch(self._body, self._end) is not None
+                if not self._opens(piece.start + at):
+                    return False
+            try:
+                at = levels.index(0, at) + 1
+            except ValueError:
+                break
+            self._close(piece.start + at)
+        self._depth = levels[-1] if levels else self._depth
+        return None
+
+    def _opens(self, begin: int) -> bool:
+        """Begin an object, if it stands where one may."""
+        between = self._body[self._end : begin].strip()
+        self._begin, self._depth = begin, 1
+        return between == (b"," if self.found else b"")
+
+    def _close(self, end: int) -> None:
+        self._depth, self._end = 0, end
+        self.found.append(self._body[self._begin : end])
+        if len(self.found) > MAX_ITEMS:
+            check_many(self.found)
+
+
+def read(raw_messages: Found, visitor: Caller) -> tuple[list[Read], list[NewEvent]]:
+    """Read every message, a bad one is its error in its place; answer with them the events to store, tokens marked
+    with the segment they become part of."""
+    items: list[Read] = []
+    for line in raw_messages:
+        try:
+            items.append(parse_message.read(line, visitor))
+        except SwitchboardError as error:
+            items.append(error)
+    return items, _joined([item for item in items if isinstance(item, NewEvent)])
+
+
+def _joined(events: Sequence[NewEvent]) -> list[NewEvent]:
+    joined: list[NewEvent] = []
+    for run in _runs(events):
+        segment = next(_numbers) if len(run) > 1 else 0
+        joined += [_part(event, segment) for event in run] if segment else run
+    return joined
+
+
+def answer(items: Sequence[Read], stored: Sequence[Stored]) -> bytes:
+    """Return `{"items": […]}`, one for each message, in order."""
+    places = iter(stored)
+    answers: list[bytes] = []
+    for item in items:
+        if isinstance(item, SwitchboardError):
+            answers.append(parse_message.error_of(item))
+        elif (stored_event := next(places)).clashes:
+            answers.append(parse_message.error_of(reused()))
+        else:
+            answers.append(parse_message.answer_of(item, stored_event.seq))
+    return b'{"items":[' + b",".join(answers) + b"]}"
+
+
+def reused() -> IdReused:
+    """Say that this id was published before, with another payload."""
+    return IdReused("this id was already published with a different payload", field="id")
+
+
+def _part(event: NewEvent, segment: int) -> NewEvent:
+    topic = event.topic or f"stream:{event.conversation}"
+    return event._replace(segment=segment, topic=topic)
+
+
+def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
+    """Group what may be one segment: tokens that follow each other and differ in text, index, id and time only."""
+    run: list[NewEvent] = []
+    shared_fields: Any = None
+    size, ids = 0, set[str | None]()
+    for event in events:
+        mine = _facts(event) if event.kind == "token" and event.conversation is not None else None
+        size += len(event.said.text or "")
+        if run and (mine is None or mine != shared_fields or event.bus_id in ids or not _follows(run[-1], event, size)):
+            yield run
+            run, size, ids = [], len(event.said.text or ""), set()
+        if mine is None:
+            yield [event]
+            continue
+        run.append(event)
+        ids.add(event.bus_id)
+        shared_fields = mine
+    if run:
+        yield run
+
+
+def _follows(before: NewEvent, event: NewEvent, size: int) -> bool:
+    """A turn's index goes up; a segment has a bound."""
+    last, index = before.said.index, event.said.index
+    return size <= MAX_SEGMENT and (last is None) == (index is None) and (last is None or index > last)  # type: ignore[operator]
+
+
+def _facts(event: NewEvent) -> Any:
+    """Return what the tokens of one segment share: all but the part fields. None: this one stands alone."""
+    if event.topic and not event.topic.startswith("stream:"):
+        return None
+    payload = msgspec.json.decode(event.body)
+    if not isinstance(payload.get("text"), str):
+        return None
+    for name in PART_FIELDS:
+        payload.pop(name, None)
+    return event.conversation, event.topic, payload

@@ -1,0 +1,61 @@
+"""`POST /api/v1/door`: the owner's commands trade the data directory's one-use token for a bearer."""
+
+import json
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from conversations.asgi import route
+from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core import data_dir as datadir
+from conversations.core.errors import Invalid, MethodNotAllowed, NotSignedIn, SwitchboardError
+
+
+class _TokenRequest(msgspec.Struct):
+    name: str
+
+
+_decoder = msgspec.json.Decoder(_TokenRequest)
+
+
+class LocalTokenEndpoint:
+    """The route. Whoever can read the 0600 file is the owner of the data, and may write into it."""
+
+    def __init__(self, data_dir: Path, bearers: TokenAuthenticator) -> None:
+        self._data_dir, self._bearers = data_dir, bearers
+        self._url = ""
+        self._secret = ""
+
+    def open(self, url: str) -> None:
+        """Write address and token to the file."""
+        self._url = url
+        self._secret = secrets.token_urlsafe(32)
+        datadir.write_door(self._data_dir, url, self._secret)
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer `{"token"}` for the principal `import:NAME`; the one-use token is spent and a new one written."""
+        try:
+            secret = route.bearer(scope)
+            if scope["method"] != "POST":
+                raise MethodNotAllowed(["POST"])
+            body = await route.body(scope, receive, 4096)
+            if not self._secret or not self._is_ours(secret):
+                raise NotSignedIn("this request requires the one-use token in the data directory's door.json")
+            request = _read(body)
+            self.open(self._url)
+            token = self._bearers.give(request.name)
+        except SwitchboardError as error:
+            await route.refuse(send, error)
+        else:
+            await route.answer(send, 200, json.dumps({"token": token}).encode())
+
+    def _is_ours(self, secret: str) -> bool:
+        return secrets.compare_digest(secret.encode(), self._secret.encode())
+
+
+def _read(body: bytes) -> _TokenRequest:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Invalid(f'the body must be JSON {{"name"}}: {error}') from None

@@ -1,0 +1,183 @@
+"""`GET /metrics` for Prometheus: this process's figures, and the recorder's as its `Node` row tells them.
+
+Nothing is counted for it in the hot path: plain integers that are there anyway are collected at the scrape.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.conf import settings
+from django.http import parse_cookie
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from conversations.access import authentication, origin_check, permissions
+from conversations.access.audit import refusal_counter
+from conversations.asgi import route
+from conversations.core import node_heartbeat
+from conversations.core.errors import NotAllowed, NotSignedIn, SwitchboardError
+from conversations.realtime.server import ServerRuntime
+
+FRESH = 5.0  # seconds what the rows of the nodes say is good for
+
+# name of the metric, key of the recorder's facts, what it says
+RECORDER = (
+    ("switchboard_ingest_lag_seconds", "lag_s", "Age of the oldest entry read from Redis and not yet stored"),
+    ("switchboard_recorder_streams", "streams", "Streams the recorder reads"),
+    ("switchboard_recorder_hot_streams", "hot", "Streams it waits on"),
+    ("switchboard_recorder_events_per_second", "events_per_s", "Events it stores"),
+    ("switchboard_recorder_unsent_posts", "unsent_posts", "Posts that wait for the relay"),
+)
+RECORDER_TOTALS = (
+    ("switchboard_recorder_events", "events", "Events it stored since its start"),
+    ("switchboard_recorder_gaps", "gaps", "Losses it told as record.gap"),
+    ("switchboard_recorder_quarantined", "quarantined", "Entries it put into quarantine"),
+)
+
+
+class MetricsEndpoint:
+    """The route, bound to one engine. For whoever holds the right `metrics`: a token, or a session."""
+
+    def __init__(self, engine: ServerRuntime) -> None:
+        self._figures = MetricsCollector(engine)
+        self._registry = CollectorRegistry()
+        self._registry.register(self._figures)
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer 200 with the text, or an error."""
+        try:
+            if scope["method"] not in ("GET", "HEAD"):
+                raise _method_not_allowed()
+            await asyncio.to_thread(_require, scope)
+            text = await asyncio.to_thread(self._scrape)
+        except SwitchboardError as error:
+            await route.refuse(send, error)
+            return
+        headers = [(name, value) for name, value in route.FIXED if name != b"content-type"]
+        headers += [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"content-length", b"%d" % len(text))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
+
+    def _scrape(self) -> bytes:
+        self._figures.look()
+        return bytes(generate_latest(self._registry))
+
+
+class MetricsCollector(Collector):
+    """Answers the families at each scrape."""
+
+    def __init__(self, engine: ServerRuntime) -> None:
+        self._engine = engine
+        self._looked_at = float("-inf")
+        self._kinds: dict[str, int] = {}
+        self._recorder: dict[str, Any] = {}  # as JSON holds it
+
+    def look(self) -> None:
+        """Read the rows of the other processes, if what is known is old. Sync."""
+        if time.monotonic() - self._looked_at < FRESH:
+            return
+        alive = [node for node, is_alive in node_heartbeat.live_nodes() if is_alive]
+        self._kinds = {kind: sum(node.kind == kind for node in alive) for kind in sorted({n.kind for n in alive})}
+        recorders = [json.loads(node.facts) for node in alive if node.kind == "recorder"]
+        self._recorder = next((recorder for recorder in recorders if recorder.get("active")), {})
+        self._looked_at = time.monotonic()
+
+    def collect(self) -> Iterable[Metric]:
+        """Return every family."""
+        yield from self._of_record()
+        yield from self._of_readers()
+        yield from self._of_doorbell()
+        yield from self._of_search()
+        yield from self._of_others()
+
+    def _of_record(self) -> Iterator[Metric]:
+        writer = self._engine.writer
+        yield CounterMetricFamily("switchboard_events_stored", "Events this process stored", writer.rows)
+        yield CounterMetricFamily("switchboard_stored_bytes", "Bytes of their bodies", writer.stored_bytes)
+        yield CounterMetricFamily("switchboard_commits", "Transactions it stored them in", writer.commits)
+        yield GaugeMetricFamily("switchboard_queue_bytes", "Bytes that wait to be stored", writer.waiting_bytes)
+        yield GaugeMetricFamily("switchboard_queue_jobs", "Callers that wait for it", writer.waiting_jobs)
+        publishes = CounterMetricFamily("switchboard_publishes", "POST publish by status", labels=["outcome"])
+        for status, count in sorted(self._engine.publishes.items()):
+            publishes.add_metric([str(status)], count)
+        yield publishes
+        responses = CounterMetricFamily("switchboard_responses", "Responses by how they came out", labels=["outcome"])
+        for outcome, count in sorted(self._engine.responses.items()):
+            responses.add_metric([outcome], count)
+        yield responses
+
+    def _of_readers(self) -> Iterator[Metric]:
+        engine = self._engine
+        yield GaugeMetricFamily("switchboard_sockets", "Open sockets", len(engine.watch.sockets))
+        words = "Requests and sockets of /v1/responses that are answered"
+        yield GaugeMetricFamily("switchboard_response_readers", words, len(engine.watch.responses))
+        yield GaugeMetricFamily("switchboard_feeds", "Conversations that are followed", len(engine.hub.feeds))
+        held = GaugeMetricFamily("switchboard_held_bytes", "Bytes of recent events kept for readers", labels=["for"])
+        for name, size in engine.held_bytes.items():
+            held.add_metric([name], size())
+        yield held
+        yield CounterMetricFamily("switchboard_ring_drops", "Rings that had to let go", engine.hub.rings.dropped)
+        yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", engine.hub.sent)
+        drops = CounterMetricFamily("switchboard_socket_drops", "Sockets closed by us, by code", labels=["code"])
+        for code, count in sorted(engine.watch.drops.items()):
+            drops.add_metric([str(code)], count)
+        yield drops
+
+    def _of_doorbell(self) -> Iterator[Metric]:
+        listener = self._engine.ear
+        if listener.age_s is not None:
+            yield GaugeMetricFamily("switchboard_doorbell_age_seconds", "Since the last ring was heard", listener.age_s)
+            yield GaugeMetricFamily("switchboard_layer_up", "1 while the channel layer works", listener.state == "ok")
+
+    def _of_search(self) -> Iterator[Metric]:
+        indexer = self._engine.indexer
+        if indexer is not None:
+            description = "Events recorded and not searchable yet"
+            yield GaugeMetricFamily("switchboard_search_lag_events", description, indexer.lag.events)
+            yield CounterMetricFamily("switchboard_search_indexed", "Events this process indexed", indexer.indexed)
+
+    def _of_others(self) -> Iterator[Metric]:
+        alive = GaugeMetricFamily("switchboard_nodes", "Processes of this deployment by kind", labels=["kind"])
+        for kind, count in self._kinds.items():
+            alive.add_metric([kind], count)
+        yield alive
+        for name, key, description in RECORDER:
+            if _is_number(value := self._recorder.get(key)):
+                yield GaugeMetricFamily(name, description, value)
+        for name, key, description in RECORDER_TOTALS:
+            if _is_number(value := self._recorder.get(key)):
+                yield CounterMetricFamily(name, description, value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _require(scope: route.Scope) -> None:
+    """Raise NotSignedIn or NotAllowed, counted; a cookie beside a token counts for nothing."""
+    secret = route.bearer(scope)
+    cookies = parse_cookie(origin_check.headers_of(scope).get("cookie", ""))
+    visitor = (
+        authentication.caller_from_token(secret)
+        if secret
+        else authentication.caller_from_session(cookies.get(settings.SESSION_COOKIE_NAME, ""))
+    )
+    if visitor is None:
+        refusal_counter.record_refusal(origin_check.address_of(scope), "metrics", "metrics", reason="not signed in")
+        raise NotSignedIn("send Authorization: Bearer with a token that may read metrics, or sign in")
+    if not permissions.has_permission(visitor.roles, "metrics"):
+        refusal_counter.record_refusal(
+            origin_check.address_of(scope), "metrics", str(visitor.principal), reason="not allowed"
+        )
+        raise NotAllowed(f"{visitor.principal} may not read metrics")
+
+
+def _method_not_allowed() -> SwitchboardError:
+    error = SwitchboardError("method must be GET", code="method_not_allowed")
+    error.status = 405
+    return error

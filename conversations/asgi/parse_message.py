@@ -1,0 +1,116 @@
+"""Read one published message: what came is checked, its body kept as the text it is. Called by the publish door."""
+
+import json
+
+import msgspec
+
+from conversations.access import permissions
+from conversations.access.authentication import Caller
+from conversations.core.errors import Invalid, NotAllowed, SwitchboardError, TooLarge
+from conversations.core.ids import new_id
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.events.log.records import NewEvent
+from conversations.events.payload import ParsedPayload
+
+MAX_ID = 200  # characters of a bus id
+OVERHEAD = 4096  # bytes around a payload
+NOTHING = msgspec.Raw(b"")
+EXPECTED = 'must be {"topic", "payload", "id"?}'
+
+
+class PublishedMessage(msgspec.Struct):
+    """One message as it is published: a topic, a payload left as it came, and the bus message's id."""
+
+    topic: str
+    payload: msgspec.Raw
+    id: str | None = None
+
+
+class HandoffFields(msgspec.Struct):
+    """What is read of a handoff: who gives the conversation away."""
+
+    from_agent: str | None = None
+
+
+_decoder = msgspec.json.Decoder(PublishedMessage)
+_handoff = msgspec.json.Decoder(HandoffFields)
+
+
+def read(line: bytes | msgspec.Raw, visitor: Caller) -> NewEvent:
+    """Read one message from its JSON. Raises Invalid, TooLarge or NotAllowed, saying where."""
+    if len(line) > envelopes.MAX_BYTES + OVERHEAD:
+        raise TooLarge(f"must be at most {envelopes.MAX_BYTES:,} bytes", field="payload")
+    try:
+        message = _decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"a message {EXPECTED} as JSON: {error}") from None
+    return event_of(message.topic, message.payload, message.id, visitor)
+
+
+def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, visitor: Caller) -> NewEvent:
+    """Make the event that a message is. A token with an id keeps a post of it, so that it is found again inside a
+    segment (§3.1). Raises as `read`."""
+    envelopes.check_topic(topic)
+    if bus_id is not None and (not 1 <= len(bus_id) <= MAX_ID or envelopes.clean_text(bus_id) != bus_id):
+        raise Invalid(f"must be 1 to {MAX_ID} characters", field="id")
+    raw = bytes(payload)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise Invalid(f"must be UTF-8: {error}", field="payload") from None
+    parsed = envelopes.parse(raw)
+    if visitor.agent:
+        parsed, text = _as_own(parsed, text, visitor)
+    fallback = parsed.id if parsed.kind != "token" else None
+    event = log.from_bus(topic, bus_id or (fallback or new_id())[:MAX_ID], text, parsed, visitor.principal)
+    envelopes.check_named(topic, event.conversation)
+    if bus_id and event.kind == "token" and event.conversation is not None and not event.topic:
+        event = event._replace(topic=topic)
+    return event
+
+
+def error_of(error: SwitchboardError) -> bytes:
+    """Return what an error is in a list of answers."""
+    return json.dumps({"error": error.as_dict()}).encode()
+
+
+def answer_of(event: NewEvent, seq: int) -> bytes:
+    """Return `{id, conversation_id, seq}`; the last two are null for a topic that names no conversation."""
+    is_filed = event.conversation is not None
+    return msgspec.json.encode(
+        {"id": event.bus_id, "conversation_id": event.conversation, "seq": seq if is_filed else None}
+    )
+
+
+def _as_own(parsed: ParsedPayload, text: str, visitor: Caller) -> tuple[ParsedPayload, str]:
+    """Let an agent's token speak as its own agent only (§3.6): whoever is named is it, and nobody named is it."""
+    named = [name for name in (parsed.sender, parsed.agent) if name]
+    for name in named:
+        if not permissions.is_own(visitor.agent, name):
+            raise NotAllowed(
+                f"{visitor.principal} may publish only as {visitor.agent}, not as {name[:80]}",
+                field="payload.sender" if name == parsed.sender else "payload.agent",
+            )
+    if parsed.kind == "agent.handoff":
+        _require_own_handoff(text, visitor)
+    if named:
+        return parsed, text
+    is_envelope = parsed.event is None and parsed.type is not None
+    name, value = ("sender", f"agent:{visitor.agent}") if is_envelope else ("agent", visitor.agent)
+    body = text.rstrip()[:-1].rstrip()
+    comma = "" if body.endswith("{") else ","
+    written = f"{body}{comma}{json.dumps(name)}:{json.dumps(value)}}}"  # at the end: of two alike the last one counts
+    envelopes.check_size(len(written))
+    return msgspec.structs.replace(parsed, **{name: value}), written
+
+
+def _require_own_handoff(text: str, visitor: Caller) -> None:
+    """Raise NotAllowed for a handoff from another agent: readers take `from_agent` for who speaks."""
+    try:
+        giver = _handoff.decode(text).from_agent
+    except msgspec.ValidationError:
+        giver = "what is no name"
+    if giver and not permissions.is_own(visitor.agent, giver):
+        why = f"{visitor.principal} hands over from {visitor.agent} only, not from {giver[:80]}"
+        raise NotAllowed(why, field="payload.from_agent")

@@ -1,0 +1,84 @@
+"""`POST /api/v1/publish`: messages onto the bus, answered after their commit (§3.6). A raw ASGI route."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import msgspec
+
+from conversations.access.authentication import Caller
+from conversations.asgi import batch_publish, parse_message, route
+from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core import json_depth
+from conversations.core.db_threads import POOL_SIZE, without_frames
+from conversations.core.errors import Invalid, TooLarge
+from conversations.events.log.records import NewEvent
+from conversations.events.payload import MAX_BYTES
+from conversations.realtime.server import ServerRuntime
+
+MAX_BATCH = 8 << 20  # bytes of one request
+MANY = 16 << 10  # bytes that may take the event loop longer than it has: hundreds of messages, or a tree of brackets
+AT_ONCE = 2 << 20  # bytes that the decoder, which lets no other thread run, is through with in 5 ms
+NDJSON = b"application/x-ndjson"
+Several = tuple[list[batch_publish.Read], list[NewEvent]]
+
+
+class Publish(msgspec.Struct):
+    """The body: one message, or several."""
+
+    topic: str | None = None
+    payload: msgspec.Raw = parse_message.NOTHING
+    id: str | None = None
+    messages: list[msgspec.Raw] | None = None
+
+
+_decoder = msgspec.json.Decoder(Publish)
+
+
+class PublishEndpoint(route.Route):
+    """The route, bound to one engine."""
+
+    methods = ("POST",)
+
+    def __init__(self, engine: ServerRuntime, bearers: TokenAuthenticator) -> None:
+        self._engine, self._bearers = engine, bearers
+        self._readers = ThreadPoolExecutor(POOL_SIZE["publish"], thread_name_prefix="publish")
+
+    async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
+        """Return 201 `{id, conversation_id, seq}`, or 200 `{"items": […]}` for several."""
+        visitor = await self._bearers.visitor(scope, "publish")
+        body = await route.body(scope, receive, MAX_BATCH)
+        is_lines = route.header(scope, b"content-type").startswith(NDJSON)
+        if len(body) < MANY:
+            parsed = _read(body, visitor, is_lines=is_lines)
+        else:
+            reading = partial(without_frames, _read, body, visitor, is_lines=is_lines)
+            parsed = await asyncio.get_running_loop().run_in_executor(self._readers, reading)
+        if isinstance(parsed, NewEvent):
+            (stored,) = await self._engine.store([parsed])
+            if stored.clashes:
+                raise batch_publish.reused()
+            return 201, parse_message.answer_of(parsed, stored.seq)
+        items, events = parsed
+        return 200, batch_publish.answer(items, await self._engine.store(events) if events else [])
+
+
+def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several:
+    """Read one message, or several. A large body is read in a thread: sockets go on meanwhile."""
+    if is_lines:
+        return batch_publish.read(batch_publish.lines_of(body), visitor)
+    if len(body) > AT_ONCE and json_depth.is_dense(body) and (pieces := batch_publish.cut(body)):
+        return batch_publish.read(pieces, visitor)
+    try:
+        request = _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if pieces := batch_publish.cut(body):
+            return batch_publish.read(pieces, visitor)
+        raise Invalid(f'the body {parse_message.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
+    if request.messages is not None:
+        return batch_publish.read(batch_publish.check_many(request.messages), visitor)
+    if len(body) > MAX_BYTES + parse_message.OVERHEAD:
+        raise TooLarge(f"must be at most {MAX_BYTES:,} bytes", field="payload")
+    if request.topic is None or request.payload is parse_message.NOTHING:
+        raise Invalid(parse_message.EXPECTED, field="topic" if request.topic is None else "payload")
+    return parse_message.event_of(request.topic, request.payload, request.id, visitor)

@@ -1,0 +1,66 @@
+"""`POST /v1/responses/compact`: a conversation as one item, which is accepted as input again.
+
+`conversations.conversation.compaction` says what becomes of it. No model is asked, nothing is stored, and the same
+request has the same output.
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from conversations.asgi import route
+from conversations.asgi.responses import input_items, parse_request, request_schema
+from conversations.asgi.responses.shared import ResponsesContext, refuse
+from conversations.conversation import compaction
+from conversations.core.errors import Invalid, SwitchboardError
+from conversations.events.payload import MAX_BYTES
+from conversations.events.response_ids import new_response_id
+from conversations.runs.responses import response_chain
+from conversations.runs.responses.create import agent_of, previous_of
+
+NOTHING_SPENT = {
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "total_tokens": 0,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens_details": {"reasoning_tokens": 0},
+}
+
+
+class CompactEndpoint:
+    """The route."""
+
+    def __init__(self, house: ResponsesContext) -> None:
+        self._house = house
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        try:
+            await self._house.admit(scope)
+            body = await route.body(scope, receive, MAX_BYTES)
+            compacted = await self._house.do(_compact, body)
+        except SwitchboardError as error:
+            self._house.count_refusal(error)
+            await refuse(send, error)
+        else:
+            await route.answer(send, 200, compacted)
+
+
+def _compact(body: bytes) -> bytes:
+    """Compact the chain of `previous_response_id`, of a long one its newest 4 MiB, then the input."""
+    request = input_items.check(parse_request.value_of(body), request_schema.compact_shape)
+    agent_of(request.model)
+    earlier = previous_of(parse_request.check_previous(request.previous_response_id), "")
+    items = [*(response_chain.of(earlier.id).items if earlier else ()), *input_items.read(request.input)]
+    if not items:
+        raise Invalid("must be a string or a list of items", code="missing_required_parameter", field="input")
+    compacted = {
+        "id": new_response_id(),
+        "object": "response.compaction",
+        "created_at": int(time.time()),
+        "output": [compaction.item_of(items)],
+        "usage": NOTHING_SPENT,
+    }
+    return msgspec.json.encode(compacted)

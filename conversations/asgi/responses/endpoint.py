@@ -1,0 +1,290 @@
+"""`POST /v1/responses`: a response as JSON when it is over, or as a stream of events while it is made.
+
+The run is the worker's: a client that leaves ends nothing. While nothing happens a word is said every 15 seconds (a
+comment in the stream, white space before the JSON).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from conversations.asgi import long_poll, route
+from conversations.asgi.responses import parse_request, resource
+from conversations.asgi.responses.shared import (
+    LOOK_EVERY,
+    SILENCE,
+    SLOW_AFTER,
+    PendingResponse,
+    ResponsesCaller,
+    ResponsesContext,
+    apart,
+    broken_off,
+    failed,
+    refuse,
+    trouble,
+)
+from conversations.asgi.responses.stream_encoder import Encoder, StreamFrame
+from conversations.core.errors import SwitchboardError, Unavailable
+from conversations.events.log.records import Stored
+from conversations.events.payload import MAX_BYTES
+from conversations.events.response_ids import Json, ResponseRequest
+from conversations.realtime.send_gate import SendGate
+from conversations.runs.responses.create import Received
+
+STREAM_HEADERS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"x-accel-buffering", b"no"),  # a proxy passes each event on at once
+    *route.FIXED[1:],
+)
+DONE = b"data: [DONE]\n\n"
+STILL_HERE = b": keep-alive\n\n"
+
+
+class ResponsesEndpoint:
+    """The route."""
+
+    def __init__(self, house: ResponsesContext) -> None:
+        self._house = house
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        try:
+            visitor = await self._house.admit(scope)
+            body = await route.body(scope, receive, MAX_BYTES)
+            guest = ResponsesCaller(visitor)
+            self._house.enter(guest)
+        except SwitchboardError as error:
+            self._house.count_refusal(error)
+            await refuse(send, error)
+            return
+        try:
+            await self._answer(guest, partial(parse_request.read, body), scope, receive, send)
+        finally:
+            self._house.leave(guest)
+
+    async def _answer(
+        self,
+        guest: ResponsesCaller,
+        read: Callable[[], ResponseRequest],
+        scope: route.Scope,
+        receive: route.Receive,
+        send: route.Send,
+    ) -> None:
+        try:
+            received = await self._house.do(self._house.receive, guest.visitor, read)
+        except SwitchboardError as error:
+            self._house.count_refusal(error)
+            await refuse(send, error)
+            return
+        await self.tell(guest, received, scope, receive, send, starting_after=-1 if received.body["stream"] else None)
+
+    async def tell(
+        self,
+        guest: ResponsesCaller,
+        received: Received,
+        scope: route.Scope,
+        receive: route.Receive,
+        send: route.Send,
+        *,
+        starting_after: int | None,
+    ) -> None:
+        """Answer a reader by the events of a response after the one of that number, or, for None, by the whole."""
+        begun = self._house.follow(received, scope)
+        guest.follower = begun.follower
+        try:
+            with _leaving(receive, begun) as gone:
+                wire = _Wire(scope, send, begun, guest, gone, self._house.engine.watch.hold)
+                await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
+        finally:
+            self._house.followers.leave(begun.follower)
+
+    async def _stream(self, wire: _Wire, starting_after: int) -> None:
+        """Send every event as one write, then `[DONE]`."""
+        encoder = Encoder(wire.begun.received, starting_after)
+        await wire.start(STREAM_HEADERS)
+        try:
+            async for frames in self._house.frames(wire.begun, encoder, starting_after):
+                await self._tell(wire, encoder, frames)
+                if wire.is_over or encoder.final is not None:
+                    break
+        except OSError:  # the client left
+            raise
+        except Exception as error:
+            await wire.events(broken_off(encoder, wire.begun, trouble(wire.begun, error)))
+        await wire.end(DONE if encoder.final is not None else b"")
+
+    async def _tell(self, wire: _Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
+        """Send what is new, and the end where the server stops or the right is gone: then nothing else."""
+        await wire.allowed()
+        if wire.guest.dismissal is not None:
+            await wire.events(broken_off(encoder, wire.begun, wire.guest.dismissal, at_once=True))
+        elif wire.is_stopping and encoder.final is None:
+            encoder.mark_sent(frames)
+            await wire.events([*frames, *broken_off(encoder, wire.begun, _stopping())])
+        elif not wire.is_over:
+            await (wire.events(frames) if frames else wire.still_here(STILL_HERE))
+
+    async def _whole(self, wire: _Wire) -> None:
+        """Send the response once it is over; as it is by then where nobody waits for it, or not for so long."""
+        received = wire.begun.received
+        if received.body["params"].get("background") is True:
+            await wire.json(200, wire.begun.progress.so_far())
+            return
+        try:
+            await self._when_over(wire, received)
+        except OSError:  # the client left
+            raise
+        except Exception as error:
+            await wire.refuse(trouble(wire.begun, error))
+
+    async def _when_over(self, wire: _Wire, received: Received) -> None:
+        async for events in self._house.events(wire.begun):
+            await wire.allowed()
+            final = await apart(events, _ending, received, events)
+            if wire.guest.dismissal is not None:
+                await wire.refuse(wire.guest.dismissal)
+            elif final is not None:
+                self._house.engine.responses[final.status] += 1
+                await wire.whole(200, final.body)
+            elif wire.is_stopping:
+                await wire.refuse(_stopping())
+            elif wire.begun.progress.is_late:
+                await wire.json(200, wire.begun.progress.so_far())
+            elif not wire.is_over:
+                await wire.still_here(b"\n", route.FIXED)
+                continue
+            return
+
+
+class _Wire:
+    """How one answer is sent: bounded in time, and to nobody who left or lost the right."""
+
+    def __init__(
+        self,
+        scope: route.Scope,
+        send: route.Send,
+        begun: PendingResponse,
+        guest: ResponsesCaller,
+        gone: asyncio.Future[None],
+        hold: SendGate,
+    ) -> None:
+        self.begun, self.guest = begun, guest
+        self._send, self._gone, self._hold = send, gone, hold
+        self._extensions = scope.get("extensions") or {}
+        self._has_started = self._is_dropped = False
+        self._said_at = time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nobody is there to be told anything."""
+        return self._gone.done() or self._is_dropped
+
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether the server stops."""
+        stopping = self._extensions.get("http.stopping")
+        return stopping is not None and stopping.is_set()
+
+    async def allowed(self) -> None:
+        """Wait while it is not known who may still read (law H)."""
+        while self._hold.is_held and not (self.is_over or self.is_stopping):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY):
+                    await self._hold.opened()
+
+    async def start(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Begin an answer of unknown length."""
+        self._has_started = True
+        all_headers = [*headers, self._conversation]
+        await self._sent({"type": "http.response.start", "status": 200, "headers": all_headers})
+
+    @property
+    def _conversation(self) -> tuple[bytes, bytes]:
+        return b"x-conversation-id", quote(self.begun.received.conversation, safe="").encode()
+
+    async def events(self, frames: Iterable[StreamFrame]) -> None:
+        """Send events, each in one write: some clients' parsers forget a part."""
+        self._said_at = time.monotonic()
+        bodies = (b"event: %s\ndata: %s\n\n" % (kind.encode(), data) for kind, data, _ in frames)
+        await self._sent(*({"type": "http.response.body", "body": body, "more_body": True} for body in bodies))
+
+    async def still_here(self, word: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Say something when nothing was said for long."""
+        if time.monotonic() - self._said_at < SILENCE:
+            return
+        self._said_at = time.monotonic()
+        if not self._has_started:
+            await self.start(headers)
+        await self._sent({"type": "http.response.body", "body": word, "more_body": True})
+
+    async def end(self, last: bytes) -> None:
+        """Send the end."""
+        await self._sent({"type": "http.response.body", "body": last, "more_body": False})
+
+    async def json(self, status: int, value: Json) -> None:
+        """Send a whole answer, or the rest of one that was begun."""
+        await self.whole(status, msgspec.json.encode(value))
+
+    async def whole(self, status: int, body: bytes) -> None:
+        """Send it as the JSON it is already."""
+        if self._has_started:
+            await self.end(body)
+        else:
+            await route.answer(self._sent, status, body, self._conversation)
+
+    async def refuse(self, error: SwitchboardError) -> None:
+        """Send an error; where the answer was begun, as a response that failed."""
+        if self._has_started:
+            await self.end(msgspec.json.encode(failed(self.begun, error)))
+        else:
+            await refuse(self._sent, error)
+
+    async def _sent(self, *messages: dict[str, Any]) -> None:
+        """Send messages, each one write, within the time a reader has; drop one that does not read."""
+        if self._is_dropped:
+            return
+        try:
+            async with asyncio.timeout(SLOW_AFTER):
+                for message in messages:
+                    await self._send(message)
+        except TimeoutError:
+            self._is_dropped = True
+            if hang_up := self._extensions.get("http.hang_up"):
+                hang_up()
+                await asyncio.wait([self._gone], timeout=SLOW_AFTER)
+
+
+@contextmanager
+def _leaving(receive: route.Receive, begun: PendingResponse) -> Iterator[asyncio.Future[None]]:
+    """Notice when the client leaves."""
+    gone = asyncio.ensure_future(long_poll.left(receive))
+    gone.add_done_callback(lambda _: begun.follower.wake())
+    try:
+        yield gone
+    finally:
+        gone.cancel()
+
+
+class Final(NamedTuple):
+    """A response that is over: how, and as JSON."""
+
+    status: str
+    body: bytes
+
+
+def _ending(received: Received, events: Sequence[Stored]) -> Final | None:
+    """Make the response that one of these events ends."""
+    final = next(filter(None, (resource.ending(received, event) for event in events)), None)
+    return None if final is None else Final(str(final["status"]), msgspec.json.encode(final))
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("this server is stopping; the run continues", code="server_stopping")

@@ -1,0 +1,233 @@
+"""Follows the record for the door: what is committed to a conversation after a seq, in order, nothing left out.
+
+What this process commits comes by the doorbell with its events; what others commit is read, and so is what came too
+fast for a reader to keep up with: a follower holds at most 1,000 events or 4 MiB, all of a process 64 MiB; beyond that
+whoever took something longest ago lets go and reads it. One query a second heals a lost ring.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from conversations.core.background_loop import run_forever
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.failpoints import should_drop
+from conversations.events import commit_listeners, log
+from conversations.events.log.records import Stored
+
+logger = logging.getLogger(__name__)
+
+MAX_EVENTS, MAX_SIZE = 1000, 4 << 20  # events, and bytes of them in memory, that a follower holds
+MAX_HELD = 64 << 20  # bytes that all followers of a process hold
+HEAL_EVERY = 1.0  # seconds
+T = TypeVar("T")
+
+
+class Budget:
+    """What all followers of a process hold together, and may hold, in bytes."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = MAX_HELD if limit is None else limit
+        self.held = 0
+        self._holders: dict[Follower, None] = {}  # who took something longest ago first
+
+    def touch(self, follower: Follower) -> None:
+        """Note that a follower took what it held, or begins to hold."""
+        self._holders.pop(follower, None)
+        self._holders[follower] = None
+
+    def leave(self, follower: Follower) -> None:
+        """Forget a follower, who holds nothing."""
+        self._holders.pop(follower, None)
+
+    def make_room(self, follower: Follower) -> None:
+        """Have others, who took something longer ago, let go of what they hold until there is room."""
+        while self.held >= self.limit:
+            longest_ago = next(iter(self._holders), follower)
+            if longest_ago is follower:
+                return
+            longest_ago.drop()
+
+
+class Follower:
+    """One reader of one conversation, from after `last` on. Its methods belong to the loop.
+
+    It begins behind: what was committed before it was there is read once.
+    """
+
+    def __init__(self, key: str, last: int, budget: Budget | None = None) -> None:
+        self.key, self.last = key, last
+        self.head = last + 1  # the newest seq anybody told us of
+        self._ready: deque[Stored] = deque()
+        self._size = 0
+        self._budget = budget or Budget()
+        self._news = asyncio.Event()
+
+    def offer(self, events: Sequence[Stored]) -> None:
+        """Take what follows what is here; anything else is read later."""
+        self.head = max(self.head, events[-1].seq)
+        for event in events:
+            newest = self._ready[-1].seq if self._ready else self.last
+            if event.seq == newest + 1 and self._has_room:
+                if not self._ready:
+                    self._budget.touch(self)
+                self._ready.append(event)
+                self._hold(sys.getsizeof(event.body))
+        self._news.set()
+
+    def advance(self, seq: int) -> None:
+        """The conversation is at this seq."""
+        if seq > self.head:
+            self.head = seq
+            self._news.set()
+
+    def wake(self) -> None:
+        """Look up: something else than the record has changed."""
+        self._news.set()
+
+    def take(self) -> list[Stored]:
+        """Return what is here and follows `last`: a read may have overtaken some of it, or left a hole before it."""
+        taken = [event for event in self._ready if event.seq > self.last]
+        self.drop()
+        if not taken or taken[0].seq != self.last + 1:
+            return []
+        self.last = taken[-1].seq
+        return taken
+
+    def drop(self) -> None:
+        """Hold nothing more of what was offered."""
+        self._ready.clear()
+        self._hold(-self._size)
+        self._budget.leave(self)
+
+    @property
+    def _has_room(self) -> bool:
+        self._budget.make_room(self)
+        return len(self._ready) < MAX_EVENTS and self._size < MAX_SIZE and self._budget.held < self._budget.limit
+
+    def _hold(self, size: int) -> None:
+        self._size += size
+        self._budget.held += size
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether there is more than what is here."""
+        return self.head > (self._ready[-1].seq if self._ready else self.last)
+
+    async def news(self, seconds: float) -> None:
+        """Wait until there is something, or for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        self._news.clear()
+
+
+class Followers:
+    """All followers of one process. It listens from the first one on, in the loop it is asked in; there it is used."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        """`limit`: bytes that all of them may hold, 64 MiB unless given."""
+        self.readers = DatabaseThreads("responses")
+        self._by_key: dict[str, tuple[Follower, ...]] = {}
+        self.budget = Budget(limit)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._healing: asyncio.Task[None] | None = None
+        self._deaf: list[Callable[[], None]] = []
+
+    def listen(self) -> None:
+        """Begin to listen. Called in the loop, before anything is followed."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._deaf = [commit_listeners.on_committed(self._rung), commit_listeners.on_remote_heads(self._on_heads)]
+            self._healing = asyncio.create_task(
+                run_forever(self._heal, what="following responses"), name="responses-heal"
+            )
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        for end in self._deaf:
+            end()
+        if self._healing is not None:
+            self._healing.cancel()
+            await asyncio.gather(self._healing, return_exceptions=True)
+        self._loop, self._healing, self._deaf = None, None, []
+
+    def follow(self, key: str, after: int) -> Follower:
+        """Follow from after a seq; `leave` at the end."""
+        follower = Follower(key, after, self.budget)
+        self._by_key[key] = (*self._by_key.get(key, ()), follower)
+        return follower
+
+    def leave(self, follower: Follower) -> None:
+        """Follow no more."""
+        rest = tuple(other for other in self._by_key.get(follower.key, ()) if other is not follower)
+        if rest:
+            self._by_key[follower.key] = rest
+        else:
+            self._by_key.pop(follower.key, None)
+        follower.drop()
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(map(len, self._by_key.values()))
+
+    async def next(self, follower: Follower, seconds: float) -> list[Stored]:
+        """Return what came after the last that was answered, in order; nothing when the time has passed.
+
+        Raises Unavailable, or whatever a read fails with; the next call reads again.
+        """
+        if not (taken := follower.take()) and not follower.is_behind:
+            await follower.news(seconds)
+            taken = follower.take()
+        if not taken and follower.is_behind:
+            head, loop = follower.head, asyncio.get_running_loop()
+            taken = await loop.run_in_executor(self.readers, log.read_after, follower.key, follower.last)
+            if taken:
+                follower.last = taken[-1].seq
+            elif follower.head == head:
+                follower.head = follower.last  # told of more than there is
+        return taken
+
+    def _rung(self, stored: Sequence[Stored]) -> None:
+        """In the thread that committed: pass on what somebody follows."""
+        if not self._by_key or self._loop is None or should_drop("doorbell"):
+            return
+        events_by_key: dict[str, list[Stored]] = {}
+        for event in stored:
+            if event.conversation in self._by_key:
+                events_by_key.setdefault(event.conversation, []).append(event)
+        if events_by_key:
+            self._in_loop(self._give, events_by_key)
+
+    def _give(self, events_by_key: Mapping[str, Sequence[Stored]]) -> None:
+        for key, events in events_by_key.items():
+            for follower in self._by_key.get(key, ()):
+                follower.offer(events)
+
+    def _on_heads(self, heads: Mapping[str, int]) -> None:
+        """In any thread: another process has committed, or what was hidden came to be seen."""
+        if self._by_key and not should_drop("doorbell"):
+            self._in_loop(self._tell, heads)
+
+    def _in_loop(self, work: Callable[[T], None], value: T) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # a closed loop has nobody who follows
+                self._loop.call_soon_threadsafe(work, value)
+
+    def _tell(self, heads: Mapping[str, int]) -> None:
+        for key, seq in heads.items():
+            for follower in self._by_key.get(key, ()):
+                follower.advance(seq)
+
+    async def _heal(self) -> None:
+        await asyncio.sleep(HEAL_EVERY)
+        if keys := list(self._by_key):
+            loop = asyncio.get_running_loop()
+            self._tell(await loop.run_in_executor(self.readers, log.heads, keys))

@@ -1,0 +1,53 @@
+"""`GET /v1/models` and `/v1/models/{id}`: what `model` of a request may name."""
+
+from typing import Any
+
+import msgspec
+
+from conversations.asgi import route
+from conversations.asgi.responses.shared import ResponsesContext, refuse
+from conversations.core.errors import NotFound, SwitchboardError
+from conversations.events.log import response_queries as log_asked
+from conversations.events.log.response_queries import Model
+from conversations.runs.responses import create
+
+VIEW = "view"
+METHODS = ("GET", "HEAD")
+
+
+class ModelsEndpoint:
+    """Both routes: the list, and one of it."""
+
+    def __init__(self, house: ResponsesContext) -> None:
+        self._house = house
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        try:
+            await self._house.admit(scope, METHODS, VIEW)
+            payload = await self._house.do(_one, scope["named"]) if scope["named"] else await self._house.do(_all)
+        except SwitchboardError as error:
+            await refuse(send, error)
+        else:
+            await route.answer(send, 200, msgspec.json.encode(payload))
+
+
+def _all() -> dict[str, Any]:
+    """List the agents that answer for their name and the configured model."""
+    return {
+        "object": "list",
+        "data": [_shown(model) for model in log_asked.available_models(create.DEMO) if model.is_listed],
+    }
+
+
+def _one(name: str) -> dict[str, Any]:
+    """Describe one of them, or an agent that only other agents hand on to."""
+    for model in log_asked.available_models(create.DEMO):
+        if model.name == name:
+            return _shown(model)
+    raise NotFound(f"no agent or model {name[:80]!r} is available", code="model_not_found", field="model")
+
+
+def _shown(model: Model) -> dict[str, Any]:
+    """Word it as the form does. Nobody knows since when a model is there: `created` is 0."""
+    return {"id": model.name, "object": "model", "created": 0, "owned_by": model.team}

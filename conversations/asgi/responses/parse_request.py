@@ -1,0 +1,105 @@
+"""Parse a request: JSON → `ResponseRequest`, checked, shapes made one, secrets masked. Nothing else of it is kept."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from conversations.asgi.responses import input_items, request_schema, tool_choice
+from conversations.core import sliced_json
+from conversations.core.errors import Invalid
+from conversations.core.secret_masking import mask_json
+from conversations.events import payload, response_ids
+from conversations.events.response_ids import ResponseRequest
+from conversations.runs.responses.create import not_continuable
+
+PARAMS = (  # stored as given, where given
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs"),
+    *("max_output_tokens", "max_tool_calls", "parallel_tool_calls", "text", "reasoning", "truncation", "service_tier"),
+    *("metadata", "safety_identifier", "prompt_cache_key", "background", "include", "stream_options"),
+)
+NOT_ON_SOCKETS = ("stream", "stream_options", "background")
+T = TypeVar("T")
+
+
+def read(body: bytes) -> ResponseRequest:
+    """Read the body of a request. Raises Invalid with the field, TooLarge."""
+    return parse_body(value_of(body))
+
+
+def value_of(body: bytes) -> dict[str, Any]:
+    """Read a JSON object. Raises Invalid, and TooLarge where it nests too deep."""
+    payload.check_depth(body)
+    try:
+        value = sliced_json.decode(body, payload.MAX_DEPTH)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"the request must be a JSON object: {error}", code="invalid_json") from None
+    if not isinstance(value, dict):
+        raise Invalid(f"the request must be a JSON object; got {type(value).__name__}", code="invalid_json")
+    return value
+
+
+def parse_socket_frame(value: dict[str, Any]) -> ResponseRequest:
+    """Make it of a socket's `response.create`, which is always answered by events and never in the background."""
+    for name in NOT_ON_SOCKETS:
+        if value.get(name) is not None:
+            raise Invalid(f"{name} must not be sent over a WebSocket, which always streams", field=name)
+    return parse_body(value | {"stream": True})
+
+
+def parse_body(value: dict[str, Any]) -> ResponseRequest:
+    """Make it of a decoded object. Raises Invalid."""
+    body = input_items.check(value, request_schema.body_shape)
+    if body.model is None:
+        raise Invalid("must be the name of an agent or a model", code="missing_required_parameter", field="model")
+    if not body.input and body.previous_response_id is None:
+        raise Invalid("must be a string or a list of items", code="missing_required_parameter", field="input")
+    chosen, allowed = tool_choice.choice(body.tool_choice, body.allowed_tools)
+    params = {name: value[name] for name in PARAMS if value.get(name) is not None}
+    check_conversation((body.metadata or {}).get("conversation_id"), "metadata.conversation_id")
+    return ResponseRequest(
+        model=body.model,
+        input=mask_json(input_items.read(body.input)),
+        instructions=mask_json(body.instructions),
+        previous_response_id=check_previous(body.previous_response_id),
+        tools=mask_json(tool_choice.read(body.tools)),
+        tool_choice=chosen,
+        allowed_tools=allowed,
+        params=mask_json(params),
+        conversation=_conversation(body),
+        store=_stored(body),
+        stream=body.stream is True,
+    )
+
+
+def check_previous(response: str | None) -> str | None:
+    """Return the id of a response if it may be one of ours. Raises Invalid as for one that is not there."""
+    if response is not None and not response_ids.is_response_id(response):
+        raise not_continuable(response)
+    return response
+
+
+def _conversation(body: request_schema.ResponseBody) -> str | None:
+    """Return the conversation whose memory is asked for. Raises Invalid beside another word about where it belongs."""
+    named = body.conversation
+    key = named.id if isinstance(named, request_schema.ConversationName) else named
+    check_conversation(key, "conversation")
+    if key is None:
+        return None
+    if body.previous_response_id is not None:
+        raise Invalid("must not be combined with previous_response_id", field="conversation")
+    if (body.metadata or {}).get("conversation_id", key) != key:
+        raise Invalid("must match metadata.conversation_id", field="conversation")
+    return key
+
+
+def _stored(body: request_schema.ResponseBody) -> bool:
+    """Return whether it can be continued. Raises Invalid for what is read later by its id alone, and not stored."""
+    if body.background and body.store is False:
+        raise Invalid("must be used with store=true: background responses are retrieved by ID", field="background")
+    return body.store is not False
+
+
+def check_conversation(key: str | None, field: str) -> None:
+    """Raise Invalid unless a conversation may have this id."""
+    if key is not None and (not 1 <= len(key) <= payload.MAX_KEY or payload.clean_text(key) != key):
+        raise Invalid(f"must be 1 to {payload.MAX_KEY} characters", field=field)

@@ -1,0 +1,77 @@
+"""How far a response is, by the events of its run, and for how long nothing came of it. Kept for each reader."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import msgspec
+from django.conf import settings
+
+from conversations.asgi import route
+from conversations.asgi.responses import resource
+from conversations.events.log.records import Stored
+from conversations.events.response_ids import Json
+from conversations.runs.responses.create import Received
+
+READ_TIMEOUT = b"x-stainless-read-timeout"  # seconds; the official clients say by it how long they wait
+MARGIN = 0.9  # of that time: the answer is there before the client gives up
+
+
+class Reason(msgspec.Struct):
+    """What is read of a `run.waiting`."""
+
+    reason: str = ""
+
+
+_reason = msgspec.json.Decoder(Reason)
+
+
+class ResponseProgress:
+    """Where one response stands for one reader, who waits `patience` seconds for something to happen."""
+
+    def __init__(self, received: Received, patience: float) -> None:
+        self._received, self._patience = received, patience
+        self._status = "queued" if received.must_wait else "in_progress"
+        self._waits_for = "its_turn" if received.must_wait else ""
+        self._moved_at = time.monotonic()
+
+    def take(self, events: Iterable[Stored]) -> None:
+        """Note what happened."""
+        for event in events:
+            if event.run != self._received.run:
+                continue
+            self._moved_at = time.monotonic()
+            if event.kind == "run.waiting":
+                self._waits_for = _reason.decode(event.body).reason
+            elif event.kind in ("run.resumed", "run.started"):
+                self._status, self._waits_for = "in_progress", ""
+
+    @property
+    def left_s(self) -> float:
+        """Return for how many seconds more its reader waits for something to happen."""
+        return self._moved_at + self._patience - time.monotonic()
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether nothing happened for longer than its reader waits."""
+        return self.left_s <= 0
+
+    def so_far(self) -> Json:
+        """Make the response as it is for who asks again by its id: under way."""
+        waits = resource.waiting(self._waits_for) if self._waits_for else None
+        return resource.resource(self._received, self._status, incomplete=waits)
+
+    def cut_short(self) -> Json:
+        """Make the response that ends a stream before its run: incomplete, since streams have no other word."""
+        details = resource.waiting(self._waits_for) if self._waits_for else {"reason": "still_in_progress"}
+        return resource.resource(self._received, "incomplete", incomplete=details)
+
+
+def patience_of(scope: route.Scope) -> float:
+    """Return for how many seconds a client waits while nothing happens: as its request says, the setting at most."""
+    header_value = route.header(scope, READ_TIMEOUT).decode("latin-1").strip()
+    most: float = settings.CONFIG.response_wait_s
+    if not header_value.replace(".", "", 1).isdecimal() or not header_value.isascii() or len(header_value) > 12:
+        return most
+    return min(most, float(header_value) * MARGIN)

@@ -1,0 +1,85 @@
+"""Everything below `/v1`: which route answers which address. What is unknown, or goes wrong, is told in the form's own
+words too, since its clients read no page."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from conversations.asgi import route
+from conversations.asgi.responses.compact import CompactEndpoint
+from conversations.asgi.responses.endpoint import ResponsesEndpoint
+from conversations.asgi.responses.model_list import ModelsEndpoint
+from conversations.asgi.responses.shared import ResponsesContext, refuse
+from conversations.asgi.responses.stored_response import CancelEndpoint, InputItemsEndpoint, StoredResponseEndpoint
+from conversations.core.errors import NotFound, SwitchboardError
+
+PREFIX = "/v1/"
+ADDRESSES = (
+    "/v1/models",
+    "/v1/models/{name}",
+    "/v1/responses",
+    "/v1/responses/compact",
+    "/v1/responses/{id}",
+    "/v1/responses/{id}/cancel",
+    "/v1/responses/{id}/input_items",
+)
+
+logger = logging.getLogger(__name__)
+
+
+class ResponsesRoutes:
+    """All routes of the form."""
+
+    def __init__(self, house: ResponsesContext) -> None:
+        door = ResponsesEndpoint(house)
+        self._doors: dict[str, route.Door] = {"responses": door, "responses/compact": CompactEndpoint(house)}
+        self._of_response: dict[str, route.Door] = {
+            "": StoredResponseEndpoint(house, door),
+            "input_items": InputItemsEndpoint(house),
+            "cancel": CancelEndpoint(house),
+        }
+        self._models = ModelsEndpoint(house)
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request; an error of ours is a 500 in the form's words, while nothing was sent yet."""
+        has_started = False
+
+        async def noting(message: dict[str, Any]) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            await self._route(scope)(scope, receive, noting)
+        except OSError:  # the client left
+            raise
+        except SwitchboardError as error:
+            if has_started:
+                raise
+            await refuse(send, error)
+        except Exception:
+            if has_started:
+                raise
+            logger.exception("%s %s", scope["method"], scope["path"])
+            await refuse(send, SwitchboardError("internal server error", code="server_error"))
+
+    def _route(self, scope: route.Scope) -> route.Door:
+        """Find the door of an address and note in the scope what the address names."""
+        path = scope["path"].removeprefix(PREFIX)
+        if door := self._doors.get(path):
+            return door
+        kind, _, rest = path.partition("/")
+        if kind == "models":
+            scope["named"] = rest
+            return self._models
+        name, _, verb = rest.partition("/")
+        if kind == "responses" and name and (endpoint := self._of_response.get(verb)):
+            scope["named"] = name
+            return endpoint
+        return _unknown
+
+
+async def _unknown(scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+    where = f"{scope['method']} {scope['path']}"[:200].encode("utf-8", "replace").decode()
+    await refuse(send, NotFound(f"{where} is not supported; use {', '.join(ADDRESSES)}", code="unknown_url"))

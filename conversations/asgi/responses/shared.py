@@ -1,0 +1,221 @@
+"""What the routes of `/v1/responses` share: who may come in, how a refusal is worded, a response under way and the
+events that tell it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, TypeVar, TypeVarTuple, Unpack
+
+import msgspec
+from django.conf import settings
+
+from conversations.access.authentication import NOT_ALLOWED, SIGNED_OUT, Caller
+from conversations.asgi import route
+from conversations.asgi.responses import resource
+from conversations.asgi.responses.follow_events import Follower, Followers
+from conversations.asgi.responses.progress import ResponseProgress, patience_of
+from conversations.asgi.responses.stream_encoder import Encoder, StreamFrame
+from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import Busy, MethodNotAllowed, NotSignedIn, SwitchboardError, Unavailable
+from conversations.events.log.records import Stored
+from conversations.events.response_ids import Json, ResponseRequest
+from conversations.realtime.server import ServerRuntime
+from conversations.realtime.session_guard import GuardedSocket
+from conversations.runs.responses import create
+from conversations.runs.responses.create import Received
+
+logger = logging.getLogger(__name__)
+
+VERB = "respond"
+LOOK_EVERY = 1.0  # seconds, while nothing happens: sees the server stop and the client leave
+SILENCE = 15.0  # seconds after which something is said, so that nobody in between hangs up
+SLOW_AFTER = 20.0  # seconds a reader may leave what is sent to it
+READ_PATIENCE, READ_AGAIN = 10.0, 0.25  # seconds for which a failed read is tried again, and between two tries
+MAX_READERS = 10_000  # requests and sockets of one process at a time
+_TYPES = {404: "not_found", 429: "too_many_requests"}
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class PendingResponse(NamedTuple):
+    """A response that was asked for, and the reader of what comes of it."""
+
+    received: Received
+    follower: Follower
+    progress: ResponseProgress
+
+
+class ResponsesCaller:
+    """A reader whose rights are looked at while it reads (law H)."""
+
+    def __init__(self, visitor: Caller) -> None:
+        self.visitor = visitor
+        self.dismissal: SwitchboardError | None = None  # why nothing more is told to it
+        self.follower: Follower | None = None
+
+    def dismiss(self, code: int) -> None:
+        """Tell it nothing more of the conversation."""
+        self.dismissal = dismissal(code)
+        if self.follower is not None:
+            self.follower.wake()
+
+    def tell_heads(self) -> None:
+        """A response has no head to tell."""
+
+
+class ResponsesContext:
+    """One for all routes of a server."""
+
+    def __init__(self, engine: ServerRuntime, bearers: TokenAuthenticator) -> None:
+        self.engine, self._bearers = engine, bearers
+        self.followers = Followers(settings.CONFIG.followers_mib << 20)
+        engine.held_bytes["followers"] = lambda: self.followers.budget.held
+        self._askers = DatabaseThreads("asking")
+
+    async def admit(self, scope: route.Scope, methods: Sequence[str] = ("POST",), verb: str = VERB) -> Caller:
+        """Return who asks, by the bearer alone. Raises MethodNotAllowed, NotSignedIn, NotAllowed (agents' tokens too),
+        Unavailable."""
+        if scope.get("method", methods[0]) not in methods:
+            raise MethodNotAllowed(methods)
+        visitor = await self._bearers.visitor(scope, verb)
+        if visitor.agent:
+            raise await self._bearers.refuse(scope, verb, visitor)
+        if not self.engine.is_ready:
+            raise Unavailable(f"this server is {self.engine.state}")
+        return visitor
+
+    async def do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        """Do what asks the database in a thread."""
+        self.followers.listen()
+        return await asyncio.get_running_loop().run_in_executor(self._askers, work, *args)
+
+    def enter(self, reader: GuardedSocket) -> None:
+        """Have a reader's rights looked at; `leave` at the end. Raises Busy when it would be one too many."""
+        most, who = settings.CONFIG.responses_per_principal, reader.visitor.principal
+        if len(self.engine.watch.responses) >= MAX_READERS:
+            raise Busy(f"the server already serves {MAX_READERS:,} clients: try again later", code="too_many")
+        if not self.engine.watch.admit(reader, most=most, is_response=True):
+            raise Busy(f"{who} already has {most:,} open requests and sockets: close one first", code="too_many")
+
+    def leave(self, reader: GuardedSocket) -> None:
+        """It is gone. The run goes on."""
+        self.engine.watch.forget(reader)
+
+    def receive(
+        self, visitor: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True
+    ) -> Received:
+        """Read what is asked and store it. Sync, in a thread."""
+        received = create.receive(visitor.principal, read(), socket=socket, known_here=known_here)
+        return received._replace(body=received.body | {"input": []})  # nobody reads it again; to free it takes its time
+
+    def follow(self, received: Received, scope: route.Scope) -> PendingResponse:
+        """Follow what comes of it, for the client of `scope`; `followers.leave` at the end.
+
+        In the loop, so that whoever is cancelled while a thread stores what is asked leaves nothing behind.
+        """
+        progress = ResponseProgress(received, patience_of(scope))
+        return PendingResponse(received, self.followers.follow(received.conversation, received.seq), progress)
+
+    async def events(self, begun: PendingResponse) -> AsyncIterator[list[Stored]]:
+        """Return what happens in the conversation; nothing every second in which nothing does, and when its reader has
+        waited for long enough.
+
+        A read that fails is tried again for 10 seconds. Raises Unavailable after that.
+        """
+        failing_since = 0.0
+        while True:
+            page: list[Stored] = []
+            try:
+                page = await self.followers.next(begun.follower, min(LOOK_EVERY, max(0.0, begun.progress.left_s)))
+                failing_since = 0.0
+            except Exception as error:  # whatever the database says: the run goes on, so its reader is told
+                failing_since = failing_since or time.monotonic()
+                if time.monotonic() - failing_since >= READ_PATIENCE:
+                    raise _unreadable(begun, error) from error
+                await asyncio.sleep(READ_AGAIN)
+            begun.progress.take(page)
+            yield page
+
+    async def frames(
+        self, begun: PendingResponse, encoder: Encoder, starting_after: int = -1
+    ) -> AsyncIterator[list[StreamFrame]]:
+        """Return the events of the stream, to the last; those up to the number `starting_after` are left out. A stream
+        in which nothing happens for as long as its client waits ends incomplete. Raises Unavailable as `events` does.
+        """
+        new_frames = encoder.begin()
+        new = [frame for frame in new_frames if frame.number > starting_after]
+        yield new
+        encoder.mark_sent(new)
+        async for events in self.events(begun):
+            new_frames = await apart(events, _taken, encoder, events)
+            new = [frame for frame in new_frames if frame.number > starting_after]
+            yield new
+            encoder.mark_sent(new)
+            if encoder.final is not None:
+                self.engine.responses[str(encoder.final["status"])] += 1
+                return
+            if begun.progress.is_late:
+                yield encoder.break_off(begun.progress.cut_short())
+                return
+
+    def count_refusal(self, error: SwitchboardError) -> None:
+        """Count it by its status."""
+        self.engine.responses[str(error.status)] += 1
+
+
+async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """Do what reads these events; in a thread where they are large."""
+    if sum(len(event.body) for event in events) < route.LARGE:
+        return work(*args)
+    return await asyncio.get_running_loop().run_in_executor(None, work, *args)
+
+
+def _taken(encoder: Encoder, events: Sequence[Stored]) -> list[StreamFrame]:
+    return [frame for event in events for frame in encoder.take(event)]
+
+
+def dismissal(code: int) -> SwitchboardError:
+    """Return why a reader is told nothing more, by the close code of a socket."""
+    if code in (SIGNED_OUT, NOT_ALLOWED):
+        return NotSignedIn("this token has been revoked; the run continues", code="token_revoked")
+    return Unavailable("this server can no longer stream the response; the run continues", code="told_no_more")
+
+
+def broken_off(
+    encoder: Encoder, begun: PendingResponse, error: SwitchboardError, *, at_once: bool = False
+) -> list[StreamFrame]:
+    """Word the end of a stream whose response is not over: the error, then a response that failed."""
+    return encoder.break_off(failed(begun, error), error=error_body(error), at_once=at_once)
+
+
+def failed(begun: PendingResponse, error: SwitchboardError) -> Json:
+    """Make the response that is told where an error ends the telling."""
+    return resource.resource(begun.received, "failed", error={"code": error.code, "message": error.message})
+
+
+def trouble(begun: PendingResponse, error: Exception) -> SwitchboardError:
+    """Make of what stopped the telling what its reader is told; an error of ours is logged."""
+    if isinstance(error, SwitchboardError):
+        return error
+    logger.error("%s is told no further", begun.received.response, exc_info=error)
+    return SwitchboardError("internal server error; the run continues", code="server_error")
+
+
+def _unreadable(begun: PendingResponse, error: Exception) -> Unavailable:
+    logger.error("%s is told no further: its events cannot be read", begun.received.response, exc_info=error)
+    return Unavailable("the record cannot be read right now; the run continues", code="record_unreadable")
+
+
+def error_body(error: SwitchboardError) -> Json:
+    """Word an error as the specification does."""
+    kind = "server_error" if error.status >= 500 else _TYPES.get(error.status, "invalid_request")
+    return {"type": kind, "code": error.code, "message": error.message, "param": error.field or None}
+
+
+async def refuse(send: route.Send, error: SwitchboardError) -> None:
+    """Send `{"error": {type, code, message, param}}` with its status."""
+    await route.answer(send, error.status, msgspec.json.encode({"error": error_body(error)}), *route.headers_of(error))

@@ -1,0 +1,193 @@
+"""`/v1/responses/{id}`: a response as the record has it, its input, its cancellation and its deletion.
+
+Whoever may view the conversation sees it; one asked for with `store=false` only who asked for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import msgspec
+
+from conversations.access import permissions
+from conversations.access.authentication import Caller
+from conversations.asgi import route
+from conversations.asgi.responses import resource
+from conversations.asgi.responses.endpoint import ResponsesEndpoint
+from conversations.asgi.responses.shared import ResponsesCaller, ResponsesContext, refuse
+from conversations.core.errors import Invalid, SwitchboardError
+from conversations.events import payload as envelopes
+from conversations.events import response_ids
+from conversations.events.response_ids import Json
+from conversations.runs.responses import cancel_or_delete as actions
+from conversations.runs.responses import stored_response
+from conversations.runs.responses.create import Received
+from conversations.runs.responses.stored_response import StoredResponse
+
+VIEW = "view"
+READING = ("GET", "HEAD")
+CANCEL_PATIENCE, LOOK_EVERY = 5.0, 0.1  # seconds to wait for a cancelled run's end, and between two looks
+MAX_ITEMS, ITEMS = 100, 20  # of one page of input items: at most, and where the request does not say
+
+
+class StoredResponseEndpoint:
+    """`GET`, as JSON or as its stream again, and `DELETE`."""
+
+    def __init__(self, house: ResponsesContext, door: ResponsesEndpoint) -> None:
+        self._house, self._door = house, door
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        try:
+            if scope["method"] == "DELETE":
+                visitor = await self._house.admit(scope, ("DELETE",))
+                payload = await self._house.do(_delete, visitor, scope["named"])
+                await route.answer(send, 200, payload)
+                return
+            visitor = await self._house.admit(scope, (*READING, "DELETE"), VIEW)
+            starting_after = _starting_after(route.query(scope))
+            stored = await self._house.do(find, visitor, scope["named"])
+            guest = ResponsesCaller(visitor)
+            self._house.enter(guest)
+        except SwitchboardError as error:
+            await refuse(send, error)
+            return
+        try:
+            if starting_after is None or scope["method"] == "HEAD":  # which has no body to follow
+                await route.answer(send, 200, msgspec.json.encode(shown(stored)))
+            else:
+                received = received_of(stored)
+                await self._door.tell(guest, received, scope, receive, send, starting_after=starting_after)
+        finally:
+            self._house.leave(guest)
+
+
+class InputItemsEndpoint:
+    """`GET …/input_items`: what was asked, in pages."""
+
+    def __init__(self, house: ResponsesContext) -> None:
+        self._house = house
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        try:
+            visitor = await self._house.admit(scope, READING, VIEW)
+            query = route.query(scope)
+            stored = await self._house.do(find, visitor, scope["named"])
+            payload = msgspec.json.encode(_page(_input_items(stored), query))
+        except SwitchboardError as error:
+            await refuse(send, error)
+        else:
+            await route.answer(send, 200, payload)
+
+
+class CancelEndpoint:
+    """`POST …/cancel`: ends the run, and answers the response once it is over."""
+
+    def __init__(self, house: ResponsesContext) -> None:
+        self._house = house
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        try:
+            visitor = await self._house.admit(scope, ("POST",))
+            stored = await self._house.do(_cancel, visitor, scope["named"])
+            deadline = time.monotonic() + CANCEL_PATIENCE
+            while stored.end is None and time.monotonic() < deadline:
+                await asyncio.sleep(LOOK_EVERY)
+                stored = await self._house.do(find, visitor, scope["named"])
+        except SwitchboardError as error:
+            await refuse(send, error)
+        else:
+            await route.answer(send, 200, msgspec.json.encode(shown(stored)))
+
+
+def find(visitor: Caller, response: str) -> StoredResponse:
+    """Read a response that this visitor may see, by its rights as they are now. Raises NotFound."""
+    stored = stored_response.find(response) if response_ids.is_response_id(response) else None
+    is_own = stored is not None and stored.asked_by == str(visitor.principal)
+    if stored is None or not (stored.is_stored or is_own):
+        raise actions.not_there(response)
+    if not permissions.has_permission(visitor.principal, VIEW, f"conversation:{stored.conversation}"):
+        raise actions.not_there(response)
+    return stored
+
+
+def received_of(stored: StoredResponse) -> Received:
+    """Make of it what the door follows."""
+    return Received(stored.id, stored.conversation, stored.run, stored.seq, stored.at, stored.body, stored.must_wait)
+
+
+def shown(stored: StoredResponse) -> Json:
+    """Make the response as it stands: ended, or how far its run is and what it waits for."""
+    received = received_of(stored)
+    ended = resource.ending(received, stored.end) if stored.end is not None else None
+    if ended is not None:
+        return resource.cancelled(ended)
+    waits = resource.waiting(stored.run_reason) if stored.run_status == "waiting" else None
+    return resource.resource(received, "queued" if stored.run_status == "queued" else "in_progress", incomplete=waits)
+
+
+def _delete(visitor: Caller, response: str) -> bytes:
+    find(visitor, response)
+    actions.delete(visitor.principal, response)
+    return msgspec.json.encode({"id": response, "object": "response", "deleted": True})
+
+
+def _cancel(visitor: Caller, response: str) -> StoredResponse:
+    find(visitor, response)
+    actions.cancel(visitor.principal, response)
+    return find(visitor, response)
+
+
+def _starting_after(query: dict[str, str]) -> int | None:
+    """Read `stream` and `starting_after`: the number of the last event that the client has, -1 for none. None: no
+    stream is wanted. Raises Invalid."""
+    if query.get("stream", "false") not in ("true", "false"):
+        raise Invalid("must be true or false", field="stream")
+    value = query.get("starting_after")
+    if query.get("stream") != "true":
+        if value is not None:
+            raise Invalid("must be used with stream=true", field="starting_after")
+        return None
+    return -1 if value is None else _number("starting_after", value, 0, 1 << 53)
+
+
+def _input_items(stored: StoredResponse) -> list[Json]:
+    return [
+        _input_item(stored.id, nth, item) for nth, item in enumerate(stored.body["input"]) if isinstance(item, dict)
+    ]
+
+
+def _input_item(response: str, nth: int, item: Json) -> Json:
+    """Give an item of a request what clients expect of a stored one: an id, and parts for a text."""
+    kind = str(item.get("type") or "message")
+    stored_item: Json = {"id": response_ids.input_item_id(response, nth, kind), **item, "type": kind}
+    if kind == "message" and isinstance(stored_item.get("content"), str):
+        part = "output_text" if stored_item.get("role") == "assistant" else "input_text"
+        stored_item["content"] = [{"type": part, "text": stored_item["content"]}]
+    return stored_item if kind == "item_reference" else {"status": "completed", **stored_item}
+
+
+def _page(items: list[Json], query: dict[str, str]) -> Json:
+    """Cut the page that is asked for: `order` (newest first where it is left out), `after` an id, `limit`."""
+    if query.get("order", "desc") not in ("asc", "desc"):
+        raise Invalid("must be asc or desc", field="order")
+    ordered = items if query.get("order") == "asc" else items[::-1]
+    limit = _number("limit", query.get("limit", str(ITEMS)), 1, MAX_ITEMS)
+    if after := query.get("after"):
+        places = [index for index, item in enumerate(ordered) if item["id"] == after]
+        if not places:
+            raise Invalid(f"this input has no item {envelopes.clean_text(after[:80])!r}", field="after")
+        ordered = ordered[places[0] + 1 :]
+    page = ordered[:limit]
+    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
+    return {"object": "list", "data": page, **ends, "has_more": len(ordered) > limit}
+
+
+def _number(field: str, text: str, least: int, most: int) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 17 else -1
+    if not least <= number <= most:
+        raise Invalid(f"must be a whole number from {least} to {most:,}", field=field)
+    return number

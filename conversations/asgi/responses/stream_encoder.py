@@ -1,0 +1,372 @@
+"""A run's events, as the record has them → the events of a response's stream. One encoder a response.
+
+Text comes as deltas while it is written and is closed by its turn's output. At the end the stored answer is the truth:
+what of it was not streamed is streamed then, what was streamed and is not in it is closed as incomplete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from conversations.asgi.responses import resource
+from conversations.events import payload, response_ids
+from conversations.events.log.records import Stored
+from conversations.events.response_ids import Json
+from conversations.runs.responses.create import Received
+
+_encode = msgspec.json.Encoder().encode
+
+
+class StreamFrame(NamedTuple):
+    """One event of the stream: its type, itself as JSON, and its number."""
+
+    kind: str
+    data: bytes
+    number: int = 0
+
+
+Frames = list[StreamFrame]
+
+
+class SpokenFields(msgspec.Struct, gc=False):
+    """What is read of a token and of an output."""
+
+    text: str = ""
+    turn: int = 0
+    parent_call: str | None = None
+    is_partial: bool = False
+    refusal: bool = False
+    phase: str = ""
+
+
+class ToolStepFields(msgspec.Struct):
+    """What is read of a tool step."""
+
+    name: str = ""
+    origin: str | None = None
+    status: str | None = None
+    tool_call_id: str | None = None
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+    args_raw: str | None = None
+    parent_call: str | None = None
+
+
+class ApprovalFields(msgspec.Struct):
+    """What is read of an `approval.requested`."""
+
+    approval_id: str = ""
+    name: str = ""
+    tool_call_id: str | None = None
+
+
+class WaitingFields(msgspec.Struct):
+    """What is read of a `run.waiting`."""
+
+    reason: str = ""
+    server: str | None = None
+
+
+class OpenMessage:
+    """A message that is being written."""
+
+    __slots__ = ("head", "id", "index", "phase", "place", "sent", "turn")
+
+    def __init__(self, id_: str, index: int, turn: int | None, phase: str = "") -> None:
+        self.id, self.index, self.turn = id_, index, turn
+        self.phase: Json = {"phase": phase} if phase else {}
+        self.sent: list[str] = []
+        self.place = f'"item_id":"{id_}","output_index":{index},"content_index":0'
+        self.head = f',{self.place},"delta":'.encode()
+
+
+_said = msgspec.json.Decoder(SpokenFields)
+_step = msgspec.json.Decoder(ToolStepFields)
+_question = msgspec.json.Decoder(ApprovalFields)
+_waiting = msgspec.json.Decoder(WaitingFields)
+WAITING, RESUMED = "switchboard:response.waiting", "switchboard:response.resumed"  # kinds of our own: `slug:type`
+_DELTA = "response.output_text.delta"
+_DELTA_HEAD = b'{"type":"response.output_text.delta","sequence_number":%d'
+_DELTA_TAIL = b',"logprobs":[]}'
+
+
+class Encoder:
+    """Knows what of a response was told so far.
+
+    What the record tells is numbered from 0 without a gap, alike for every reader. What ends the stream of one reader
+    while the run goes on is in no record: it repeats the number told last, so that who comes back with that number
+    gets what follows, nothing twice and nothing left out.
+    """
+
+    def __init__(self, received: Received, starting_after: int = -1) -> None:
+        """`starting_after`: the number of the last event that the reader has, -1 for none."""
+        self._received = received
+        self._sequence = 0
+        self._told_last = starting_after
+        self._is_broken_off = False
+        self._index = 0  # of the next item
+        self._open: dict[str, OpenMessage] = {}
+        self._writing: dict[int | None, OpenMessage] = {}  # those of them that a turn writes
+        self._closed: set[str] = set()
+        self._uses: dict[str, int] = {}
+        self._questions: list[Json] = []  # that were asked since it last went on
+        self._is_waiting = False
+        self._has_begun = False
+        self.final: Json | None = None  # the response, once it is over
+
+    def begin(self) -> Frames:
+        """Say that it is there; and that it waits, where it does."""
+        if not self._received.must_wait:
+            return [self._whole("response.created", resource.resource(self._received, "in_progress"))]
+        waiting = resource.resource(self._received, "queued")
+        return [self._whole("response.created", waiting), self._whole("response.queued", waiting)]
+
+    def take(self, event: Stored) -> Frames:
+        """Return what an event of the conversation makes of the stream; most make nothing."""
+        if event.run != self._received.run or self.final is not None:
+            return []
+        if (rule := _RULES.get(event.kind)) is not None:
+            return rule(self, event)
+        if (final := resource.ending(self._received, event)) is not None:
+            return self._end(final)
+        return []
+
+    def mark_sent(self, frames: Frames) -> None:
+        """Note that these were sent."""
+        self._told_last = max(self._told_last, *(frame.number for frame in frames[-1:]), -1)
+
+    def break_off(self, final: Json, *, error: Json | None = None, at_once: bool = False) -> Frames:
+        """End the stream of this reader while the run goes on: by an error of the stream itself, where there is one,
+        and the response as it then is.
+
+        `at_once`: without the ends of what was being said, which would say it again.
+        """
+        self._is_broken_off = True
+        frames = [] if error is None else [self._whole("error", error, name="error")]
+        return frames + (self._last(final) if at_once else self._end(final))
+
+    def _end(self, final: Json) -> Frames:
+        """End the stream by the whole response."""
+        frames: Frames = []
+        for item in final["output"]:
+            frames += self._rest(item)
+        for message in list(self._open.values()):
+            frames += self._close(message, "".join(message.sent), "incomplete")
+        return [*frames, *self._last(final)]
+
+    def _last(self, final: Json) -> Frames:
+        self.final = final
+        kind = final["status"] if final["status"] in ("completed", "incomplete") else "failed"
+        return [self._whole(f"response.{kind}", final)]
+
+    def _started(self, _: Stored) -> Frames:
+        if self._has_begun:
+            return []
+        self._has_begun = True
+        return [self._whole("response.in_progress", resource.resource(self._received, "in_progress"))]
+
+    def _approval_requested(self, event: Stored) -> Frames:
+        approval = _question.decode(event.body)
+        self._questions.append({"id": approval.approval_id, "tool": approval.name, "call_id": approval.tool_call_id})
+        return []
+
+    def _waits(self, event: Stored) -> Frames:
+        """Return what it waits for: nothing else comes until a person, or a server, does something."""
+        fields, self._is_waiting = _waiting.decode(event.body), True
+        body: Json = {"reason": fields.reason, "approvals": self._questions}
+        body |= {"server": fields.server} if fields.server else {}
+        return [self._own(WAITING, body)]
+
+    def _resumed(self, _: Stored) -> Frames:
+        was_waiting, self._is_waiting, self._questions = self._is_waiting, False, []
+        return [self._own(RESUMED, {})] if was_waiting else []
+
+    def _own(self, kind: str, body: Json) -> StreamFrame:
+        received = self._received
+        about = {"response_id": received.response, "conversation_id": received.conversation, "run_id": received.run}
+        return self._made(kind, _encode(about | body).decode()[1:-1])
+
+    def _token(self, event: Stored) -> Frames:
+        spoken = _read(event)
+        if spoken.parent_call is not None or not spoken.text:
+            return []
+        message = self._writing.get(spoken.turn)
+        if message is not None:
+            return [self._delta(message, spoken.text)]
+        id_ = response_ids.message_item_id(self._received.response, spoken.turn)
+        if id_ in self._closed:
+            return []
+        frames, message = self._begin(id_, spoken.turn, spoken.phase)
+        return [*frames, self._delta(message, spoken.text)]
+
+    def _output(self, event: Stored) -> Frames:
+        spoken = _read(event)
+        id_ = response_ids.message_item_id(self._received.response, spoken.turn)
+        message = self._open.get(id_)
+        if spoken.parent_call is not None or id_ in self._closed or (message is None and not spoken.text):
+            return []
+        status = "incomplete" if spoken.is_partial else "completed"
+        if spoken.refusal and message is None:
+            content = [{"type": "refusal", "refusal": spoken.text}]
+            return self._rest({"type": "message", "id": id_, "status": status, "role": "assistant", "content": content})
+        frames: Frames = []
+        if message is None:
+            frames, message = self._begin(id_, spoken.turn, spoken.phase)
+        return frames + self._close(message, spoken.text, status)
+
+    def _tool_step(self, event: Stored) -> Frames:
+        """Tell a call that is the client's to answer; those that run here are not told."""
+        step = _step.decode(event.body)
+        is_call = step.origin == "external" and step.status is None
+        if not is_call or step.parent_call is not None or not step.tool_call_id:
+            return []
+        nth = self._uses[step.tool_call_id] = self._uses.get(step.tool_call_id, 0) + 1
+        arguments = step.args_raw if step.args_raw is not None else bytes(step.args).decode()
+        item: Json = {"type": "function_call", "status": "completed", "name": step.name, "arguments": arguments}
+        item["id"] = response_ids.call_item_id(self._received.response, step.tool_call_id, nth)
+        return self._rest(item | {"call_id": step.tool_call_id})
+
+    def _begin(self, id_: str, turn: int | None = None, phase: str = "") -> tuple[Frames, OpenMessage]:
+        """Open a message and its one part."""
+        message = self._open[id_] = self._writing[turn] = OpenMessage(id_, self._next(), turn, phase)
+        item: Json = {"type": "message", "id": id_, "status": "in_progress", "role": "assistant", "content": []}
+        item |= message.phase
+        part = _encode(_part("")).decode()
+        return [
+            self._item("added", message.index, item),
+            self._made("response.content_part.added", f'{message.place},"part":{part}'),
+        ], message
+
+    def _delta(self, message: OpenMessage, text: str) -> StreamFrame:
+        message.sent.append(text)
+        number = self._number()
+        data = b"".join((_DELTA_HEAD % number, message.head, _encode(text), _DELTA_TAIL))
+        return StreamFrame(_DELTA, data, number)
+
+    def _close(self, message: OpenMessage, text: str, status: str, item: Json | None = None) -> Frames:
+        """Close a message with its whole text, told first as far as it was not yet."""
+        del self._open[message.id], self._writing[message.turn]
+        self._closed.add(message.id)
+        sent = "".join(message.sent)
+        rest = text[len(sent) :] if text.startswith(sent) else ""
+        frames = [self._delta(message, rest)] if rest else []
+        part = _part(text)
+        default_item: Json = {
+            "type": "message",
+            "id": message.id,
+            "status": status,
+            "role": "assistant",
+            "content": [part],
+        }
+        whole = item or default_item | message.phase
+        encoded = _encode(text).decode()
+        return [
+            *frames,
+            self._made("response.output_text.done", f'{message.place},"text":{encoded},"logprobs":[]'),
+            self._made("response.content_part.done", f'{message.place},"part":{_encode(part).decode()}'),
+            self._item("done", message.index, whole),
+        ]
+
+    def _rest(self, item: Json) -> Frames:
+        """Tell an item of the whole answer as far as it was not told yet."""
+        id_, kind = str(item.get("id")), item.get("type")
+        text = _only_text(item)
+        if id_ in self._closed:
+            return []
+        if (message := self._open.get(id_)) is not None:
+            return self._close(message, text or "", str(item.get("status")), item if text is not None else None)
+        if kind == "message" and text is not None:
+            frames, message = self._begin(id_, phase=str(item.get("phase") or ""))
+            return frames + self._close(message, text, str(item.get("status")), item)
+        self._closed.add(id_)
+        index = self._next()
+        if kind == "function_call":
+            return self._call(item, index)
+        if kind == "message" and (refusal := _only_refusal(item)) is not None:
+            return self._refused(item, index, refusal)
+        return [self._item("added", index, item), self._item("done", index, item)]
+
+    def _call(self, item: Json, index: int) -> Frames:
+        position, arguments = f'"item_id":"{item["id"]}","output_index":{index}', _encode(item["arguments"]).decode()
+        kind = "response.function_call_arguments"
+        return [
+            self._item("added", index, item | {"arguments": "", "status": "in_progress"}),
+            self._made(f"{kind}.delta", f'{position},"delta":{arguments}'),
+            self._made(f"{kind}.done", f'{position},"arguments":{arguments}'),
+            self._item("done", index, item),
+        ]
+
+    def _refused(self, item: Json, index: int, text: str) -> Frames:
+        position, refusal = f'"item_id":"{item["id"]}","output_index":{index},"content_index":0', _encode(text).decode()
+        empty, whole = (_encode({"type": "refusal", "refusal": refusal_text}).decode() for refusal_text in ("", text))
+        return [
+            self._item("added", index, item | {"content": [], "status": "in_progress"}),
+            self._made("response.content_part.added", f'{position},"part":{empty}'),
+            self._made("response.refusal.delta", f'{position},"delta":{refusal}'),
+            self._made("response.refusal.done", f'{position},"refusal":{refusal}'),
+            self._made("response.content_part.done", f'{position},"part":{whole}'),
+            self._item("done", index, item),
+        ]
+
+    def _item(self, what: str, index: int, item: Json) -> StreamFrame:
+        fields = f'"output_index":{index},"item":{_encode(item).decode()}'
+        return self._made(f"response.output_item.{what}", fields)
+
+    def _whole(self, kind: str, value: Json, *, name: str = "response") -> StreamFrame:
+        return self._made(kind, f'"{name}":{_encode(value).decode()}')
+
+    def _made(self, kind: str, fields: str) -> StreamFrame:
+        number = self._number()
+        return StreamFrame(kind, f'{{"type":"{kind}","sequence_number":{number},{fields}}}'.encode(), number)
+
+    def _number(self) -> int:
+        if self._is_broken_off:
+            return max(0, self._told_last)
+        number, self._sequence = self._sequence, self._sequence + 1
+        return number
+
+    def _next(self) -> int:
+        index, self._index = self._index, self._index + 1
+        return index
+
+
+def _read(event: Stored) -> SpokenFields:
+    try:
+        return _said.decode(event.body)
+    except msgspec.MsgspecError:  # half a character, as some models stream them
+        parsed = payload.parse(event.body.encode("utf-8", "replace"))
+        return SpokenFields(parsed.text or "", parsed.turn or 0)
+
+
+def _part(text: str) -> Json:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _only_text(item: Json) -> str | None:
+    """Return a message's text where that is all it holds."""
+    part = _only_part(item)
+    return part["text"] if part.get("type") == "output_text" and not part.get("annotations") else None
+
+
+def _only_refusal(item: Json) -> str | None:
+    part = _only_part(item)
+    return part["refusal"] if part.get("type") == "refusal" else None
+
+
+def _only_part(item: Json) -> Json:
+    content: Any = item.get("content")
+    is_one = item.get("type") == "message" and isinstance(content, list) and len(content) == 1
+    return content[0] if is_one else {}
+
+
+_RULES: dict[str, Callable[[Encoder, Stored], Frames]] = {
+    "run.started": Encoder._started,
+    "run.waiting": Encoder._waits,
+    "run.resumed": Encoder._resumed,
+    "approval.requested": Encoder._approval_requested,
+    "token": Encoder._token,
+    "output": Encoder._output,
+    "tool_step": Encoder._tool_step,
+}

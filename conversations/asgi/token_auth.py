@@ -1,0 +1,128 @@
+"""Who a bearer token speaks for, asked of the database at most twice a second for each token."""
+
+import asyncio
+import functools
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from conversations.access import authentication, origin_check, permissions
+from conversations.access.accounts import tokens
+from conversations.access.audit import refusal_counter
+from conversations.access.authentication import Caller
+from conversations.asgi import route
+from conversations.core import principals
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import NotAllowed, NotSignedIn
+from conversations.core.principals import Principal
+from conversations.core.recently_used import RecentlyUsed
+
+logger = logging.getLogger(__name__)
+
+FRESH = 0.5  # seconds an answer is good for
+NOTE_EVERY = 60.0  # seconds between two notes that a token is used
+MAX_TOKENS = 1_000  # remembered of each kind: given out here, good, refused
+IDLE_S = 3600.0  # seconds after which an unused one is forgotten; one given out here ends with that
+MAX_SECRET = 200  # characters; ours have 46, and what is asked for is remembered
+
+
+class CachedCaller(NamedTuple):
+    """An answer and when it was had."""
+
+    visitor: Caller | None
+    at: float
+
+
+class TokenAuthenticator:
+    """The tokens of one server: those of the table, and those this process gave out at its own door."""
+
+    def __init__(self) -> None:
+        self._known = RecentlyUsed[CachedCaller](MAX_TOKENS, IDLE_S)
+        self._refused = RecentlyUsed[CachedCaller](MAX_TOKENS, IDLE_S)  # apart, so that guesses push no good one out
+        self._asked: dict[str, asyncio.Task[Caller | None]] = {}
+        self._given = RecentlyUsed[Caller](MAX_TOKENS, IDLE_S)
+        self._noted = RecentlyUsed[float](MAX_TOKENS, NOTE_EVERY)  # by digest, when a use was noted last
+        self._lookups = DatabaseThreads("bearers")
+        self._notes = DatabaseThreads("bearers-notes")  # these write: a lock they wait for holds no look-up up
+
+    def give(self, name: str) -> str:
+        """Give out a token for `import:NAME`, good while this process lives and until it is unused for an hour. Raises
+        Busy when 1,000 of them are in use."""
+        secret = secrets.token_urlsafe(32)
+        self._given.put(secret, Caller(principals.import_principal(name), permissions.ADMIN))
+        return secret
+
+    def holding(self, scope: route.Scope) -> AbstractContextManager[None]:
+        """Keep the token of a request that may last for hours from being forgotten meanwhile."""
+        return self._given.hold(route.bearer(scope))
+
+    async def require(self, scope: route.Scope, verb: str) -> Principal:
+        """Return whose token a request carries. Raises NotSignedIn without a good one, NotAllowed without the right.
+
+        Refusals are counted for the audit log.
+        """
+        visitor = await self.visitor(scope, verb)
+        if visitor.agent:
+            raise await self.refuse(scope, verb, visitor)
+        return visitor.principal
+
+    async def visitor(self, scope: route.Scope, verb: str) -> Caller:
+        """Return whose token it is, as `require`; an agent's token passes: what it may depends on the target."""
+        secret = route.bearer(scope)
+        visitor = (self._given.get(secret) or await self._look_up(secret)) if 0 < len(secret) <= MAX_SECRET else None
+        if visitor is None:
+            await self._count(scope, verb, "door", "invalid or revoked token")
+            raise NotSignedIn("send Authorization: Bearer with a valid token")
+        self._note_use(visitor)
+        if not visitor.agent and not permissions.has_permission(visitor.roles, verb):
+            raise await self.refuse(scope, verb, visitor)
+        return visitor
+
+    async def refuse(self, scope: route.Scope, verb: str, visitor: Caller, what: str = "") -> NotAllowed:
+        """Count a refusal; answer the error to raise."""
+        await self._count(scope, verb, str(visitor.principal), "not allowed")
+        return NotAllowed(f"{visitor.principal} may not {verb}{what and f' {what}'}")
+
+    async def _count(self, scope: route.Scope, verb: str, target: str, reason: str) -> None:
+        count = functools.partial(
+            refusal_counter.record_refusal, origin_check.address_of(scope), verb, target, reason=reason
+        )
+        await asyncio.get_running_loop().run_in_executor(self._notes, count)
+
+    async def _look_up(self, secret: str) -> Caller | None:
+        """Return what is known; of many that ask at once, one goes and looks."""
+        cached = self._known.get(secret) or self._refused.get(secret)
+        if cached is not None and time.monotonic() - cached.at <= FRESH:
+            return cached.visitor
+        task = self._asked.get(secret)
+        if task is None:
+            task = self._asked[secret] = asyncio.create_task(self._ask(secret))
+            task.add_done_callback(lambda _: self._asked.pop(secret, None))
+        return await asyncio.shield(task)
+
+    async def _ask(self, secret: str) -> Caller | None:
+        visitor = await asyncio.get_running_loop().run_in_executor(
+            self._lookups, authentication.caller_from_token, secret
+        )
+        memory, other = (self._refused, self._known) if visitor is None else (self._known, self._refused)
+        other.drop(secret)
+        memory.put(secret, CachedCaller(visitor, time.monotonic()))
+        return visitor
+
+    def _note_use(self, visitor: Caller) -> None:
+        """Note that a token is used, at most once a minute, and let nobody wait for it."""
+        now = time.monotonic()
+        if not visitor.token_digest or now - (self._noted.get(visitor.token_digest) or -NOTE_EVERY) < NOTE_EVERY:
+            return
+        self._noted.put(visitor.token_digest, now)
+        self._notes.submit(_logged, functools.partial(tokens.note_use, visitor.token_digest))
+
+
+def _logged(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except Exception:
+        logger.warning("the use of a token could not be noted", exc_info=True)

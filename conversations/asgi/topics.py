@@ -1,0 +1,151 @@
+"""`GET /api/v1/topics/{topic}/messages`: what is on a topic after a place, waiting for it if asked to (§3.2)."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar, TypeVarTuple, Unpack
+
+from django.conf import settings
+
+from conversations.access import permissions
+from conversations.access.authentication import Caller
+from conversations.asgi import long_poll, route
+from conversations.asgi.long_poll import LongPoll
+from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import Busy, Invalid, NotFound
+from conversations.core.principals import Principal
+from conversations.core.url_converters import whole_number
+from conversations.events import payload
+from conversations.realtime.session_guard import SocketRegistry
+from conversations.transport import topic_reads
+
+PREFIX, SUFFIX = "/api/v1/topics/", "/messages"
+MAX_ITEMS, MAX_MS = 500, 30_000
+LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost doorbell, and sees the server stop
+
+Message = tuple[str, str]  # id, body
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class TopicRequest(NamedTuple):
+    """What a request asks for."""
+
+    topic: str
+    last_id: str | None
+    limit: int
+    block_ms: int
+
+
+class TopicEndpoint(route.Route):
+    """The route. Reads go to a few threads; who waits holds none."""
+
+    def __init__(self, bearers: TokenAuthenticator, watch: SocketRegistry) -> None:
+        self._bearers, self._watch = bearers, watch
+        self._waiting = LongPoll()
+        self._polls: Counter[Principal] = Counter()
+        self._readers = DatabaseThreads("topics")
+
+    async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
+        """Return 200 `{"items": [{id, topic, payload}], "cursor"}`, ascending; the cursor is the last one's id."""
+        visitor = await self._bearers.visitor(scope, "view")
+        request = _read_request(scope)
+        reach = await self._do(permissions.reach_of, visitor.agent, request.topic) if visitor.agent else "all"
+        if reach is None:
+            raise await self._bearers.refuse(scope, "view", visitor, "this topic")
+        topic_reads.check_readable(request.topic)
+        with self._counted(visitor.principal, request):
+            gone = asyncio.ensure_future(long_poll.left(receive))
+            try:
+                messages = await self._guarded(visitor, request, reach, gone, scope)
+            finally:
+                gone.cancel()
+        return 200, _answer(request.topic, messages)
+
+    @contextmanager
+    def _counted(self, principal: Principal, request: TopicRequest) -> Iterator[None]:
+        """Count who waits. Raises Busy beyond `polls_per_principal`."""
+        most = settings.CONFIG.polls_per_principal
+        if not request.block_ms:
+            yield
+            return
+        if self._polls[principal] >= most:
+            message = f"{principal} already has {most:,} waiting requests: use a WebSocket, or wait in fewer requests"
+            raise Busy(message, code="too_many", field="block_ms")
+        self._polls[principal] += 1
+        try:
+            yield
+        finally:
+            self._polls[principal] -= 1
+            if not self._polls[principal]:
+                del self._polls[principal]
+
+    async def _guarded(
+        self,
+        visitor: Caller,
+        request: TopicRequest,
+        reach: permissions.Reach,
+        gone: asyncio.Future[None],
+        scope: route.Scope,
+    ) -> list[Message]:
+        """Read; who waits and is revoked meanwhile is told so, and nothing else (law H)."""
+        if not request.block_ms:
+            return await self._read(request, reach, gone, scope)
+        with self._watch.reading(visitor) as reader:
+            messages = await reader.unless_dismissed(self._read(request, reach, gone, scope))
+            await reader.unless_dismissed(self._watch.hold.opened())
+            return messages
+
+    async def _read(
+        self, request: TopicRequest, reach: permissions.Reach, gone: asyncio.Future[None], scope: route.Scope
+    ) -> list[Message]:
+        deadline = time.monotonic() + request.block_ms / 1000
+        stopping = (scope.get("extensions") or {}).get("http.stopping")
+        with self._waiting.on(request.topic) as news:
+            position = await self._do(_place, request)
+            while True:
+                news.clear()
+                messages = await self._do(topic_reads.after, request.topic, position, request.limit, reach)
+                left = deadline - time.monotonic()
+                if messages or left <= 0 or gone.done() or (stopping is not None and stopping.is_set()):
+                    return messages
+                await long_poll.news_or(gone, news, min(left, LOOK_EVERY))
+
+    async def _do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *args)
+
+
+def _place(request: TopicRequest) -> int:
+    if request.last_id is not None:
+        return topic_reads.place_of(request.topic, request.last_id)
+    return topic_reads.place_before_newest(request.topic, 0 if request.block_ms else request.limit)
+
+
+def _read_request(scope: route.Scope) -> TopicRequest:
+    """Read the address. Raises Invalid, and NotFound for one that is no topic's."""
+    path = scope["path"]
+    if not path.endswith(SUFFIX) or len(path) <= len(PREFIX) + len(SUFFIX):
+        raise NotFound("the path must be /api/v1/topics/{topic}/messages")
+    topic = path[len(PREFIX) : -len(SUFFIX)]
+    payload.check_topic(topic)
+    fields = route.query(scope)
+    if unknown := sorted(fields.keys() - {"last_id", "limit", "block_ms"}):
+        raise Invalid("must be last_id, limit or block_ms", field=unknown[0][:40])
+    return TopicRequest(
+        topic,
+        fields.get("last_id"),
+        whole_number(fields.get("limit", "100"), "limit", 1, MAX_ITEMS),
+        whole_number(fields.get("block_ms", "0"), "block_ms", 0, MAX_MS),
+    )
+
+
+def _answer(topic: str, messages: list[Message]) -> bytes:
+    """Write the bodies as they are stored, undecoded."""
+    name = json.dumps(topic)
+    items = ",".join(f'{{"id":{json.dumps(id_)},"topic":{name},"payload":{body}}}' for id_, body in messages)
+    cursor = json.dumps(messages[-1][0]) if messages else "null"
+    return f'{{"items":[{items}],"cursor":{cursor}}}'.encode()

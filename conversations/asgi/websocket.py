@@ -1,0 +1,217 @@
+"""The socket: one connection for many topics, read-only (§3.5). A Channels consumer that never uses a group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from functools import partial
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.http import parse_cookie
+
+from conversations.access import authentication, origin_check, permissions
+from conversations.access.audit import refusal_counter
+from conversations.access.authentication import NOT_ALLOWED, SIGNED_OUT, Caller
+from conversations.asgi import route
+from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.events.payload import MAX_KEY, clean_text
+from conversations.realtime import frames
+from conversations.realtime.presence import Viewer
+from conversations.realtime.server import ServerRuntime
+from conversations.realtime.state_topics import StateSubscription
+from conversations.realtime.subscription import NEWEST, SocketWriter, Subscription, TooSlow
+
+logger = logging.getLogger(__name__)
+
+MAX_FRAME = 64 * 1024  # bytes in
+MAX_TOPICS = 200  # of one socket
+TOO_SLOW, TOO_BIG, TOO_MANY = 4408, 1009, 4429
+
+
+class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
+    """Subscribes and unsubscribes; everything else is the hub's."""
+
+    channel_layer_alias = "none"  # no channel: the doorbell is the hub's
+
+    def __init__(self, *, engine: ServerRuntime) -> None:
+        super().__init__()
+        self.engine = engine
+        self.topics: dict[str, Subscription | StateSubscription] = {}
+        self.lookers: dict[str, Viewer] = {}
+        self.is_dismissed = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: channels is untyped
+        """Forget everything at the end, whatever it was: after an error no `disconnect` comes."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Call the handler without Channels' thread hop for database connections: nothing here uses one."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
+
+    async def connect(self) -> None:
+        """Let in whom the session or the token names; say why not by a close code."""
+        bearer = route.bearer(self.scope)
+        if not bearer and not origin_check.is_ours(self.scope, settings.ALLOWED_HOSTS, settings.CONFIG.allowed_origins):
+            await self._count_refusal("foreign origin")
+            await self.close()  # before accept: HTTP 403
+            return
+        self.extensions = self.scope.get("extensions") or {}
+        self.wire = SocketWriter(self.base_send, self.extensions.get("frame.write"), self.engine.watch.hold)
+        cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
+        session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
+        visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
+        await self.accept()
+        if visitor is None or not (visitor.agent or permissions.has_permission(visitor.roles, "view")):
+            self.dismiss(SIGNED_OUT if visitor is None else NOT_ALLOWED)
+            await self._count_refusal("not signed in" if visitor is None else f"{visitor.principal} may not view")
+            return
+        self.visitor = visitor
+        if not self.engine.watch.admit(self, most=settings.CONFIG.sockets_per_principal):
+            self.dismiss(TOO_MANY)
+            await self._count_refusal(
+                f"{visitor.principal} already has {settings.CONFIG.sockets_per_principal:,} open sockets"
+            )
+
+    async def _count_refusal(self, reason: str) -> None:
+        count = sync_to_async(refusal_counter.record_refusal, thread_sensitive=False)
+        await count(origin_check.address_of(self.scope), "open_socket", "socket", reason=reason)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Do what a frame asks; answer a wrong one with an error frame."""
+        if self.is_dismissed:
+            return
+        if text_data is None or len(text_data) > MAX_FRAME:
+            self.dismiss(TOO_BIG)
+            return
+        try:
+            await self._obey(text_data)
+        except SwitchboardError as error:
+            with contextlib.suppress(OSError):  # the client left: `disconnect` follows
+                await self.wire.text(frames.control("error", **error.as_dict()))
+
+    async def _obey(self, text: str) -> None:
+        request = _parse(text)
+        topic = request["topic"]
+        if (old := self.topics.pop(topic, None)) is not None:
+            old.close()
+            self.engine.watch.left(self.visitor.principal, 1)
+            self._look_away(topic)
+        if request["op"] == "unsubscribe":
+            return
+        if len(self.topics) >= MAX_TOPICS:
+            raise Invalid(f"a socket can follow at most {MAX_TOPICS} topics", code="too_many", field="topic")
+        if self.engine.watch.topics[self.visitor.principal] >= (most := settings.CONFIG.topics_per_principal):
+            message = f"{self.visitor.principal} already follows {most:,} topics, the maximum: unsubscribe first"
+            raise Invalid(message, code="too_many", field="topic")
+        if (state := self.engine.states.get(topic)) is not None:
+            if self.visitor.agent:
+                self.dismiss(NOT_ALLOWED)
+                return
+            is_drawn = topic == "fleet" or request.get("render") == "html"
+            self._keep(topic, StateSubscription(state, self.wire, failed=self._failed, drawn=is_drawn))
+        else:
+            await self._follow(topic, request)
+
+    async def _follow(self, topic: str, request: dict[str, Any]) -> None:
+        hub, key = self.engine.hub, topic.removeprefix("stream:")
+        read = partial(asyncio.get_running_loop().run_in_executor, hub.readers)
+        if self.visitor.agent and not await read(permissions.may_follow, self.visitor.agent, topic):
+            raise NotAllowed(f"{self.visitor.principal} may not view this topic", field="topic")
+        head = await read(self.engine.head, key)
+        after, epoch = request.get("after"), request.get("epoch")
+        if after is not None and (epoch not in (None, hub.epoch) or after > head):
+            # One that is gone altogether tells nothing of the others, and only an admin's word moves everybody.
+            if epoch in (None, hub.epoch) and head and permissions.has_permission(self.visitor.roles, "metrics"):
+                await read(self.engine.change_epoch, hub.epoch)
+            await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))
+            after = None
+        if self.is_dismissed:  # meanwhile
+            return
+        last = after if after is not None else max(0, head - NEWEST)
+        mode = request["render"] if request.get("render") in ("html", "lanes") else "data"
+        self._keep(topic, Subscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
+        if not self.visitor.agent:
+            name = self.visitor.principal.name if self.visitor.user_id is not None else ""
+            self.lookers[topic] = self.engine.presence.look(key, name, self.wire)
+
+    def _look_away(self, topic: str) -> None:
+        if (looker := self.lookers.pop(topic, None)) is not None:
+            self.engine.presence.leave(looker)
+
+    def _keep(self, topic: str, subscription: Subscription | StateSubscription) -> None:
+        self.topics[topic] = subscription
+        self.engine.watch.topics[self.visitor.principal] += 1
+
+    def tell_heads(self) -> None:
+        """Say where each topic is."""
+        for subscription in self.topics.values():
+            subscription.head()
+
+    def dismiss(self, code: int) -> None:
+        """Send nothing more and close, now."""
+        if not self.is_dismissed:
+            self.engine.watch.drops[code] += 1
+        self.is_dismissed = True
+        self._end()
+        if hang_up := self.extensions.get("frame.hang_up"):
+            hang_up(code)
+        else:
+            self._closing = asyncio.ensure_future(self.close(code))
+
+    def _failed(self, error: BaseException) -> None:
+        if self.is_dismissed or isinstance(error, OSError):  # the client left: `disconnect` follows
+            return
+        if not isinstance(error, TooSlow):
+            logger.error("a subscription ended", exc_info=error)
+        self.dismiss(TOO_SLOW if isinstance(error, TooSlow) else 1011)
+
+    async def disconnect(self, code: int) -> None:
+        """Forget everything."""
+        self._end()
+
+    def _end(self) -> None:
+        self.engine.watch.forget(self)
+        for topic in list(self.lookers):
+            self._look_away(topic)
+        for subscription in self.topics.values():
+            subscription.close()
+        if self.topics:
+            self.engine.watch.left(self.visitor.principal, len(self.topics))
+        self.topics.clear()
+
+
+def _visitor(bearer: str, session_key: str) -> Caller | None:
+    return authentication.caller_from_token(bearer) if bearer else authentication.caller_from_session(session_key)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Read a client's frame. Raises Invalid saying what was expected."""
+    try:
+        request = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"the frame must be JSON: {error}") from None
+    if not isinstance(request, dict) or request.get("op") not in ("subscribe", "unsubscribe"):
+        raise Invalid('the frame must be {"op": "subscribe" | "unsubscribe", "topic": …}', field="op")
+    topic = request.get("topic")
+    is_stream = (
+        isinstance(topic, str)
+        and topic.startswith("stream:")
+        and 1 <= len(topic) - 7 <= MAX_KEY
+        and clean_text(topic) == topic
+    )
+    if not is_stream and topic not in ("fleet", "approvals"):
+        raise Invalid("must be stream:{conversation}, fleet or approvals", code="unknown_topic", field="topic")
+    after = request.get("after")
+    if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):
+        raise Invalid("must be a seq: a whole number, 0 or more", field="after")
+    if request.get("epoch") is not None and not isinstance(request["epoch"], str):
+        raise Invalid("must be a string", field="epoch")
+    return request

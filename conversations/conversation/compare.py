@@ -1,0 +1,241 @@
+"""What was said and done in a conversation or one run, as a sequence to compare: the first divergence of two of them.
+
+Ids and times are left out; a call is one move with its arguments and its output, however late that came. What happened
+inside a call is the call's: it shows in its output. Called by the compare page.
+"""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+import msgspec
+
+from conversations.core.errors import NotFound, SwitchboardError
+from conversations.core.json_diff import paired
+from conversations.events import log, registry
+from conversations.events.log import Stored
+from conversations.events.payload import ParsedPayload, parse
+from conversations.events.projections import starts_call
+from conversations.events.response_ids import words_of
+from conversations.models import Conversation, Run
+
+MAX_EVENTS = 5_000  # of each side, after what they share
+MAX_LOOKED = 20_000  # of them and of other runs between them
+MAX_BYTES = 8 << 20  # of all that is looked at
+BEFORE = 3  # equal moves shown before the first difference
+AFTER = 120  # moves of each side shown from there on
+ENDS = registry.bad_run_ends()
+SAYING = registry.names_with("speech")
+CONTEXT = 40  # events read before the end of what is shared
+
+
+class ComparedStep(NamedTuple):
+    """One step. `key` is what is compared: the same key, the same move."""
+
+    seq: int
+    kind: str  # said, call, decision, handoff, end
+    who: str
+    name: str  # of the tool, or to whom
+    words: str
+    """what was said, or the arguments as JSON"""
+    outcome: str = ""
+    """of a call: what came of it, as JSON or text"""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Return all but the place."""
+        return self[1:]
+
+
+class ComparedSide(NamedTuple):
+    """What is compared: a whole conversation, or one of its runs."""
+
+    conversation: Conversation
+    run: Run | None
+
+    @property
+    def name(self) -> str:
+        """Return how an address names it."""
+        return f"{self.conversation.key}@{self.run.id}" if self.run else self.conversation.key
+
+
+class StepPair(NamedTuple):
+    """A row of the comparison. `parts` names what differs of two moves of one kind."""
+
+    left: ComparedStep | None
+    right: ComparedStep | None
+    is_same: bool
+    parts: tuple[str, ...]
+
+
+class Comparison(NamedTuple):
+    """Two sequences side by side, from shortly before the first difference on."""
+
+    pairs: list[StepPair]
+    same: int
+    """moves before the first difference, of those that were compared"""
+    shared: int
+    """events that one side has copied from the other, or both from the same"""
+    is_divided: bool
+    is_cut: bool
+    """whether one side goes on beyond what was read"""
+    left_over: tuple[int, int]
+    """moves of each side that are not shown"""
+
+
+def side_of(name: str) -> ComparedSide:
+    """Find what `CONVERSATION` or `CONVERSATION@RUN` names. Raises `NotFound`."""
+    visible = Conversation.objects.visible().select_related("parent")
+    if (conversation := visible.filter(key=name).first()) is not None:
+        return ComparedSide(conversation, None)
+    key, _, run_id = name.rpartition("@")
+    run = Run.objects.filter(id=run_id, conversation__key=key).first()
+    conversation = visible.filter(key=key).first()
+    if run is None or conversation is None:
+        raise NotFound(f"There is no conversation or run {name[:80]!r}. Enter a conversation ID, or ID@RUN.")
+    return ComparedSide(conversation, run)
+
+
+def compare(left: ComparedSide, right: ComparedSide) -> Comparison:
+    """Find where two sides part."""
+    shared = _shared(left, right)
+    mine, is_cut = _moves(left, shared)
+    yours, is_cut_too = _moves(right, shared)
+    same = 0
+    while same < min(len(mine), len(yours)) and mine[same].key == yours[same].key:
+        same += 1
+    start = max(0, same - BEFORE)
+    steps, others = mine[start : same + AFTER], yours[start : same + AFTER]
+    over = len(mine) - start - len(steps), len(yours) - start - len(others)
+    is_divided = same < max(len(mine), len(yours))
+    return Comparison(list(_aligned(steps, others)), same, shared, is_divided, is_cut or is_cut_too, over)
+
+
+def _shared(left: ComparedSide, right: ComparedSide) -> int:
+    """Return how many events two conversations have in common by copying; none where runs are compared."""
+    if left.run is not None or right.run is not None:
+        return 0
+    conversation, other = left.conversation, right.conversation
+    if other.parent_id == conversation.pk:
+        return other.copied_seq
+    if conversation.parent_id == other.pk:
+        return conversation.copied_seq
+    is_of_one = conversation.parent_id is not None and conversation.parent_id == other.parent_id
+    return min(conversation.copied_seq, other.copied_seq) if is_of_one else 0
+
+
+def _moves(side: ComparedSide, shared: int) -> tuple[list[ComparedStep], bool]:
+    """Read one side's moves; whether there is more than was read."""
+    events, size, looked, cut = [], 0, 0, False
+    key = side.conversation.key
+    after = side.run.queued_seq - 1 if side.run else max(0, shared - CONTEXT)
+    last = (side.run.ended_seq if side.run else None) or side.conversation.head_seq
+    while after < last:
+        page = log.read_told(key, after)
+        if not page:
+            break
+        after = page[-1].seq
+        events += [e for e in page if e.seq <= last and (side.run is None or e.run == side.run.id)]
+        looked += len(page)
+        size += sum(len(e.body) for e in page)
+        if after < last and (len(events) >= MAX_EVENTS or size > MAX_BYTES or looked >= MAX_LOOKED):
+            cut = True
+            break
+    inputs = log.read_after(key, side.run.input_seq - 1, 1) if side.run else []
+    return list(_Reader(key).moves([*inputs, *events])), cut
+
+
+class _Reader:
+    """Makes moves of events."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._moves: list[ComparedStep] = []
+        self._open: dict[str, int] = {}  # calls without an outcome: their places
+
+    def moves(self, events: Sequence[Stored]) -> list[ComparedStep]:
+        """Return the moves, in the order in which they were begun."""
+        for event in events:
+            try:
+                payload, body = parse(event.body.encode("utf-8", "replace")), msgspec.json.decode(event.body)
+            except (SwitchboardError, msgspec.DecodeError, RecursionError):
+                continue
+            if isinstance(body, dict) and not body.get("parent_call"):
+                self._take(event, payload, body)
+        return self._moves
+
+    def _take(self, event: Stored, payload: ParsedPayload, body: dict[str, Any]) -> None:
+        kind = event.kind
+        if kind in SAYING:
+            text = words_of(body.get("input")) if kind == "response.received" else payload.words
+            self._moves.append(ComparedStep(event.seq, "said", payload.speaker, self._recipient(payload), text))
+        elif kind in ("tool_step", "approval.requested"):
+            self._step(event, payload)
+        elif kind == "approval.decided":
+            details = {name: body[name] for name in ("message", "output", "args_raw") if body.get(name)}
+            text = _json(details) if details else ""
+            self._moves.append(ComparedStep(event.seq, "decision", "", str(body.get("decision", ""))[:40], text))
+        elif kind == "agent.handoff":
+            who, to = (str(body.get(name, ""))[:200] for name in ("from_agent", "to_agent"))
+            self._moves.append(ComparedStep(event.seq, "handoff", f"agent:{who}", f"agent:{to}", ""))
+        elif kind in ENDS:
+            self._moves.append(
+                ComparedStep(event.seq, "end", payload.speaker, kind.partition(".")[2], str(body.get("error") or ""))
+            )
+
+    def _recipient(self, payload: ParsedPayload) -> str:
+        """Return to whom; the conversation's own topic is the same everywhere."""
+        here = f"chat:{self._key}", f"chat:{payload.conversation_id}"
+        return "" if payload.recipient in here else payload.recipient or ""
+
+    def _step(self, event: Stored, payload: ParsedPayload) -> None:
+        name = payload.tool_call or (f"id {payload.tool_call_id}" if payload.tool_call_id else f"name {payload.name}")
+        if event.kind == "approval.requested" or starts_call(payload):
+            if name not in self._open or not payload.tool_call:
+                self._begin(name, event, payload)
+            return
+        if name not in self._open:
+            self._begin(name, event, payload)
+        index = self._open.pop(name)
+        self._moves[index] = self._moves[index]._replace(outcome=_outcome(payload))
+
+    def _begin(self, name: str, event: Stored, payload: ParsedPayload) -> None:
+        self._open[name] = len(self._moves)
+        raw = bytes(payload.args) if payload.args is not None else (payload.args_raw or "").encode("utf-8", "replace")
+        self._moves.append(ComparedStep(event.seq, "call", payload.speaker, payload.name or "", _canonical(raw)))
+
+
+def _outcome(payload: ParsedPayload) -> str:
+    raw = next((value for value in (payload.error, payload.output, payload.result_summary) if value is not None), None)
+    word = "" if payload.error is None and payload.status in (None, "success") else f"{payload.status or 'error'}: "
+    return word + (_canonical(bytes(raw)) if raw is not None else payload.status or "")
+
+
+def _canonical(raw: bytes) -> str:
+    """Write JSON the one way, so that order and spaces make no difference; a text of JSON as what it holds."""
+    try:
+        value = msgspec.json.decode(raw) if raw else {}
+    except (msgspec.DecodeError, RecursionError):
+        return raw.decode("utf-8", "replace")
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=1).decode()
+
+
+def _aligned(left: Sequence[ComparedStep], right: Sequence[ComparedStep]) -> Iterator[StepPair]:
+    """Put two sequences side by side: what is the same beside itself, what is not in the order in which it came."""
+    matcher = SequenceMatcher(None, [m.key for m in left], [m.key for m in right], autojunk=False)
+    for i, j in paired(matcher.get_opcodes()):
+        step, other = (None if i is None else left[i]), (None if j is None else right[j])
+        is_same = step is not None and other is not None and step.key == other.key
+        yield StepPair(step, other, is_same, _parts(step, other))
+
+
+def _parts(step: ComparedStep | None, other: ComparedStep | None) -> tuple[str, ...]:
+    if step is None or other is None or step.kind != other.kind:
+        return ()
+    labels = {"who": "who", "name": "tool" if step.kind == "call" else "to whom"}
+    labels |= {"words": "arguments" if step.kind == "call" else "words", "outcome": "output"}
+    return tuple(word for field, word in labels.items() if getattr(step, field) != getattr(other, field))

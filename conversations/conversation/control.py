@@ -1,0 +1,219 @@
+"""Steering a conversation: pause, resume, take over, hand back, stop, abort (§3.6, §3.7), one or many at once.
+
+Whether it is paused and who holds it are independent; while either is so, no run starts and what is said waits. What
+runs ends its turn and is put aside; it goes on, and what came meanwhile is answered in order, as soon as neither is so.
+Agents that are not served here are told the verb on `control:{agent}`. Lock order: conversation, run.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from conversations.access.action_context import audited_action, event_author
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core import principals
+from conversations.core.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLate
+from conversations.core.ids import new_id
+from conversations.core.micros import to_datetime
+from conversations.core.principals import Principal
+from conversations.events import log, registry
+from conversations.models import Agent, Conversation, Event, Participant, Run
+from conversations.runs import lifecycle
+from conversations.runs.lifecycle import Body
+
+MAX_REASON = 2000  # characters
+MAX_BULK = 200  # conversations of one request
+MAX_FOREIGN = 100  # agents told
+LOOK_BACK = 2000  # events in which the loser of a race is looked up
+BY_PEOPLE = Q(principal="system") | Q(principal__startswith="user:")  # as `principals.is_people`
+
+
+class ControlOutcome(NamedTuple):
+    """What became of one conversation of several. `error` None: it was done."""
+
+    conversation: str
+    error: SwitchboardError | None
+
+
+def pause(by: Who, conversation: str, reason: str = "") -> Conversation:
+    """Let no run start until it is resumed; what runs ends its turn and waits. Raises `TooLate` when it is paused."""
+    with _steering(by, "pause", conversation, reason) as (principal, row):
+        if row.state == "paused":
+            raise _late(row, "conversation.paused", "paused", row.paused_seq)
+        _tell(row, principal, "conversation.paused", reason)
+        _hold_back(row)
+    return _now(row)
+
+
+def resume(by: Who, conversation: str, reason: str = "") -> Conversation:
+    """End the pause. Raises `TooLate` when the conversation is not paused."""
+    with _steering(by, "resume", conversation, reason) as (principal, row):
+        if row.state != "paused":
+            raise _late(row, "conversation.resumed", "not_paused")
+        _tell(row, principal, "conversation.resumed", reason)
+        _let_go(row, principal)
+    return _now(row)
+
+
+def take_over(by: Who, conversation: str, reason: str = "") -> Conversation:
+    """Hold it as a person: agents wait until it is handed back. Raises `TooLate` when somebody holds it."""
+    with _steering(by, "take_over", conversation, reason) as (principal, row):
+        if principal.kind != "user":
+            raise NotAllowed("only a person can take over a conversation; a token can pause it")
+        if row.owner:
+            raise _late(row, "conversation.taken_over", "taken_over", row.owned_seq)
+        _tell(row, principal, "conversation.taken_over", reason)
+        _hold_back(row)
+    return _now(row)
+
+
+def hand_back(by: Who, conversation: str, reason: str = "") -> Conversation:
+    """Give it back to the agents. Who is not the owner has to say why (`Invalid`). Raises `TooLate` when nobody
+    holds it."""
+    with _steering(by, "hand_back", conversation, reason) as (principal, row):
+        if not row.owner:
+            raise _late(row, "conversation.handed_back", "not_taken_over")
+        if row.owner != str(principal) and not reason.strip():
+            raise Invalid(f"a reason is required: {row.owner} took over this conversation", field="reason")
+        _tell(row, principal, "conversation.handed_back", reason, owner=row.owner)
+        _let_go(row, principal)
+    return _now(row)
+
+
+def stop(by: Who, conversation: str, reason: str = "") -> Conversation:
+    """End what answers here: what runs after its turn, what waits or is queued at once. Raises `TooLate` when nothing
+    is left to stop."""
+    return _end(by, "stop", conversation, reason)
+
+
+def abort(by: Who, conversation: str, reason: str = "") -> Conversation:
+    """End it now: a call that has begun is `unknown` from then on. Raises `TooLate` when nothing is left to abort."""
+    return _end(by, "abort", conversation, reason)
+
+
+ACTIONS: dict[str, Callable[[Who, str, str], Conversation]] = {
+    "pause": pause,
+    "resume": resume,
+    "take_over": take_over,
+    "hand_back": hand_back,
+    "stop": stop,
+    "abort": abort,
+}
+
+
+def steer(by: Who, action: str, conversation: str, reason: str = "") -> Conversation:
+    """Do the action of this name. Raises what it raises, and `Invalid` for a name that is none."""
+    if action not in ACTIONS:
+        raise Invalid(f"must be one of {', '.join(ACTIONS)}", field="action")
+    return ACTIONS[action](by, conversation, reason)
+
+
+def steer_each(by: Who, action: str, conversations: Collection[str], reason: str = "") -> list[ControlOutcome]:
+    """Do it to each of these, each in a transaction of its own: one that fails takes no other with it."""
+    if not 1 <= len(conversations) <= MAX_BULK:
+        raise Invalid(f"must have 1 to {MAX_BULK} items; got {len(conversations):,}", field="conversations")
+    if action not in ACTIONS:
+        raise Invalid(f"must be one of {', '.join(ACTIONS)}", field="action")
+    return [_outcome(by, action, key, reason) for key in dict.fromkeys(conversations)]
+
+
+def _outcome(by: Who, action: str, conversation: str, reason: str) -> ControlOutcome:
+    try:
+        ACTIONS[action](by, conversation, reason)
+    except SwitchboardError as error:
+        return ControlOutcome(conversation, error)
+    return ControlOutcome(conversation, None)
+
+
+@contextmanager
+def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Principal, Conversation]]:
+    """Hold the transaction of one verb: the right, the conversation under lock; at the end its foreigners and the
+    audit log are told."""
+    with audited_action(by, verb, f"conversation:{key}", right="control") as principal:
+        if len(reason) > MAX_REASON:
+            raise Invalid(f"must be at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
+        row = Conversation.objects.visible().filter(key=key).first()
+        if row is None:
+            raise NotFound(f"there is no conversation {key[:80]!r}")
+        yield principal, Conversation.objects.locked(row.pk)
+        _tell_foreigners(row, principal, verb, reason)
+        chain.enter(principal, verb, f"conversation:{key}", reason=reason, correlation={"conversation": key})
+
+
+def _end(by: Who, how: str, conversation: str, reason: str) -> Conversation:
+    with _steering(by, how, conversation, reason) as (principal, row):
+        left = Run.objects.of(row).values_list("id", flat=True)
+        ended = [run for run in left if lifecycle.end(principal, row, run, how, reason)]
+        if not ended and not _foreigners(row).exists():
+            raise _late(row, "run.stopping", "nothing_to_stop")
+    return _now(row)
+
+
+def _tell(conversation: Conversation, principal: Principal, kind: str, reason: str, **more: object) -> None:
+    writer, by = event_author(principal)
+    body: Body = {"event": kind, "id": new_id(), **by, **more} | ({"reason": reason} if reason else {})
+    log.append([log.from_internal(conversation.key, body, writer)])
+
+
+def _hold_back(conversation: Conversation) -> None:
+    """Ask what runs to end its turn and wait."""
+    Run.objects.of(conversation).filter(status="running", stop="").update(stop="pause")
+
+
+def _let_go(conversation: Conversation, principal: Principal) -> None:
+    """Let what was put aside go on, unless it is still held. A run that was asked to pause and has not heard it goes
+    on; one that has heard it is queued again when its worker lets go of it (`runs.wait`)."""
+    if _now(conversation).is_held:
+        return
+    here = Run.objects.of(conversation)
+    here.filter(status="running", stop="pause").update(stop="")
+    writer, by = event_author(principal)
+    for run in here.filter(status="waiting", reason="pause"):
+        body: Body = {"event": "run.resumed", "id": new_id(), "run_id": run.id, "agent": run.agent, **by}
+        log.append([log.from_internal(conversation.key, body, writer)])
+
+
+def _tell_foreigners(conversation: Conversation, principal: Principal, verb: str, reason: str) -> None:
+    """Post the verb to each agent that other processes serve: they steer themselves."""
+    for name in _foreigners(conversation).order_by("name").values_list("name", flat=True)[:MAX_FOREIGN]:
+        about = {"by": str(principal), "reason": reason}
+        envelope = {"id": new_id(), "conversation_id": conversation.key, "sender": str(principal), "recipient": name}
+        fields = {**envelope, "type": "control", "content": verb, "metadata": about}
+        fields["created_at"] = datetime.now(UTC).isoformat()
+        log.append(log.from_people([f"control:{name.removeprefix('agent:')}"], fields, principal))
+
+
+def _foreigners(conversation: Conversation) -> QuerySet[Participant]:
+    served = [f"agent:{name}" for name in Agent.objects.values_list("name", flat=True)]
+    return Participant.objects.filter(conversation=conversation, kind="agent").exclude(name__in=[*served, "agent:"])
+
+
+def _late(conversation: Conversation, kind: str, code: str, seq: int = 0) -> TooLate:
+    """Return who was first: the event at `seq`, else the newest of its kind that people wrote."""
+    near = Event.objects.filter(conversation=conversation, seq__gt=conversation.head_seq - LOOK_BACK)
+    events = Event.objects.filter(conversation=conversation, seq=seq) if seq else near.filter(kind=kind)
+    event = events.filter(BY_PEOPLE).order_by("-seq").first()
+    if event is None:
+        return TooLate(NOTHING[code], code=code)
+    by = principals.doer(event.principal, str(json.loads(event.body).get("by") or ""))
+    at, known = to_datetime(event.at), registry.get(kind)
+    summary = f"{by} {known.done if known else kind} at {at:%H:%M:%S} UTC"
+    return TooLate(f"{NOTHING[code]}: {summary}", code=code, did=kind.rpartition(".")[2], by=by, at=at.isoformat())
+
+
+NOTHING = {
+    "paused": "the conversation is already paused",
+    "not_paused": "the conversation is not paused",
+    "taken_over": "someone has already taken over",
+    "not_taken_over": "no one has taken over",
+    "nothing_to_stop": "no agent is running here, or all were already told to stop",
+}
+
+
+def _now(conversation: Conversation) -> Conversation:
+    return Conversation.objects.get(pk=conversation.pk)

@@ -1,0 +1,83 @@
+"""What becomes of words before they are sent: who answers them, and what that waits for. By the rule that starts runs
+(`log.queue`), so that what is said to a person is what will happen. For the composer.
+"""
+
+from typing import NamedTuple
+
+from conversations.core.node_heartbeat import database_now
+from conversations.events.log.run_scheduling import RunScheduler
+from conversations.models import Agent, Conversation, Run
+
+
+class DeliveryPreview(NamedTuple):
+    """`words` are a sentence or two, empty where nothing stands in the way of an answer; `waits`: not at once."""
+
+    words: str
+    waits: bool
+
+
+def preview_delivery(conversation: Conversation, *, by: str, sender: str, recipient: str) -> DeliveryPreview:
+    """Return what becomes of what `sender` says to `recipient`. `by` is the principal, who may speak as another."""
+    answerer = RunScheduler.of_now().answerer(sender, recipient, by, conversation)
+    if answerer is None:
+        return DeliveryPreview(_unanswered(conversation, by, sender, recipient), waits=True)
+    if text := _held(conversation, by, answerer) or _busy(conversation, answerer) or _away(answerer):
+        return DeliveryPreview(text, waits=True)
+    return DeliveryPreview("", waits=False)
+
+
+def _unanswered(conversation: Conversation, by: str, sender: str, recipient: str) -> str:
+    """Return why nobody is asked."""
+    kind, _, name = recipient.partition(":")
+    if kind == "agent":
+        if sender == recipient:
+            return f"No agent will reply: {name} does not answer its own messages."
+        if Agent.objects.filter(name=name).exists():
+            return f"No agent will reply: {name} takes only handoffs from other agents."
+        return f"{name} does not run here. It receives the message and may reply."
+    if sender.startswith("agent:"):
+        return "No agent will reply. Pick a recipient to get an answer."
+    if conversation.owner and conversation.owner == by:
+        return "You took over, so no agent will reply. Agents see this message once you hand back."
+    if not conversation.handler:
+        return "No agent will reply. Pick a recipient to get an answer."
+    return (
+        f"{conversation.handler.removeprefix('agent:')} handles this conversation but does not run here. It may reply."
+    )
+
+
+def _held(conversation: Conversation, by: str, answerer: str) -> str:
+    """Return who has to let go first."""
+    if not conversation.is_held:
+        return ""
+    until = []
+    if conversation.owner:
+        holder = "you took over" if conversation.owner == by else f"{_bare(conversation.owner)} took over"
+        until.append((holder, "handed back"))
+    if conversation.state == "paused":
+        until.append(("the conversation is paused", "resumed"))
+    why, then = (" and ".join(parts) for parts in zip(*until, strict=True))
+    return f"Your message will wait: {why}. {answerer} answers once the conversation is {then}."
+
+
+def _busy(conversation: Conversation, answerer: str) -> str:
+    """Return what runs before it: one run at a time, in order."""
+    runs = list(Run.objects.of(conversation).values_list("status", "reason", "agent"))
+    if not runs:
+        return ""
+    asking = next((agent for status, reason, agent in runs if status == "waiting" and reason == "approval"), None)
+    if asking is not None:
+        return f"Your message will wait: {asking} is waiting for an approval. Then {answerer} answers."
+    working = next((agent for status, _, agent in runs if status == "running"), None)
+    before = f"{working} is working" if working else "another message comes first"
+    return f"Your message will wait: {before}. Then {answerer} answers."
+
+
+def _away(answerer: str) -> str:
+    if Agent.objects.filter(name=answerer, served_until__gt=database_now()).exists():
+        return ""
+    return f"Your message will wait: {answerer} is not available now. It answers as soon as a worker runs it."
+
+
+def _bare(principal: str) -> str:
+    return principal.partition(":")[2] or principal

@@ -1,0 +1,249 @@
+"""What became of messages that people sent: stored, on the bus, waiting, picked up, answered, failed. For pages.
+
+A fold of rows and events by the messages' seqs, so that a reload tells the same. What an agent of another process does
+with a message is known by its events alone: the first one after it counts as picking it up.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Length
+
+from conversations.conversation import conversation_list
+from conversations.core.errors import SwitchboardError
+from conversations.core.micros import to_datetime
+from conversations.core.node_heartbeat import database_now
+from conversations.events import payload
+from conversations.models import Agent, Conversation, Event, Post, Run
+from conversations.models.run import LIVE
+from conversations.rendering import richtext
+from conversations.transport import relay_start
+
+MAX_ITEMS = 60  # messages of one answer
+AFTERWARDS = 50  # events after a message in which an agent of another process is looked for
+LEGIBLE = 20_000  # characters of such an event
+LAST_WORDS = 20  # events before a run's end in which its answer is looked for
+AGAIN_S = 2.0  # seconds until it is worth asking again for what no event tells
+
+LOOK_S = 15.0  # the same while something waits: a worker ends without a word
+ENDS = {
+    "failed": "failed",
+    "cancelled": "was stopped",
+    "interrupted": "was interrupted",
+    "incompatible": "could not resume",
+}
+STEPS = {"stored": 1, "bus": 2, "waits": 1, "late": 1, "picked": 3, "answered": 4, "failed": 3}
+REASONS = {"hop_limit": "too many hops", "error": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStatus:
+    """What became of one message. `state` is one of `STEPS`; `link` the event that answers it or tells of its end.
+
+    It reads: `words` `agent` `verb`, then for how long, then `detail`. `since` is set while nobody began with it for
+    long; `again` names the run that may be asked for again; `again_s` tells when to look again although no event came
+    (0: not).
+    """
+
+    seq: int
+    state: str
+    words: str
+    agent: str = ""  # markup, as `detail`
+    verb: str = ""
+    detail: str = ""
+    link: int = 0
+    since: datetime | None = None
+    again: str = ""
+    again_s: float = 0.0
+    on_bus: bool = False
+
+    @property
+    def step(self) -> int:
+        """How far it came, of 4."""
+        return max(STEPS[self.state], 2 if self.on_bus else 0)
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether nothing more can become of it by itself."""
+        return self.state == "answered"
+
+
+class DelayReason(NamedTuple):
+    """Why an agent begins with nothing here now, empty when it may; `is_turn`: only something earlier has to end."""
+
+    why: str
+    is_turn: bool = False
+
+
+class SentMessage(NamedTuple):
+    """A message as it was stored."""
+
+    seq: int
+    at: int  # µs UTC
+    event_id: str
+    recipient: str
+
+    @property
+    def age_s(self) -> float:
+        """How old it is."""
+        return time.time() - self.at / 1e6
+
+
+def statuses_for(conversation: Conversation, seqs: Collection[int]) -> dict[int, DeliveryStatus]:
+    """Return what became of these messages of a conversation, the newest 60; other events are left out."""
+    sent = _sent(conversation, sorted(set(seqs))[-MAX_ITEMS:])
+    if not sent:
+        return {}
+    runs, posts = _runs(conversation, sent), _posts(conversation, sent)
+    answers = _answers(conversation, runs.values())
+    reasons: dict[str, DelayReason] = {}
+    statuses: dict[int, DeliveryStatus] = {}
+    for message in sent:
+        on_bus = posts.get(message.seq) is True
+        run = runs.get(message.seq)
+        if run is None and message.seq <= (conversation.forked_at or 0):
+            continue  # a copy: it was sent in the conversation that this one was forked from
+        if run is None:
+            statuses[message.seq] = _elsewhere(conversation, message, posts.get(message.seq, False))
+        elif run.status == "queued":
+            if run.agent not in reasons:
+                reasons[run.agent] = _hindrance(conversation, run.agent)
+            statuses[message.seq] = _queued(message, run, reasons[run.agent], on_bus=on_bus)
+        else:
+            statuses[message.seq] = _taken(message, run, answers.get(run.id, 0))
+    return statuses
+
+
+def _sent(conversation: Conversation, seqs: list[int]) -> list[SentMessage]:
+    rows = Event.objects.filter(conversation=conversation, seq__in=seqs, kind="message", principal__startswith="user:")
+    return [
+        SentMessage(seq, at, event_id or "", _recipient(body))
+        for seq, at, event_id, body in rows.order_by("seq").values_list("seq", "at", "event_id", "body")
+    ]
+
+
+def _recipient(body: str) -> str:
+    try:
+        return payload.parse(body.encode("utf-8", "replace")).recipient or ""
+    except SwitchboardError:
+        return ""
+
+
+def _runs(conversation: Conversation, sent: list[SentMessage]) -> dict[int, Run]:
+    """Return the newest run on each message."""
+    rows = Run.objects.filter(conversation=conversation, kind="agent", parent_call=None, queued_seq__gt=sent[0].seq)
+    rows = rows.filter(input_seq__in=[message.seq for message in sent]).order_by("queued_seq").defer("state")
+    return {run.input_seq: run for run in rows}
+
+
+def _posts(conversation: Conversation, sent: list[SentMessage]) -> dict[int, bool | None]:
+    """Tell of each message whether all its posts are on Redis; None: it will be, and is not yet."""
+    agents = {message.recipient.removeprefix("agent:") for message in sent if message.recipient.startswith("agent:")}
+    topics = {f"chat:{name}" for name in {conversation.key, *agents}}
+    ids = [f"{message.event_id}{n}" for message in sent if message.event_id for n in ("", "1")]
+    rows = Post.objects.filter(topic__in=topics, bus_id__in=ids, conversation=conversation)
+    sent_by_seq: dict[int, bool | None] = {}
+    for seq, sent_at in rows.values_list("event_seq", "sent_at"):
+        if seq is not None:
+            sent_by_seq[seq] = sent_at is not None and sent_by_seq.get(seq, True) is True
+    if settings.CONFIG.redis_url and False in sent_by_seq.values():
+        waiting = relay_start.unsent().filter(topic__in=topics, bus_id__in=ids).values_list("event_seq", flat=True)
+        sent_by_seq |= {seq: None for seq in waiting if seq is not None}
+    return sent_by_seq
+
+
+def _answers(conversation: Conversation, runs: Iterable[Run]) -> dict[str, int]:
+    """Return the event in which each run that is done said its last words."""
+    condition = Q()
+    for run in runs:
+        if run.status == "done" and run.ended_seq:
+            condition |= Q(run=run.id, seq__range=(run.ended_seq - LAST_WORDS, run.ended_seq))
+    if not condition:
+        return {}
+    events = Event.objects.filter(condition, conversation=conversation, kind__in=("output", "message")).order_by("seq")
+    return {str(run): seq for run, seq in events.values_list("run", "seq")}
+
+
+def _hindrance(conversation: Conversation, agent: str) -> DelayReason:
+    if conversation.owner:
+        return DelayReason(f"{conversation_list.strip_prefix(conversation.owner)} took over this conversation")
+    if conversation.state == "paused":
+        return DelayReason("this conversation is paused")
+    if not Agent.objects.filter(name=agent, served_until__gt=database_now()).exists():
+        return DelayReason(f"{agent} is not available")
+    busy = Run.objects.of(conversation).filter(status__in=LIVE).first()
+    if busy is None:
+        return DelayReason("")
+    waits = busy.status == "waiting" and busy.reason == "approval"
+    return DelayReason(
+        f"{busy.agent} {'is waiting for an approval' if waits else 'is answering an earlier message'}", is_turn=True
+    )
+
+
+def _queued(message: SentMessage, run: Run, hindrance: DelayReason, *, on_bus: bool) -> DeliveryStatus:
+    """A run waits for a worker: after a while its age is told, loudly unless only its turn has to come."""
+    left_s = settings.CONFIG.late_s - message.age_s
+    is_loud = left_s <= 0 and not hindrance.is_turn
+    why = hindrance.why or ("no worker has started it" if is_loud else "")
+    return DeliveryStatus(
+        message.seq,
+        "late" if is_loud else "waits",
+        "Not picked up by" if is_loud else "On the bus, waiting for" if on_bus else "Stored, waiting for",
+        richtext.inline(run.agent),
+        detail=richtext.inline(why),
+        since=to_datetime(message.at) if left_s <= 0 else None,
+        again_s=LOOK_S if left_s <= 0 else max(0.5, min(LOOK_S, left_s + 0.2)),
+        on_bus=on_bus,
+    )
+
+
+def _taken(message: SentMessage, run: Run, answer: int) -> DeliveryStatus:
+    agent = richtext.inline(run.agent)
+    if run.status == "done":
+        label = "Answered by" if answer else "Finished without a reply by"
+        return DeliveryStatus(message.seq, "answered", label, agent, link=answer or run.ended_seq or 0)
+    if run.status in ENDS:
+        why = richtext.inline(REASONS.get(run.reason, run.reason))
+        return DeliveryStatus(message.seq, "failed", "", agent, ENDS[run.status], why, run.ended_seq or 0, again=run.id)
+    waits = "waiting for approval" if run.reason == "approval" else "paused"
+    detail = richtext.inline(waits if run.status == "waiting" else "")
+    return DeliveryStatus(message.seq, "picked", "Picked up by", agent, detail=detail)
+
+
+def _elsewhere(conversation: Conversation, message: SentMessage, posted: bool | None) -> DeliveryStatus:
+    """No run of ours: an agent of another process may have begun with it or answered it."""
+    if message.recipient.startswith("agent:"):
+        signs = _first_signs(conversation, message)
+        if signs:
+            state = next(kind for kind in ("answered", "picked") if kind in signs)
+            label = "Answered by" if state == "answered" else "Picked up by"
+            agent = richtext.inline(conversation_list.strip_prefix(message.recipient))
+            return DeliveryStatus(message.seq, state, label, agent, link=signs[state], on_bus=posted is True)
+    if posted is True:
+        return DeliveryStatus(message.seq, "bus", "On the bus", on_bus=True)
+    if posted is None:
+        waiting = richtext.inline("waiting for the bus")
+        return DeliveryStatus(
+            message.seq, "stored", "Stored", detail=waiting, again_s=max(AGAIN_S, min(60, message.age_s / 4))
+        )
+    return DeliveryStatus(message.seq, "stored", "Stored")
+
+
+def _first_signs(conversation: Conversation, message: SentMessage) -> Mapping[str, int]:
+    """Return the seqs of the first sign of the recipient after a message, and of its first words."""
+    later = Event.objects.filter(conversation=conversation, seq__range=(message.seq + 1, message.seq + AFTERWARDS))
+    later = later.exclude(principal__startswith="user:").annotate(size=Length("body")).filter(size__lt=LEGIBLE)
+    signs: dict[str, int] = {}
+    for seq, kind, body in later.order_by("seq").values_list("seq", "kind", "body"):
+        try:
+            speaker = payload.parse(body.encode("utf-8", "replace")).speaker or ""
+        except SwitchboardError:
+            continue
+        if conversation_list.strip_prefix(speaker) == conversation_list.strip_prefix(message.recipient):
+            signs.setdefault("answered" if kind in ("message", "output") else "picked", seq)
+    return signs

@@ -1,0 +1,251 @@
+"""Forks: a new conversation that goes on from another's events 1…N, as they were or with one message in other words.
+
+The parent stays untouched. What is copied is history (`projections.forks`): it queues no run, and its runs, questions
+and calls stay the parent's. A run is queued only when asked for (§3.4, fork-and-run).
+
+What is long is copied in pages before the action's own transaction; nobody sees a fork before that has committed.
+"""
+
+import hashlib
+from typing import Any, NamedTuple
+
+from conversations.access.action_context import audited_action, event_author
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.conversation.post_message import MAX_CONTENT
+from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.failpoints import failpoint
+from conversations.core.ids import new_id
+from conversations.core.principals import Principal
+from conversations.events import log, registry
+from conversations.events import payload as envelopes
+from conversations.events.log.records import NewEvent
+from conversations.events.payload import ParsedPayload
+from conversations.models import Agent, Conversation, Event, Run
+from conversations.runs.lifecycle import Body
+
+MAX_REASON = 2000  # characters
+LOOK_BACK = 5000  # events in which the message to answer is looked for
+SAYING = registry.names_with("asks")  # what a person may have said
+
+
+class AnsweringRun(NamedTuple):
+    """What a run at some event would answer: the event, whom it was said to, and who would answer it here."""
+
+    seq: int  # 0: nothing was said
+    sender: str
+    recipient: str
+    words: str
+    agent: str  # empty: nobody here
+
+
+class CreatedFork(NamedTuple):
+    """A fork that is there. `run` is empty when none was asked for."""
+
+    conversation: str
+    seq: int
+    """of its conversation.forked"""
+    run: str
+
+
+def fork(
+    by: Who, conversation: str, at: int, *, words: str | None = None, run: bool = False, agent: str = "",
+    answers: int = 0, reason: str = "", client_id: str = "",
+) -> CreatedFork:  # fmt: skip
+    """Fork a conversation right after event `at`, and with `run` have `agent` (by default who would answer) go on.
+
+    With `words` the event at `at` has to be a message: the fork has it in these words, said by who forks, in its place.
+    The same `client_id` again answers the same fork. Raises `NotFound`, `Invalid` with the field, `NotAllowed`.
+    """
+    _check(words, reason, client_id)
+    with audited_action(
+        by, "fork", f"conversation:{conversation}", right="control"
+    ) as principal:  # before anything is copied
+        parent = _parent(conversation, at)
+        key = _key(principal, conversation, client_id) if client_id else new_id()
+    if client_id and (existing := _made(key)) is not None:
+        return existing
+    changed = _changed(parent, at) if words is not None else None
+    answering = answering_at(parent, at)
+    who = _agent(agent or answering.agent, answering) if run else ""
+    plan = _Plan(key, parent, at, principal, reason, who, answers or answering.seq)
+    try:
+        return _make(by, plan, words, changed)
+    except Conflict:
+        if client_id and (existing := _made(key)) is not None:  # asked twice at once, and the other was quicker
+            return existing
+        raise
+
+
+def rerun(by: Who, run: str, *, reason: str = "", client_id: str = "") -> CreatedFork:
+    """Fork a run's conversation at where the run began, and have its agent answer the same once more."""
+    original = Run.objects.filter(id=run).select_related("conversation").first()
+    if original is None:
+        raise NotFound(f"there is no run {run[:80]}")
+    return fork(
+        by, original.conversation.key, began_at(original), run=True, agent=original.agent, answers=original.input_seq,
+        reason=reason, client_id=client_id,
+    )  # fmt: skip
+
+
+def began_at(run: Run) -> int:
+    """Return the last event of which a run may have known when it began: all before its first start."""
+    events = Event.objects.filter(conversation=run.conversation_id, seq__gte=run.queued_seq, run=run.id)
+    started = events.filter(kind="run.started").order_by("seq").values_list("seq", flat=True).first()
+    return (started or run.queued_seq) - 1
+
+
+def answering_at(parent: Conversation, at: int) -> AnsweringRun:
+    """Return what a run right after event `at` would answer: the last thing that was said by somebody else than an
+    agent, or by one agent to another that is served here; else the last thing at all."""
+    agents = frozenset(Agent.objects.values_list("name", flat=True))
+    near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
+    last = AnsweringRun(0, "", "", "", "")
+    for seq, body in near.order_by("-seq").values_list("seq", "body").iterator():
+        payload = envelopes.parse(body.encode())
+        answering = AnsweringRun(
+            seq, payload.speaker, payload.recipient or "", payload.words, _name(payload, parent, agents)
+        )
+        if answering.agent or not payload.speaker.startswith("agent:"):
+            return answering
+        last = last if last.seq else answering
+    return last
+
+
+def is_changeable(event: Event) -> bool:
+    """Return whether a fork may have an event in other words."""
+    return event.kind in ("message", "user_message") and event.erased_by is None
+
+
+class _Plan(NamedTuple):
+    """What stands after the copies."""
+
+    key: str
+    parent: Conversation
+    at: int
+    principal: Principal
+    reason: str
+    agent: str
+    answers: int
+    handler: str = ""  # of the parent at that event
+
+    def append(self, text: str | None, changed: Event | None) -> CreatedFork:
+        """Append it, inside the action: the fork's own event, the changed message, the run."""
+        copied = self.at - 1 if changed else self.at
+        events = [self._forked(copied, changed)]
+        if changed is not None:
+            events += self._said(text or "", changed)
+        run = new_id() if self.agent else ""
+        if run:
+            answers = copied + 2 if changed else self.answers
+            queued: Body = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": self.agent}
+            queued |= {"run_kind": "agent", "input_seq": answers, "reason": f"fork of {self.parent.key}"}
+            events.append(self._ours(queued))
+        stored = log.append(events)
+        return CreatedFork(self.key, stored[0].seq, run)
+
+    def _forked(self, copied: int, changed: Event | None) -> NewEvent:
+        handler = self.handler or (f"agent:{self.agent}" if self.agent else "")
+        body: Body = {"event": "conversation.forked", "id": new_id(), "parent": self.parent.key, "forked_at": copied}
+        body |= {"title": self.parent.title, "handler": handler or None}
+        body |= {"changed": changed.seq} if changed else {}
+        return self._ours(body | ({"reason": self.reason} if self.reason else {}))
+
+    def _ours(self, body: Body) -> NewEvent:
+        writer, by = event_author(self.principal)
+        return log.from_internal(self.key, body | by, writer)
+
+    def _said(self, text: str, changed: Event) -> list[NewEvent]:
+        """Make the message in its new words. It goes to agents of other processes only when somebody is to answer."""
+        was = envelopes.parse(changed.body.encode())
+        recipient = was.recipient or f"chat:{self.parent.key}"
+        recipient = f"chat:{self.key}" if recipient == f"chat:{self.parent.key}" else recipient
+        before: dict[str, Any] = {"conversation_id": self.parent.key, "seq": changed.seq, "sender": was.speaker}
+        payload: Body = {"id": new_id(), "conversation_id": self.key, "sender": f"user:{self.principal.name}"}
+        payload |= {"recipient": recipient, "type": "message", "content": text}
+        payload |= {"metadata": {"changed": before | {"content": was.words}}}
+        topics = [f"stream:{self.key}"]
+        if self.agent:
+            topics = [f"chat:{self.key}"]
+            topics += [f"chat:{recipient.removeprefix('agent:')}"] if recipient.startswith("agent:") else []
+        return [event._replace(is_live=False) for event in log.from_people(topics, payload, self.principal)]
+
+
+def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> CreatedFork:
+    """Copy, then make it seen together with what is its own. Nothing stays of one that does not come to its end."""
+    copied = log.ForkCopy(log.StagedBatch(), plan.key, plan.parent, upto=plan.at - 1 if changed else plan.at)
+    verb, target = "fork", f"conversation:{plan.parent.key}"
+    try:
+        copied.take()
+        failpoint("before-fork")
+        with audited_action(by, verb, target, right="control") as principal:
+            copied.publish()
+            forked = plan._replace(handler=copied.handler).append(text, changed)
+            correlation = {"conversation": plan.key, "forked_at": plan.at, "run": forked.run}
+            chain.enter(principal, verb, target, reason=plan.reason, correlation=correlation)
+    except BaseException:
+        copied.discard()
+        raise
+    return forked
+
+
+def _check(text: str | None, reason: str, client_id: str) -> None:
+    if text is not None and not text.strip():
+        raise Invalid("must not be empty", field="words")
+    if text is not None and len(text) > MAX_CONTENT:
+        raise Invalid(f"must be at most {MAX_CONTENT:,} characters; got {len(text):,}", field="words")
+    if len(reason) > MAX_REASON:
+        raise Invalid(f"must be at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
+    if len(client_id) > 100:
+        raise Invalid("must be at most 100 characters", field="client_id")
+
+
+def _parent(key: str, at: int) -> Conversation:
+    conversation = Conversation.objects.visible().filter(key=key).first()
+    if conversation is None:
+        raise NotFound(f"there is no conversation {key[:80]!r}")
+    if not 1 <= at <= conversation.head_seq:
+        raise Invalid(f"must be an event from 1 to {conversation.head_seq:,}; got {at:,}", field="at")
+    return conversation
+
+
+def _changed(parent: Conversation, at: int) -> Event:
+    event = Event.objects.get(conversation=parent, seq=at)
+    if not is_changeable(event):
+        raise Invalid(f"event {at} is not a message that can be edited", field="words")
+    return event
+
+
+def _agent(name: str, answering: AnsweringRun) -> str:
+    """Return who goes on. Raises `Invalid` when nobody of that name is served here, or nothing was said yet."""
+    if not answering.seq:
+        raise Invalid("must follow a message, or there is nothing to answer", field="at")
+    if name and Agent.objects.filter(name=name).exists():
+        return name
+    addressee = name or answering.recipient
+    whom = f"{addressee[:80]!r} is not available" if addressee else "the message has no recipient"
+    raise Invalid(f"must be the name of an available agent: {whom}", field="agent")
+
+
+def _name(payload: ParsedPayload, parent: Conversation, agents: frozenset[str]) -> str:
+    """Return the agent served here that a message is for."""
+    kind, _, name = (payload.recipient or "").partition(":")
+    if kind == "agent":
+        return name if name in agents and payload.speaker != f"agent:{name}" else ""
+    handler = parent.handler.removeprefix("agent:")
+    return handler if handler in agents and not payload.speaker.startswith("agent:") else ""
+
+
+def _key(principal: Principal, conversation: str, client_id: str) -> str:
+    """Return the fork's id: the same for the same asker, conversation and client id."""
+    mark = hashlib.sha256(f"fork\0{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
+    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+
+
+def _made(key: str) -> CreatedFork | None:
+    """Find the fork that was made before under this id."""
+    conversation = Conversation.objects.visible().filter(key=key, parent__isnull=False).first()
+    if conversation is None:
+        return None
+    run = Run.objects.filter(conversation=conversation).order_by("queued_seq").values_list("id", flat=True).first()
+    return CreatedFork(key, conversation.copied_seq + 1, run or "")

@@ -1,0 +1,139 @@
+"""A person speaks in a conversation: the message, its posts, the run it starts and the audit together.
+
+As oneself, or by a grant and with a reason as an agent or as the system. Whomever it names as its sender, the event's
+principal is who did it, and `metadata.sent_by` says so to agents, beside the reason. A caller can leave neither out.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+from conversations.access import grants
+from conversations.access.action_context import audited_action
+from conversations.access.audit import chain
+from conversations.access.grants import SPEAK_AS
+from conversations.access.permissions import Who, principal_of
+from conversations.conversation import conflict_check
+from conversations.core.errors import IdReused, Invalid
+from conversations.core.principals import SYSTEM, Principal
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.events.log.records import NewEvent, Stored
+from conversations.events.payload import MAX_KEY
+from switchboard import topics
+
+MAX_CONTENT = 100_000  # characters
+MAX_REASON = 2000  # characters
+
+Body = dict[str, object]
+
+
+class OutgoingMessage(NamedTuple):
+    """What is said, checked: `kind` and `name` are the recipient's; `is_another`: not as oneself."""
+
+    conversation: str
+    sender: str
+    kind: str
+    name: str
+    content: str
+    reason: str
+    is_another: bool
+
+    @property
+    def recipient(self) -> str:
+        """The recipient as the envelope names it."""
+        return f"{self.kind}:{self.name}"
+
+
+def post(
+    by: Who, conversation: str, *,
+    recipient: str, content: str, client_id: str, sender: str = "", reason: str = "", title: str = "",
+    seen_seq: int | None = None, anyway: bool = False,
+) -> Stored:  # fmt: skip
+    """Say something; the same `client_id` again answers the same event.
+
+    `recipient` is `agent:NAME` or `chat:CONVERSATION`; `sender` is empty or one's own `user:NAME`, or `agent:NAME` or
+    `system`, which take a grant and a reason. A conversation that is not there is opened, under `title`. `seen_seq` is
+    what the writer had seen when they began: when another person has spoken since, `TooLate` is raised, unless it is
+    sent `anyway`. Raises `Invalid` with the field, `IdReused` when the client id came with other words, `NotAllowed`.
+    """
+    own = own_name(principal_of(by))
+    message = _checked(conversation, sender or own, own, recipient, content, client_id, reason)
+    verb, acting_as = ("speak_as", message.sender) if message.is_another else ("send", "")
+    target = f"conversation:{conversation}"
+    with audited_action(by, verb, target, right="send", acting_as=acting_as) as principal:
+        if message.is_another:
+            grants.require(by, SPEAK_AS, message.sender)
+        mark = hashlib.sha256(f"{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
+        envelope = f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+        if seen_seq is not None and not anyway:
+            conflict_check.reject_if_answered(principal, conversation, envelope, seen_seq)
+        events = _events(envelope, message, principal)
+        if title:
+            events.insert(0, _opening(envelope, message, title, principal))
+        stored = log.append(events)[1 if title else 0]
+        if stored.clashes:
+            raise IdReused("this client_id was already used for a different message", field="client_id")
+        if stored.is_new:
+            correlation = {"conversation": conversation, "envelope": envelope, "seq": stored.seq}
+            chain.enter(principal, verb, target, acting_as=acting_as, reason=message.reason, correlation=correlation)
+    return stored
+
+
+def own_name(principal: Principal) -> str:
+    """Return how somebody is named who speaks as oneself."""
+    return str(principal) if principal == SYSTEM else f"user:{principal.name}"
+
+
+def _events(envelope: str, message: OutgoingMessage, principal: Principal) -> list[NewEvent]:
+    """Make one event for each topic the message goes to: the same envelope, so it is stored once."""
+    metadata = {"sent_by": str(principal)} if message.sender != str(principal) else {}
+    metadata |= {"reason": message.reason} if message.reason else {}
+    payload: Body = {"id": envelope, "conversation_id": message.conversation, "sender": message.sender}
+    payload |= {"recipient": message.recipient, "type": "message", "content": message.content, "metadata": metadata}
+    return log.from_people(topics.of_message(message.conversation, message.name), payload, principal)
+
+
+def _opening(envelope: str, message: OutgoingMessage, title: str, principal: Principal) -> NewEvent:
+    handler = message.name if message.kind == "agent" else None
+    opened: Body = {"event": "conversation.opened", "id": f"{envelope}-opened", "title": title, "handler": handler}
+    return log.from_internal(message.conversation, opened, principal)
+
+
+def _checked(
+    conversation: str, sender: str, own: str, recipient: str, content: str, client_id: str, reason: str
+) -> OutgoingMessage:
+    try:
+        kind, name = topics.recipient_of(recipient)
+    except ValueError:
+        kind = name = ""
+    if not name or len(name) > MAX_KEY:
+        raise Invalid("must be agent:NAME or chat:CONVERSATION", field="recipient")
+    if kind == "chat" and name != conversation:
+        raise Invalid("must be this conversation's own chat", field="recipient")
+    if not content.strip():
+        raise Invalid("must not be empty", field="content")
+    if len(content) > MAX_CONTENT:
+        raise Invalid(f"must be at most {MAX_CONTENT:,} characters; got {len(content):,}", field="content")
+    if not 1 <= len(client_id) <= 100:
+        raise Invalid("must be 1 to 100 characters", field="client_id")
+    if not 1 <= len(conversation) <= MAX_KEY or envelopes.clean_text(conversation) != conversation:
+        raise Invalid(f"must be 1 to {MAX_KEY} characters", field="conversation_id")
+    speaker, reason = _speaker(sender, own), reason.strip()
+    if len(reason) > MAX_REASON:
+        raise Invalid(f"must be at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
+    if speaker != own and not reason:
+        raise Invalid(f"a reason is required: you speak as {speaker}", field="reason")
+    return OutgoingMessage(conversation, speaker, kind, name, content, reason, speaker != own)
+
+
+def _speaker(sender: str, own: str) -> str:
+    """Return whom it is said as: nobody speaks as another person."""
+    kind, _, name = sender.strip().partition(":")
+    if sender in (own, "system"):
+        return sender
+    if kind != "agent" or not name.strip() or envelopes.clean_text(name) != name:
+        raise Invalid("must be your own name, agent:NAME or system", field="sender")
+    speaker = f"agent:{name.strip()}"
+    if len(speaker) > MAX_KEY:
+        raise Invalid(f"must be at most {MAX_KEY} characters", field="sender")
+    return speaker

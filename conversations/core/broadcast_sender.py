@@ -1,0 +1,171 @@
+"""Tells other processes, by the channel layer, which conversations went on and who looks at them. One thread with a
+loop of its own.
+
+Every process that commits has one (web, recorder, worker, a command), made at the first word. It never blocks or fails
+who commits: what waits is bounded, a dead layer is tried again with pauses and logged once, and what it lost is healed
+by the hearers' own look.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from channels.layers import get_channel_layer
+
+logger = logging.getLogger(__name__)
+
+GROUP = "doorbell"
+KIND = "switchboard.rung"
+MAX_HEADS = 500  # of one message
+MAX_WAITING = 10_000  # conversations; more are left to the hearers' look
+MAX_PRESENCE = 200  # words about people of one message; as many messages follow as it takes
+SPACING = 0.01  # seconds between two messages: what comes meanwhile is told together
+PATIENCE = 3.0  # seconds a message may take
+PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between tries while the layer is dead
+LAST_WORDS = 1.0  # seconds a process that ends waits for its words to get out
+
+
+_making = threading.Lock()
+
+Word = Any  # what JSON can hold
+Message = dict[str, Any]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class BroadcastSender(threading.Thread):
+    """Says heads, each conversation's newest only. `me` names this process in what it says."""
+
+    def __init__(self) -> None:
+        super().__init__(name="teller", daemon=True)
+        self.me = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.trouble = ""  # why the last word did not get out
+        self.dropped = 0  # heads there was no room for
+        self._heads: dict[str, int] = {}
+        self._presence: dict[tuple[str, ...], Word] = {}
+        self._is_revoked = False
+        self._is_saying = False
+        self._beat_every: float | None = None
+        self._is_due = False  # a beat
+        self._failures = 0
+        self._is_open = True
+        self._layer: Any = get_channel_layer()  # Any: channels is untyped
+        self._condition = threading.Condition()
+
+    def say(self, heads: Mapping[str, int], *, is_revoked: bool = False) -> None:
+        """Leave what there is to say; return at once."""
+        with self._condition:
+            if len(self._heads) + len(heads) > MAX_WAITING:
+                self.dropped += len(heads)
+            else:
+                self._heads.update(heads)
+            self._is_revoked |= is_revoked
+            self._condition.notify_all()
+
+    def say_presence(self, updates: Mapping[tuple[str, ...], Word]) -> None:
+        """Leave what there is to say of people: of each key the newest word only."""
+        with self._condition:
+            room = MAX_WAITING - len(self._presence)
+            self._presence.update(list(updates.items())[:room])
+            self._condition.notify_all()
+
+    def beat(self, every: float) -> None:
+        """Say something now, and at least so often (seconds) from now on: the ear hears by it that the layer lives."""
+        with self._condition:
+            self._beat_every, self._is_due = every, True
+            self._condition.notify_all()
+
+    def finish(self, within: float = LAST_WORDS) -> None:
+        """Wait until all is said, at most `within` seconds, and not at all while the layer is dead."""
+        with self._condition:
+            self._condition.wait_for(lambda: self.trouble or not self._is_waiting(), within)
+
+    def run(self) -> None:
+        """Say what there is, for as long as the process lives."""
+        loop = _OwnLoop()
+        while True:
+            message = self._next()
+            if not self._is_open:
+                break
+            error = self._try(loop, message)
+            self._failures = self._failures + 1 if error else 0
+            self._note(error)
+            time.sleep(PAUSES[min(self._failures, len(PAUSES)) - 1] if error else SPACING)
+        loop.close()
+
+    def close(self) -> None:
+        """End the thread, without waiting for it."""
+        with self._condition:
+            self._is_open, self._is_due = False, True
+            self._condition.notify_all()
+
+    def _is_waiting(self) -> bool:
+        return bool(self._heads or self._presence or self._is_revoked or self._is_saying)
+
+    def _next(self) -> Message:
+        with self._condition:
+            self._is_saying = False
+            self._condition.notify_all()
+            self._condition.wait_for(lambda: self._is_waiting() or self._is_due, self._beat_every)
+            heads, people = _taken(self._heads, MAX_HEADS), _taken(self._presence, MAX_PRESENCE)
+            is_revoked, self._is_revoked = self._is_revoked, False
+            self._is_saying, self._is_due = True, False
+        message = {"type": KIND, "from": self.me, "heads": heads, "revoked": is_revoked}
+        return message | ({"presence": [[*key, word] for key, word in people]} if people else {})
+
+    def _try(self, loop: asyncio.AbstractEventLoop, message: Message) -> str:
+        """Say one message; answer what went wrong. A dead connection is thrown away with all it holds."""
+        try:
+            loop.run_until_complete(asyncio.wait_for(self._layer.group_send(GROUP, message), PATIENCE))
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                loop.run_until_complete(asyncio.wait_for(self._layer.flush(), PATIENCE))
+            return f"{type(error).__name__}: {error}".rstrip(": ")
+        return ""
+
+    def _note(self, error: str) -> None:
+        if error and not self.trouble:
+            logger.warning("the doorbell to other processes is dead, they look for themselves each second: %s", error)
+        elif self.trouble and not error:
+            logger.warning("the doorbell to other processes rings again")
+        with self._condition:
+            self.trouble = error
+            self._condition.notify_all()
+
+
+def sender() -> BroadcastSender | None:
+    """Return this process's teller, started; None where no channel layer is set."""
+    with _making:  # of two threads with a first word, one makes it
+        return existing_sender()
+
+
+@cache
+def existing_sender() -> BroadcastSender | None:
+    """Make it, once. Called by `teller`, and forgotten by tests."""
+    if get_channel_layer() is None:
+        return None
+    broadcaster = BroadcastSender()
+    broadcaster.start()
+    atexit.register(broadcaster.finish)
+    return broadcaster
+
+
+def _taken(waiting: dict[K, V], most: int) -> list[tuple[K, V]]:
+    """Take the first of what waits."""
+    return [(key, waiting.pop(key)) for key in list(waiting)[:most]]
+
+
+class _OwnLoop(asyncio.SelectorEventLoop):
+    """Looks names up in its own thread: a process that ends has no pool for it any more."""
+
+    async def getaddrinfo(self, host: Any, port: Any, **hints: Any) -> Any:  # Any: as in asyncio
+        return socket.getaddrinfo(host, port, **hints)

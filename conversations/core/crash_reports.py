@@ -1,0 +1,85 @@
+"""What a crash of the interpreter leaves: the stacks of all threads, in a file of the data directory.
+
+Kept by `serve`, `record` and `runagents`; the next process that starts there tells of it, in the log and on the
+operations page.
+"""
+
+import faulthandler
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "crashes"  # of the data directory: a file for each process, empty unless it crashed
+RECENT_S = 7 * 24 * 3600.0  # seconds for which a crash is told at every start
+MAX_ITEMS = 10  # files kept, and crashes told
+
+_told: list[str] = []
+
+
+@contextmanager
+def recording(data_dir: Path, command: str) -> Iterator[None]:
+    """Let a crash of this process leave its stacks; tell of earlier ones. `command` names it in the file's name."""
+    folder = data_dir / FOLDER
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _told[:] = _earlier(folder)
+    for report in _told:
+        logger.error("%s", report)
+    path = folder / f"{command}-{os.getpid()}-{time.time_ns()}.txt"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)  # as long as it lives
+    faulthandler.enable(descriptor)
+    try:
+        yield
+    finally:
+        faulthandler.disable()
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def recent_crashes() -> list[str]:
+    """Return the recent crashes that were found when this process started, the newest first, for people."""
+    return list(_told)
+
+
+def _earlier(folder: Path) -> list[str]:
+    """Look at what dead processes left: an empty file is removed, so are the oldest crashes."""
+    crashes = sorted(filter(_has_stacks, folder.glob("*.txt")), key=_crashed_at, reverse=True)
+    for path in crashes[MAX_ITEMS:]:
+        path.unlink(missing_ok=True)
+    return [_words(path) for path in crashes[:MAX_ITEMS] if time.time() - _crashed_at(path) < RECENT_S]
+
+
+def _has_stacks(path: Path) -> bool:
+    """Return whether its process crashed; of one that ended otherwise the file goes."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_size:
+            return True
+        path.unlink(missing_ok=True)
+    except BlockingIOError:  # it lives
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _crashed_at(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def _words(path: Path) -> str:
+    with path.open(errors="replace") as file:
+        reason = file.readline(200).strip()
+    at = datetime.fromtimestamp(_crashed_at(path), UTC)
+    return (
+        f"{path.name.partition('-')[0]} crashed at {at:%Y-%m-%d %H:%M:%S} UTC ({reason}). Stack traces:"
+        f" {FOLDER}/{path.name} in the data directory. Delete that file to dismiss this warning."
+    )

@@ -1,0 +1,58 @@
+"""The data directory: who holds it, and where the holder's door is."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from conversations.core.errors import Unavailable
+
+
+@contextmanager
+def hold(data_dir: Path) -> Iterator[None]:
+    """Hold the directory for this process. Raises Unavailable when another one does; ends with it."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 40, 0).decode(errors="replace").strip() or "?"
+            raise Unavailable(f"{data_dir} is in use by another Switchboard (process {holder})", code="held") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def turn(data_dir: Path, name: str) -> Iterator[None]:
+    """Wait for a lock file of the directory and hold it: processes that share one do some things in turn."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(data_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def write_door(data_dir: Path, url: str, token: str) -> None:
+    """Say where the holder's door is and which token opens it once; readable by the owner alone."""
+    draft = data_dir / "door.new"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({"url": url, "token": token}, file)
+    draft.replace(data_dir / "door.json")
+
+
+def read_door(data_dir: Path) -> tuple[str, str]:
+    """Answer (url, one-use token). Raises Unavailable when there is no door."""
+    try:
+        door = json.loads((data_dir / "door.json").read_text())
+        return door["url"], door["token"]
+    except (FileNotFoundError, ValueError, KeyError):
+        raise Unavailable(f"no door.json in {data_dir}: is the server still starting?", code="no_door") from None

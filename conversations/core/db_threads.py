@@ -1,0 +1,117 @@
+"""Threads that work with the database: after each piece of work their connection goes back where it came from.
+
+On PostgreSQL that is the process's pool; SQLite's stays with its thread. Either way one that broke is dropped, so the
+next piece of work finds a good one.
+"""
+
+import sqlite3
+import traceback
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from django.db import Error, InterfaceError, OperationalError, connection
+
+from conversations.core.errors import Unavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Every thread of a process that may ask the database, by what it is for. On PostgreSQL the pool of connections is as
+# large as all of them together (`dashboard.databases`): none waits for another's.
+POOL_SIZE = {
+    "writer": 4,  # three by conversation, one for what waits for a lock; SQLite has one and one
+    "reader": 4,
+    "drawer": 1,
+    "fleet": 1,
+    "approvals": 1,
+    "watch": 1,
+    "readiness": 1,
+    "recorder": 1,
+    "indexer": 1,
+    "pages": 8,
+    "errand": 8,
+    "topics": 4,
+    "publish": 1,
+    "import": 1,
+    "bearers": 1,
+    "bearers-notes": 1,
+    "runs": 4,
+    "tools": 4,
+    "posts": 1,  # a worker's
+    "asking": 4,  # the responses door
+    "responses": 4,
+}
+
+damage: deque[str] = deque(maxlen=1)  # what this process met last; a restart forgets it
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+DAMAGE_OF_POSTGRESQL = ("XX001", "XX002")  # of data, of an index
+
+
+class DatabaseThreads(ThreadPoolExecutor):
+    """A pool of `POOL_SIZE` such threads. What the database cannot do now comes out as `Unavailable`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(POOL_SIZE[name], thread_name_prefix=name)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Queue one piece of work."""
+        return super().submit(partial(with_connection, fn, *args, **kwargs))
+
+
+def with_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do it with this thread's connection, then give that back. Raises Unavailable for a database that is not there."""
+    try:
+        return without_frames(work, *args, **kwargs)
+    except Error as error:
+        if not is_unavailable(error):
+            raise
+        raise unavailable(error) from error
+    finally:
+        release_connection()
+
+
+def without_frames(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do it; what is raised takes no values along: to free a decoded body of 1 MiB would keep the loop for 10 ms."""
+    try:
+        return work(*args, **kwargs)
+    except BaseException as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            traceback.clear_frames(cause.__traceback__)
+            cause = cause.__context__
+        raise
+
+
+def release_connection() -> None:
+    """End what this thread has with the database for now; a no-op inside a transaction."""
+    connection.close_if_unusable_or_obsolete()
+
+
+def is_unavailable(error: BaseException | None) -> bool:
+    """Return whether the database as a whole is at fault, not a statement or a value."""
+    return isinstance(error, OperationalError | InterfaceError) or is_damage(error)
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Return whether the database met a damaged page, which no driver calls operational."""
+    if not isinstance(error, Error):
+        return False
+    code = getattr(error.__cause__, "sqlite_errorcode", None)
+    return (code is not None and code & 0xFF in DAMAGE) or sqlstate(error) in DAMAGE_OF_POSTGRESQL
+
+
+def unavailable(error: Exception, *, what: str = "answer") -> Unavailable:
+    """Say it to a caller: the first line only, servers add advice about themselves."""
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    if is_damage(error):
+        damage.append(reason[:200])
+        return Unavailable(f"the database is damaged: {reason[:200]}. Ask an operator to run `switchboard verify`")
+    return Unavailable(f"the database cannot {what} right now: {reason[:200]}. Try again")
+
+
+def sqlstate(error: BaseException) -> str:
+    """Return PostgreSQL's five characters for what went wrong; empty where there are none."""
+    return str(getattr(error.__cause__, "sqlstate", None) or "")

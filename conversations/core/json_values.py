@@ -1,0 +1,40 @@
+"""Values of JSON: as one of our types, as texts, and none that JSON does not have. No Django."""
+
+import json
+from typing import Any, Generic, NoReturn, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Converter(Generic[T]):
+    """Converts to one type, from the first time on in as many threads as there are. Made at import.
+
+    msgspec 0.22 keeps what it knows of a struct from its first use on, before it knows the struct's fields: another
+    thread that uses the struct in that moment crashes the process. A decoder, made once, learns all of them.
+    """
+
+    def __init__(self, kind: Any) -> None:  # Any: a class, or one with limits (`Annotated`), which is none to mypy
+        msgspec.json.Decoder(kind)
+        self._kind = kind
+
+    def convert(self, value: object) -> T:
+        """Return the value as the type. Raises msgspec's `ValidationError`."""
+        converted: T = msgspec.convert(value, self._kind)
+        return converted
+
+
+def text_of(value: object) -> str | None:
+    """Return a value that is a text; None for any other."""
+    return value if isinstance(value, str) else None
+
+
+def as_text(value: object) -> str:
+    """Return a text as it is, any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise `ValueError` for NaN and the infinities, which Python's reader takes for JSON. A `parse_constant`."""
+    raise ValueError(f"{name} is not valid JSON")

@@ -1,0 +1,97 @@
+"""What a log line holds: the ids of what was being done, and no secret. `dashboard.settings` sets it up everywhere.
+
+Ids come from `knowing(request=…)` around the work, or from `extra={"conversation": …}` of one line.
+"""
+
+import json
+import logging
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from conversations.core.secret_masking import mask
+
+IDS = ("request", "conversation", "run", "call")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_known: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=_NONE)
+
+
+@contextmanager
+def log_context(**ids: str) -> Iterator[None]:
+    """Name what is being done, for every line written inside: `request`, `conversation`, `run`, `call`."""
+    token = _known.set({**_known.get(), **ids})
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
+class MaskingFilter(logging.Filter):
+    """Finish the record's text and traceback here, masked, so that no formatter sees more; add the known ids."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; let it pass."""
+        record.msg, record.args = mask(record.getMessage()), None
+        if record.exc_info and record.exc_info[0] is not None:
+            record.exc_text = mask("".join(traceback.format_exception(*record.exc_info)).rstrip())
+            record.exc_info = None
+        if record.stack_info:
+            record.stack_info = mask(record.stack_info)
+        context = _known.get()
+        for name in IDS:
+            if not isinstance(getattr(record, name, None), str | int):  # Django puts the whole request there
+                setattr(record, name, context.get(name, ""))
+        return True
+
+
+class QuietFilter(logging.Filter):
+    """Make a warning of one line of what any stranger can cause: a foreign host's name, too large a form."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; let it pass."""
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        record.exc_info = record.exc_text = None
+        return True
+
+
+class TextFormatter(logging.Formatter):
+    """One line for people: time, level, who, what, then `key=value` of the ids."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it; a traceback follows on lines of its own. A stranger's words move no cursor and begin no line."""
+        ids = "".join(f" {name}={value}" for name, value in ids_of(record).items())
+        message = record.getMessage().replace("\n", "\\n")
+        line = f"{_time(record)} {record.levelname} {record.name}: {message}{ids}"
+        return _CONTROLS.sub(_spelled, "\n".join(filter(None, [line, record.exc_text, record.stack_info])))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, for machines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it."""
+        fields = {"at": _time(record), "level": record.levelname.lower(), "logger": record.name}
+        fields |= {"message": record.getMessage(), **ids_of(record), "process": str(record.process or "")}
+        more = {"exception": record.exc_text, "stack": record.stack_info}
+        line = json.dumps(fields | {name: text for name, text in more.items() if text}, ensure_ascii=False)
+        return _CONTROLS.sub(_spelled, line)
+
+
+def ids_of(record: logging.LogRecord) -> dict[str, str]:
+    """Return the ids a record knows, each as one word."""
+    ids = {name: str(getattr(record, name)) for name in IDS if getattr(record, name, None)}
+    return {name: re.sub(r"[\s\x00-\x1f\x7f]", "_", value)[:200] for name, value in ids.items()}
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"\\u{ord(match.group()):04x}"  # as JSON spells it
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

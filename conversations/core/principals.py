@@ -1,0 +1,81 @@
+"""Who really did it. Only this module makes a `Principal`; no function turns a sender's text into one (law G)."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["user", "token", "agent", "bus", "import", "system"]
+
+OURS = ("user", "agent", "system")  # whose events change state (law I)
+PEOPLE = ("user", "system")  # who decides and steers; the system writes it down for a token, and `by` names that
+_NAME = re.compile(r"[\w.@+-]{1,150}")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A kind and a name; as text `kind:name` (`system` stands alone)."""
+
+    kind: Kind
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}" if self.name else self.kind
+
+    @property
+    def is_ours(self) -> bool:
+        """Return whether this principal's events may change state (law I)."""
+        return self.kind in OURS
+
+
+SYSTEM = Principal("system")
+REDIS = Principal("bus", "redis")  # whoever wrote there: drawn as unverified
+
+
+def user_principal(username: str) -> Principal:
+    """Make the principal of a signed-in person."""
+    return _named("user", username)
+
+
+def token_principal(name: str) -> Principal:
+    """Make the principal of a bearer token."""
+    return _named("token", name)
+
+
+def import_principal(name: str) -> Principal:
+    """Make the principal of an import or a play; characters a name cannot hold become `-`."""
+    return _named("import", re.sub(r"[^\w.@+-]", "-", name)[:150] or "file")
+
+
+def run_principal(agent: str) -> Principal:
+    """Make the principal of a run of ours; `agent` comes from the claimed run's row, never from a payload."""
+    return Principal("agent", agent[:150])
+
+
+def principal_from_row(stored: str) -> Principal:
+    """Make again the principal that a row of ours names: a person, a token, or the system. Raises ValueError."""
+    kind, _, name = stored.partition(":")
+    if kind not in ("user", "token"):
+        return SYSTEM if stored == str(SYSTEM) else _named("user", "")
+    return user_principal(name) if kind == "user" else token_principal(name)
+
+
+def is_ours(stored: str) -> bool:
+    """Tell it of a stored principal's text."""
+    return stored.partition(":")[0] in OURS
+
+
+def is_people(stored: str) -> bool:
+    """Tell of a stored principal's text whether it decides and steers: a person, or the system for a token."""
+    return stored.partition(":")[0] in PEOPLE
+
+
+def doer(stored: str, by: str) -> str:
+    """Return who did what an event tells: its principal. Only the system writes for others: for a token, which `by`
+    names."""
+    return by if stored == str(SYSTEM) and by.startswith("token:") else stored
+
+
+def _named(kind: Kind, name: str) -> Principal:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"the name of a {kind} must be 1 to 150 letters, digits or . _ @ + -; got {name!r}")
+    return Principal(kind, name)

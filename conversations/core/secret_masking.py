@@ -1,0 +1,124 @@
+"""Keys, tokens and passwords in text: found and covered. The one place that knows how they look.
+
+Log lines go through it (`log_format`), and what agents bring into the record: errors, arguments, outputs, what teams
+remember. A secret of fewer than four characters is none. Every pattern takes time in proportion to the text.
+"""
+
+import re
+from typing import Any
+
+MASK = "•••"
+
+_SECRETS = (
+    (
+        re.compile(
+            r"""(?x)
+            \b(?:sk|pk|rk|ghp|gho|ghs|ghu|ghr|github_pat|xox[abeoprs]|xapp|glpat|hf)[-_][A-Za-z0-9_\-]{6,} # known
+            | \bsb_[\w\-]{20,} # a token of ours
+            | \b(?:npm_|do[opr]_v1_|hv[bs]\.|shp(?:at|ss|ca)_|lin_api_|sbp_|dckr_pat_|GOCSPX-|ya29\.)[\w\-]{16,}
+            | \bpyp[i]-AgE[\w\-]{13,}
+            | \bSG\.[\w\-]{16,}\.[\w\-]{16,} # SendGrid
+            | \b[0-9]{6,12}:AA[\w\-]{30,} # a Telegram bot
+            | \bhooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{12,}
+            | \bAGE-SECRET-KEY-1[0-9A-Z]{20,}
+            | \b(?:AKIA|(?-i:ASIA))[0-9A-Z]{16}\b # an AWS key's id
+            | \bAIza[0-9A-Za-z_\-]{30,} # a Google key
+            | \beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]* # a JSON web token
+            | -----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
+            """,
+            re.DOTALL | re.IGNORECASE,
+        ),
+        MASK,
+    ),
+    # "the bearer of this letter" stays: a token has a digit or a sign in it, or is long
+    (re.compile(r"(?i)\b(bearer\s+)(?=[\w.~+/=-]*[\d_~+/=]|\S{20})[\w.~+/=-]{8,}"), rf"\1{MASK}"),
+    (re.compile(r"(?i)\b(basic\s+)[A-Za-z0-9+/]{16,}=*"), rf"\1{MASK}"),
+    (re.compile(r"(?<=://)([^\s/:@'\"]*):[^\s/@'\"]+@"), rf"\1:{MASK}@"),  # a password in an address
+    # a sign-in link of ours, and signed addresses
+    (re.compile(r"(?i)([?&](?:t|sig|x-amz-signature)=)[\w%.~+/-]+"), rf"\1{MASK}"),
+    (re.compile(r"\b(switchboard_(?:session|csrf)=)[^\s;'\"]+"), rf"\1{MASK}"),  # our cookies
+    (
+        re.compile(r"(?i)\b((?:set-)?cookie\\?[\"']?\s*:\s*\\?[\"']?)(?=[^\s=;\"']{1,100}=)[^\r\n\"'\\]{4,}"),
+        rf"\1{MASK}",
+    ),
+    (
+        re.compile(
+            r"""(?ix)((?:(?:api|access|account|shared|private)[_-]?(?:access[_-]?)?key|secret(?:[_-]?(?:access[_-]?)?key)?
+            |passwd|password|\bpwd(?!\\?["']?\s*[:=]\s*\\?["']?[/~.$])|token|authorization)  # PWD=/home is none
+            \\?["']?\s*[:=]\s*\\?["']?(?:bearer\s+|basic\s+)?)(?!(?:bearer|basic)\s)[^\s"'\\,;&)}]{4,}"""
+        ),
+        rf"\1{MASK}",
+    ),
+)
+_PREFIXES = "sk pk rk ghp gho ghs ghu ghr pat xapp hf"
+_KEYS = "api access account shared private"
+_BEGINNINGS = """
+xox sb_ npm_ -age dop_v1_ doo_v1_ dor_v1_ hvs. hvb. shpat_ shpss_ shpca_ lin_api_ sbp_ gocspx- ya29. sg. :aa
+hooks.slack age-secret akia asia aiza eyj -----begin bearer basic :// ?t= &t= sig= signature= switchboard_ cookie
+secret passwd password pwd token authorization
+"""
+# What each form has somewhere, case folded, with no character in it that JSON escapes: most texts have none of them.
+_HINTS = (
+    *(f"{prefix}{mark}" for prefix in _PREFIXES.split() for mark in "-_"),
+    *(f"{name}{mark}key" for name in _KEYS.split() for mark in ("", "-", "_")),
+    *_BEGINNINGS.split(),
+)
+_FORMS = _SECRETS[:-1]  # without what only a name before it says
+_OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs"})  # data, not words
+_JSON_TEXTS = frozenset({"arguments"})
+_FIELD = re.compile(
+    r"(?i)(^|_)((?:api|access|account|shared|private)_?key|secret|password|passwd|pwd|token|credentials?|authorization)($|_)"
+)
+
+
+def mask(text: str) -> str:
+    """Cover what looks like a key, a token or a password; the rest stays as it is."""
+    return _forms_covered(text, _SECRETS)
+
+
+def may_hold(text: str) -> bool:
+    """Return whether a text, or any text inside it where it is JSON, could hold what `mask` covers."""
+    folded = text.casefold()  # as `re.IGNORECASE` reads it: the Kelvin sign is a k, the long s an s
+    return any(hint in folded for hint in _HINTS)
+
+
+def has_secret(text: str) -> bool:
+    """Return whether the text holds something that looks like a key, a token or a password."""
+    return mask(text) != text
+
+
+def names_secret(field: str) -> bool:
+    """Return whether a field of this name is meant to hold a secret."""
+    return bool(_FIELD.search(field.replace("-", "_")))
+
+
+def mask_json(value: Any, field: str = "") -> Any:  # any JSON
+    """Cover the secrets of a JSON value: texts under a field that names one, and keys of known forms in any text.
+
+    What people say stays as it is otherwise; the arguments of a call, JSON within a text, lose named secrets too.
+    """
+    match value:
+        case str() if field in _OPAQUE:
+            return value
+        case str() if names_secret(field):
+            return MASK
+        case str():
+            return mask(value) if field in _JSON_TEXTS else _bare(value)
+        case dict():
+            return {_bare(name): inner if name in _OPAQUE else mask_json(inner, name) for name, inner in value.items()}
+        case list():
+            return [mask_json(inner, field) for inner in value]
+    return value
+
+
+def _bare(text: str) -> str:
+    """Cover the forms that need no name before them; the shortest has nine characters."""
+    return text if len(text) < 9 else _forms_covered(text, _FORMS)
+
+
+def _forms_covered(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    if not may_hold(text):
+        return text
+    for pattern, replacement in forms:
+        text = pattern.sub(replacement, text)
+    return text

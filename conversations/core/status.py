@@ -1,0 +1,3 @@
+"""The word of every part of a server that works: readiness, MCP servers and workers tell their state with it."""
+
+OK = "ok"

@@ -1,0 +1,144 @@
+"""`write_transaction()`: the one way to open a write transaction (§6)."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
+
+
+class FifoLock:
+    """A lock that serves first come, first served. SQLite's own busy handler sleeps up to 100 ms between tries and
+    starves an action for seconds beside a hot writer; with this one an action waits for one batch at most."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._is_taken = False
+
+    def take(self, within: float) -> bool:
+        """Wait for the turn so many seconds at most; tell whether it came."""
+        with self._guard:
+            if not self._is_taken:
+                self._is_taken = True
+                return True
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            if mine.acquire(timeout=within):  # handed over by `leave`
+                return True
+        except BaseException:  # raised by a signal: the turn must not be handed to who waits no more
+            if not self._gives_up(mine):
+                self.leave()
+            raise
+        return not self._gives_up(mine)
+
+    def _gives_up(self, mine: threading.Lock) -> bool:
+        """Stop waiting; return False when the turn was handed over at the last moment."""
+        with self._guard:
+            if mine not in self._waiting:
+                return False
+            self._waiting.remove(mine)
+        return True
+
+    def leave(self) -> None:
+        """Hand the turn over to who waits for it longest."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_taken = False
+
+
+ACTIONS = 0x5377_6163  # PostgreSQL's advisory lock of actions, any number of its own
+
+
+class TransactionDepth(threading.local):
+    """How deep this thread is inside `write_transaction()`."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+PATIENCE = 10.0  # seconds for the turn and for the file together: SQLite's own settings say as much for the file
+
+
+class WaitingSince(threading.local):
+    """When this thread's work was asked for (monotonic), where that was before it began; None: not known."""
+
+    at: float | None = None
+
+
+_turn = FifoLock()
+_deeper = TransactionDepth()
+_asked = WaitingSince()
+
+
+@contextmanager
+def asked_at(at: float) -> Iterator[None]:
+    """Count the time that work has waited for its thread, since `at` (monotonic), as part of its wait for the file."""
+    _asked.at = at
+    try:
+        yield
+    finally:
+        _asked.at = None
+
+
+@contextmanager
+def write_transaction() -> Iterator[None]:
+    """Hold the process's turn and one transaction. Inside another `write_transaction()` of the same thread it joins
+    that one, without a savepoint: what goes wrong in it is the end of the whole.
+
+    PostgreSQL needs no turn: whoever writes to the same conversation waits for its row.
+    """
+    if in_write_transaction():
+        with _deeper, transaction.atomic(savepoint=False):
+            yield
+        return
+    with _in_turn() if connection.vendor == "sqlite" else nullcontext(), _deeper, transaction.atomic():
+        yield
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    """Hold the process's turn. While another process has the file, those who wait give up together, not in turn."""
+    began = time.monotonic() if _asked.at is None else _asked.at
+    if not _turn.take(_left(began)):
+        raise OperationalError(f"could not start writing within {PATIENCE:.0f} s")
+    try:
+        here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds the attribute
+        here.begin_within = _left(began)
+        yield
+    finally:
+        _turn.leave()
+
+
+def _left(began: float) -> float:
+    return max(0.0, PATIENCE - (time.monotonic() - began))  # with nothing left it is tried once
+
+
+def lock_actions(*, is_shared: bool = False) -> None:
+    """Let one action at a time through, in the whole deployment, until this transaction ends: what it reads stays true
+    while it decides. Call it first in an action's `write_transaction()`, which on SQLite is that turn already.
+
+    `is_shared`: actions that change nobody's rights and lock the rows they decide on let each other through, and wait
+    for all others as those wait for them: rights that such a one has read stay as they are until it has committed.
+    Actions are rare and short; `append` takes none and waits for rows only, so nobody waits in a circle.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT pg_advisory_xact_lock{'_shared' if is_shared else ''}(%s)", [ACTIONS])
+
+
+def in_write_transaction() -> bool:
+    """Return whether this thread is inside `write_transaction()`."""
+    return _deeper.depth > 0

@@ -1,0 +1,192 @@
+"""What is known of one event type, declared in one place: by `@event_type(...)` on its schema, in `types/`.
+
+Everybody reads it through `registry`, which knows all types. What is drawn is named here as data (a template, words, a
+level of detail): the functions that draw are above this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from pydantic.fields import FieldInfo
+
+from conversations.core import principals
+from conversations.core.json_values import Converter
+
+if TYPE_CHECKING:
+    from conversations.events.projections.row_changes import Rule
+    from conversations.events.types.base import BaseEvent
+
+Schema = TypeVar("Schema", bound="BaseEvent")
+Level = Literal["chat", "steps", "all"]
+
+ANYBODY: Collection[str] | None = None
+OURS: Collection[str] = principals.OURS
+PEOPLE: Collection[str] = principals.PEOPLE
+PEOPLE_AND_IMPORTS: Collection[str] = (*principals.PEOPLE, "import")
+
+Trait = Literal[
+    "call_step",  # a step of a tool call: drawn in the call's block
+    "opens_call",  # a step that a call may begin with
+    "wakes_worker",  # a queued run may be claimed after it
+    "relayed",  # a tool of a run may publish it as it came
+    "copied",  # in a fork's copy it is folded as in the parent
+    "speech",  # somebody says something to somebody
+    "asks",  # speech that a person may have asked an agent with
+    "names_handler",  # may name the agent that answers
+    "holds_run",  # tells who holds a run from then on
+    "no_progress",  # of a run that is at work, it is no sign of it
+    "claimable",  # from anybody without the authority it is drawn as a claim
+    "by_person",  # told of the agent whose call it is; `by` says who did it
+    "remembered",  # a fork's agents remember it
+]
+
+
+class Row(NamedTuple):
+    """How a page draws it.
+
+    `template` of templates/events is given the row, `fields` (what the schema declares, as text that is safe to show)
+    and `extra` (all other fields). Where more than that is drawn, `view` names the function of
+    `conversations/rendering` that draws it, with `glyph` and `words` where these are always the same.
+    """
+
+    template: str = ""
+    view: str = ""
+    glyph: str = ""
+    words: str = ""
+
+
+class Lane(NamedTuple):
+    """How a card of the lanes tells it: a verb, and the field of the payload that it tells. No field: what was said."""
+
+    verb: str = ""
+    field: str = ""
+
+
+class Search(NamedTuple):
+    """Whether its texts are searched, whether it is found as an error, how a hit is called, and how the search page's
+    filter for this type is called (empty: it has none)."""
+
+    is_indexed: bool = True
+    is_error: bool = False
+    label: str = ""
+    filter: str = ""
+
+
+SEARCHED = Search()
+
+
+class RunEnd(NamedTuple):
+    """That an event ends its run, and of a bad end why open questions are withdrawn and why open calls end with it."""
+
+    question: str = ""
+    call: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One event type. `name` is the event's kind, or begins with a dot: what kinds of teams' own end with."""
+
+    name: str
+    schema: type[BaseEvent]
+    row: Row
+    fold: Rule | None = None
+    authority: Collection[str] | None = ANYBODY  # kinds of principals whose events are folded; None: everybody's
+    level: Level = "all"  # the least detail at which it is seen
+    state: str = ""  # in which it is drawn
+    lane: Lane | None = None  # None: drawn as a kind that is not known
+    search: Search = SEARCHED
+    run_end: RunEnd | None = None
+    closes_question: str = ""  # the state in which it leaves one that nobody decided
+    speaker: str = ""  # who is drawn to say it where the payload names nobody
+    done: str = ""  # what whoever came too late is told that it did
+    traits: frozenset[Trait] = frozenset()
+    written: Converter[msgspec.Struct] | None = None  # what a payload that we write fits; None: a team's own
+
+    def check(self, payload: Mapping[str, object]) -> None:
+        """Raise ValueError unless a payload that we write fits the schema, with no other field."""
+        try:
+            if self.written is not None:
+                self.written.convert(payload)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{self.name}: {error}") from None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Return the names of the payload's fields that the schema declares."""
+        return frozenset(_fields_of(self.schema))
+
+    @property
+    def is_copied(self) -> bool:
+        """Return whether a fork's copy of it is folded."""
+        return "copied" in self.traits
+
+    def may_be_said_by(self, principal: str) -> bool:
+        """Return whether this principal's events of the type have an effect; anybody else's are claims (law I)."""
+        return self.authority is None or principal.partition(":")[0] in self.authority
+
+
+TYPES: dict[str, EventType] = {}
+
+
+def event_type(
+    row: Row,
+    *,
+    name: str = "",
+    fold: Rule | None = None,
+    authority: Collection[str] | None = ANYBODY,
+    level: Level = "all",
+    state: str = "",
+    lane: Lane | None = None,
+    search: Search = SEARCHED,
+    run_end: RunEnd | None = None,
+    closes_question: str = "",
+    speaker: str = "",
+    done: str = "",
+    traits: Collection[Trait] = (),
+) -> Callable[[type[Schema]], type[Schema]]:
+    """Declare the event type of a schema, by the schema's own name where none is given. Raises ValueError when there is
+    one already."""
+
+    def declare(schema: type[Schema]) -> type[Schema]:
+        kind = name or schema.kind()
+        if kind in TYPES:
+            raise ValueError(f"there are two event types {kind}")
+        TYPES[kind] = EventType(
+            kind, schema, row, fold, authority, level, state, lane, search, run_end, closes_question, speaker,
+            done, frozenset(traits), None if name else _struct(schema),
+        )  # fmt: skip
+        return schema
+
+    return declare
+
+
+def _struct(schema: type[BaseEvent]) -> Converter[msgspec.Struct]:
+    """Return the schema for msgspec, which takes a fifth of pydantic's time and looks into no JSON that may be any."""
+    fields = [(name, _shallow(info.annotation), *(() if info.is_required() else (None,)))
+              for name, info in _fields_of(schema).items()]  # fmt: skip
+    struct = msgspec.defstruct(
+        schema.__name__,
+        fields,
+        kw_only=True, forbid_unknown_fields=True, gc=False,
+    )  # fmt: skip
+    return Converter(struct)
+
+
+@cache
+def _fields_of(schema: type[BaseEvent]) -> dict[str, FieldInfo]:
+    """Return what a schema declares, by the names that a payload has."""
+    return {info.alias or name: info for name, info in schema.model_fields.items()}
+
+
+def _shallow(annotation: Any) -> Any:  # of any type
+    """Return an annotation without what an object or a list of any JSON holds."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return Union[tuple(_shallow(part) for part in parts)]  # noqa: UP007 - of a tuple
+    return origin if origin is dict or (origin is list and parts[0] is not str) else annotation

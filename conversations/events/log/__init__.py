@@ -1,0 +1,64 @@
+"""The log: the only writer of history (`append`), the thread behind it (`Writer`), and every way to read it."""
+
+from conversations.core.write_transaction import asked_at, write_transaction
+from conversations.events.log.append import append
+from conversations.events.log.fork_copy import ForkCopy
+from conversations.events.log.import_staging import StagedBatch, discard_staged, remove
+from conversations.events.log.reads import (
+    EventWindow,
+    head,
+    heads,
+    newest_page,
+    page_after,
+    page_around,
+    page_before,
+    preview_before,
+    read_after,
+    read_before,
+    read_told,
+)
+from conversations.events.log.records import (
+    CallEvents,
+    NewEvent,
+    Stored,
+    from_bus,
+    from_internal,
+    from_people,
+    spoken_text,
+)
+from conversations.events.log.tool_calls import STEPS, TooManyBytes, call_ids, calls_of, ended_by
+from conversations.events.log.writer import Writer
+
+__all__ = [
+    "STEPS",
+    "CallEvents",
+    "EventWindow",
+    "ForkCopy",
+    "NewEvent",
+    "StagedBatch",
+    "Stored",
+    "TooManyBytes",
+    "Writer",
+    "append",
+    "asked_at",
+    "call_ids",
+    "calls_of",
+    "discard_staged",
+    "ended_by",
+    "from_bus",
+    "from_internal",
+    "from_people",
+    "head",
+    "heads",
+    "newest_page",
+    "page_after",
+    "page_around",
+    "page_before",
+    "preview_before",
+    "read_after",
+    "read_before",
+    "read_told",
+    "remove",
+    "spoken_text",
+    "write_transaction",
+]

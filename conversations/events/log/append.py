@@ -1,0 +1,235 @@
+"""`append`: the one place that allots `seq` and stores events (law B). One transaction, gapless, each id once."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connections
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core import principals
+from conversations.core.db_threads import sqlstate
+from conversations.core.failpoints import failpoint
+from conversations.core.write_transaction import in_write_transaction, write_transaction
+from conversations.events import commit_listeners, projections
+from conversations.events.log import approval_cancellation, fencing, hash_chain, lock_waits, open_calls, sql
+from conversations.events.log.deduplication import ExistingIds, load_existing
+from conversations.events.log.lock_waits import LockWait
+from conversations.events.log.records import NewEvent, Stored
+from conversations.events.log.run_scheduling import RunScheduler
+from conversations.events.log.token_segments import merge_tokens
+from conversations.events.log.tool_calls import BROKEN_OFF, STEPS
+from conversations.events.projections import ConversationHead, EventFacts, RowChanges
+
+TRIES = 3
+DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
+
+OF_CALLS = (*STEPS, *BROKEN_OFF)
+_REDIS = str(principals.REDIS)
+_NO_STAGING: Mapping[str, str] = {}
+_segment_of = attrgetter("segment")
+
+
+def append(
+    batch: Sequence[NewEvent],
+    *,
+    chained_as: Mapping[str, str] = _NO_STAGING,
+    riding: Callable[[], None] | None = None,
+    on_clash: Callable[[Sequence[Stored]], None] | None = None,
+    wait: LockWait | None = None,
+) -> list[Stored]:
+    """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
+
+    Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
+    everything back. Inside another `write_transaction()` it looks first, since that transaction is not its own to
+    roll back. `chained_as` maps staged keys to final ones. `riding` changes rows in the same transaction, after the
+    events (a read position), and where an id stands for other words already `on_clash` is given the answers before:
+    both run again when the batch does, and what they raise rolls everything back. `wait` is for whoever can go on
+    without what others hold: raises `LockedElsewhere`.
+    """
+    if in_write_transaction():
+        return _append(batch, chained_as, riding, on_clash, wait, is_checked=True)
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with write_transaction():
+                stored = _append(batch, chained_as, riding, on_clash, wait, is_checked=tries_left < TRIES - 1)
+                failpoint("before-commit")
+            break
+        except (IntegrityError, OperationalError) as error:
+            if not tries_left or not _is_worth_another_try(error):
+                raise
+    return stored
+
+
+def _is_worth_another_try(error: Exception) -> bool:
+    """Return whether the transaction that was rolled back may do better: an id was known, or two waited for each other
+    (a signal's id and another conversation's may meet; everything else is locked in one order)."""
+    return isinstance(error, IntegrityError) or sqlstate(error) in DEADLOCKS
+
+
+def _append(
+    batch: Sequence[NewEvent],
+    chained_as: Mapping[str, str],
+    riding: Callable[[], None] | None,
+    on_clash: Callable[[Sequence[Stored]], None] | None,
+    wait: LockWait | None,
+    *,
+    is_checked: bool,
+) -> list[Stored]:
+    here = connections[DEFAULT_DB_ALIAS]  # this thread's, looked up once: the proxy does it for every attribute
+    with here.wrap_database_errors, here.cursor() as cursor:
+        lock_waits.begin(cursor, wait)
+        keys = sorted({e.conversation for e in batch if e.conversation is not None})
+        heads = lock_waits.lock_heads(cursor, keys, chained_as, wait) if keys else {}
+        for key, head in heads.items() if chained_as else ():
+            head.key = chained_as.get(key, key)  # what comes of the key, the final one has to give again
+        existing = load_existing(cursor, batch, heads) if is_checked else None
+        fencing.check_fence(cursor, batch)
+        work = _Work(cursor, heads, batch)
+        stored = work.store_all(batch, existing)
+        work.write()
+    if on_clash is not None and any(s.clashes for s in stored):
+        on_clash(stored)
+    if riding is not None:
+        riding()
+    fresh = [s for s in (*stored, *work.more) if s.is_new and s.seq]
+    if fresh and not chained_as:
+        here.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
+    if work.topics:
+        here.on_commit(lambda: commit_listeners.notify_posted(work.topics), robust=True)
+    return stored
+
+
+def _committed(fresh: list[Stored]) -> None:
+    failpoint("after-commit")
+    failpoint("before-doorbell")
+    commit_listeners.notify_committed(fresh)
+
+
+class _Work:
+    """One batch on its way into the tables: flat lists are what the block statements take."""
+
+    def __init__(self, cursor: CursorWrapper, heads: dict[str, ConversationHead], batch: Sequence[NewEvent]) -> None:
+        self.cursor, self.heads = cursor, heads
+        self.at = time.time_ns() // 1000
+        self.salts = os.urandom(hash_chain.SALT * len(batch))
+        self.salted = 0  # bytes of them that are used
+        self.events: list[Any] = []
+        self.posts: list[Any] = []
+        self.topics: set[str] = set()
+        self.touched: dict[int, ConversationHead] = {}
+        self.more: list[Stored] = []  # what the batch itself brought about
+        self.queue = RunScheduler.of_batch(batch)
+        steps = [(heads[e.conversation], e) for e in batch if e.kind in OF_CALLS and e.conversation is not None]
+        self.changes = prepare(cursor, steps)
+
+    def store_all(self, batch: Sequence[NewEvent], existing: ExistingIds | None) -> list[Stored]:
+        """Store one after the other, the tokens of a segment together; answer one `Stored` for each."""
+        stored: list[Stored] = []
+        for segment, events in groupby(batch, key=_segment_of):
+            if segment:
+                stored += self._store_segment(list(events), existing)
+            else:
+                stored += [self.store(event, existing) for event in events]
+        return stored
+
+    def _store_segment(self, tokens: Sequence[NewEvent], existing: ExistingIds | None) -> list[Stored]:
+        """Store as one event those tokens that are not stored yet; a post of each keeps its id and its own digest."""
+        head = self.heads[tokens[0].conversation or ""]
+        fresh = [token for token in tokens if existing is None or existing.find(head.id, token) is None]
+        if len(fresh) < 2:
+            return [self.store(token, existing) for token in tokens]
+        joined = self.store(merge_tokens(fresh), existing)
+        salt = self.events[-3]
+        for token in fresh:
+            digest = sha256(salt + token.body.encode()).hexdigest()
+            self.posts += (token.topic, token.bus_id, head.id, joined.seq, digest, self.at)
+            if existing is not None:
+                existing.add_part(token, head.id, joined.seq, salt, digest)
+        rest = iter([joined, *[joined._replace(is_new=False)] * (len(fresh) - 1)])  # one event, told once
+        are_fresh = {id(token) for token in fresh}
+        return [next(rest) if id(token) in are_fresh else self.store(token, existing) for token in tokens]
+
+    def store(self, event: NewEvent, existing: ExistingIds | None) -> Stored:
+        """Number one event, chain it and fold it; or answer where it already is."""
+        if event.conversation is None:
+            return self._post_only(event, existing)
+        head = self.heads[event.conversation]
+        if existing is not None and (duplicate := existing.find(head.id, event)) is not None:
+            if not duplicate.clashes and event.topic and not duplicate.is_posted:
+                self._post(event, head.id, duplicate.seq, existing)
+            return self._stored(event, duplicate.seq, is_new=False, clashes=duplicate.clashes)
+        seq = head.head_seq = head.head_seq + 1
+        of = self.salted
+        self.salted += hash_chain.SALT
+        _, kind, body, principal, payload, event_id, run, turn = event[:8]
+        salt, at = self.salts[of : self.salted] or os.urandom(hash_chain.SALT), self.at
+        digest = sha256(salt + body.encode()).hexdigest()
+        link = hash_chain.link(head.head_hash, head.key, seq, kind, at, principal, event_id, digest)
+        head.head_hash = link
+        self.events += (head.id, seq, kind, at, principal, run, turn, event_id, body, salt, digest, link)
+        if existing is not None:
+            existing.add(head.id, event, seq, salt, digest)
+        if event.topic:
+            self._post(event, head.id, seq, existing)
+        self.touched[head.id] = head
+        projections.fold(self.changes, head, kind, EventFacts(payload, at, principal, run, body))
+        if kind in BROKEN_OFF and run is not None:
+            self.more += [
+                self.store(closed, existing)
+                for closed in approval_cancellation.cancellations_for(event, head, self.changes)
+            ]
+        if self.queue is not None:
+            self.more += [self.store(queued, existing) for queued in self.queue.of(event, head)]
+        return Stored(event.conversation, seq, kind, at, principal, run, turn, event_id, body)
+
+    def write(self) -> None:
+        """Put everything into the tables, heads first (their rows are locked)."""
+        sql.advance(self.cursor, self.touched.values())
+        sql.insert_events(self.cursor, self.events)
+        sql.insert_posts(self.cursor, self.posts)
+        sql.write_changes(self.cursor, self.changes)
+
+    def _post_only(self, event: NewEvent, existing: ExistingIds | None) -> Stored:
+        posted_body = existing.find_post(event) if existing is not None else None
+        if posted_body is None:
+            self.posts += (event.topic, event.bus_id, None, None, event.body, self._sent_at(event))
+            self.topics.add(event.topic)
+            if existing is not None:
+                existing.add_post_only(event)
+            return self._stored(event, 0)
+        return self._stored(event, 0, is_new=False, clashes=posted_body != event.body)
+
+    def _post(self, event: NewEvent, conversation: int, seq: int, existing: ExistingIds | None) -> None:
+        self.posts += (event.topic, event.bus_id, conversation, seq, None, self._sent_at(event))
+        if not event.topic.startswith("stream:"):
+            self.topics.add(event.topic)
+        if existing is not None:
+            existing.add_post(event, conversation, seq)
+
+    def _sent_at(self, event: NewEvent) -> int | None:
+        """Say that the relay need not send it: a stream's is kept for its id only, Redis has what came from there."""
+        is_sent = event.topic.startswith("stream:") or event.principal == _REDIS
+        return self.at if is_sent else None
+
+    def _stored(self, event: NewEvent, seq: int, *, is_new: bool = True, clashes: bool = False) -> Stored:
+        key = event.conversation or ""
+        fields = (key, seq, event.kind, self.at, event.principal, event.run, event.turn, event.event_id, event.body)
+        return Stored(*fields, is_new, clashes)
+
+
+def prepare(cursor: CursorWrapper, steps: Iterable[tuple[ConversationHead, NewEvent]]) -> RowChanges:
+    """Make the batch's fold, with the stored calls its events may change and the uses of their call ids."""
+    changes = RowChanges()
+    by_conversation: dict[int, list[NewEvent]] = {}
+    for head, event in steps:
+        by_conversation.setdefault(head.id, []).append(event)
+    for conversation, events in by_conversation.items():
+        changes.open_calls[conversation] = open_calls.read(cursor, conversation, events)
+        for run, call_id, nth in open_calls.uses(cursor, conversation, events):
+            changes.uses[conversation, run, call_id] = nth
+    return changes

@@ -1,0 +1,193 @@
+"""Stores jobs in one transaction, and finds out whose fault it is when that fails. Called by the writer's threads.
+
+What others hold costs the jobs that need it a wait, what cannot be stored costs its own job; the rest is stored at
+once. Only what ails the database itself is answered to all.
+"""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Container, Sequence
+from functools import partial
+
+from django.db import Error, InterfaceError, InternalError, OperationalError, connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core.db_threads import is_damage, release_connection, sqlstate, unavailable
+from conversations.core.errors import NotSignedIn, TooLarge
+from conversations.events.log import lock_waits, token_check
+from conversations.events.log.append import DEADLOCKS, append
+from conversations.events.log.lock_waits import AT_ONCE, LockedElsewhere, LockWait
+from conversations.events.log.records import NewEvent
+from conversations.events.log.write_job import Job, answer
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT = 16_000  # pages; by the writer's connections alone
+WRITER_CACHE_KIB = 64 << 10  # of the database's pages; every other connection has `dashboard.databases.PRAGMAS`'
+EMPTY_WITHIN_MS = 1000  # how long a server that stops waits for readers
+SEARCH_FOR = 0.3  # seconds one batch may spend to find out which of its jobs waits for a lock
+READ_ONLY = "25006"  # PostgreSQL's: a standby, or one that was made read-only
+# What is an event's own fault, though the databases call it operational: PostgreSQL's class for a value that no index
+# can take, and a statement that was cancelled; SQLite's for a statement that it cannot run.
+TOO_LARGE, CANCELLED = "54", "57014"
+SQLITE_OWN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_MISMATCH)
+
+
+class Tally:
+    """What a writer's threads stored, and what ailed the database at their last try."""
+
+    def __init__(self) -> None:
+        self.commits = self.rows = self.stored_bytes = 0
+        self.trouble = ""
+        self._guard = threading.Lock()
+
+    def add(self, rows: int, size: int) -> None:
+        """Count one transaction."""
+        with self._guard:
+            self.commits, self.rows, self.stored_bytes = self.commits + 1, self.rows + rows, self.stored_bytes + size
+            self.trouble = ""
+
+
+class Committer:
+    """Stores for one thread, over its connection."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._waiting: list[Job] = []
+        self._wait = AT_ONCE
+        self._until = 0.0
+
+    def commit(self, jobs: Sequence[Job], wait: LockWait = AT_ONCE) -> list[Job]:
+        """Store jobs and answer who waits for them; return those that need what somebody holds, in their order."""
+        self._waiting, self._wait, self._until = [], wait, time.monotonic() + SEARCH_FOR
+        self._store(jobs)
+        places = {id(job): index for index, job in enumerate(jobs)}
+        return sorted(self._waiting, key=lambda job: places[id(job)])
+
+    def _store(self, jobs: Sequence[Job]) -> None:
+        jobs = self._in_order(jobs)
+        if not jobs:
+            return
+        events = [event for job in jobs for event in job.events]
+        try:
+            look_at_connection()
+            stored = append(events, riding=partial(_ride, jobs, events, self._wait), wait=self._wait)
+        except token_check.TokenRevoked as gone:
+            self._store_without(gone.principals, jobs)
+        except LockedElsewhere as held:
+            self._set_aside([job for job in jobs if _needs(job, held)], jobs)
+        except Exception as error:  # whatever it is: it costs one job, never the thread
+            self._failed(jobs, error)
+        else:
+            self._tally.add(len(stored), sum(job.size for job in jobs))
+            places = iter(stored)
+            answer([(job, [next(places) for _ in job.events]) for job in jobs])
+
+    def _in_order(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Have a job wait behind those of its conversation that wait already; return the others."""
+        keys = {job.key for job in self._waiting} - {None}
+        if not keys:
+            return jobs
+        self._waiting += [job for job in jobs if job.key in keys]
+        return [job for job in jobs if job.key not in keys]
+
+    def _set_aside(self, held: Sequence[Job], jobs: Sequence[Job]) -> None:
+        self._waiting += held
+        ids = {id(job) for job in held}
+        self._store([job for job in jobs if id(job) not in ids])
+
+    def _failed(self, jobs: Sequence[Job], error: Exception) -> None:
+        if is_damage(error) and len(jobs) > 1:  # a page is damaged: who does not need it goes on
+            self._halve(jobs)
+        elif is_of_database(error):
+            self._tally.trouble = str(unavailable(error, what="write"))
+            logger.error("cannot write: %s", error)
+            release_connection()  # it may be broken; the next batch takes another
+            answer([(job, unavailable(error, what="write")) for job in jobs])
+        elif len(jobs) > 1 and (not is_of_lock(error) or time.monotonic() < self._until):
+            self._halve(jobs)
+        elif is_of_lock(error):
+            self._waiting += jobs
+        else:
+            logger.error("an event could not be stored", exc_info=error)
+            answer([(jobs[0], _caller_error(error))])
+
+    def _halve(self, jobs: Sequence[Job]) -> None:
+        self._store(jobs[: len(jobs) // 2])
+        self._store(jobs[len(jobs) // 2 :])
+
+    def _store_without(self, principals: Container[str], jobs: Sequence[Job]) -> None:
+        """Store the others' jobs; tell those whose token was revoked before the commit (law H)."""
+        gone = [job for job in jobs if _is_of(principals, job)]
+        answer([(job, NotSignedIn("this token has been revoked; nothing was stored")) for job in gone])
+        self._store([job for job in jobs if not _is_of(principals, job)])
+
+
+def look_at_connection() -> None:
+    """Have a new connection of this thread's checkpoint: SQLite's others do not."""
+    if connection.connection is None and connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            be_writer(cursor)
+
+
+def be_writer(cursor: CursorWrapper) -> None:
+    """Make SQLite's connection one that checkpoints and keeps more pages at hand."""
+    cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
+    cursor.execute(f"PRAGMA cache_size=-{WRITER_CACHE_KIB}")
+
+
+def empty_wal() -> None:
+    """Write SQLite's log into its file and empty it, at the end of the process that writes. A reader of another process
+    keeps it from that: then the next writer does it."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout={EMPTY_WITHIN_MS}")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def is_of_database(error: Exception) -> bool:
+    """Return whether the database itself cannot do it, so that no job of a batch would come through."""
+    if is_damage(error):
+        return True
+    if isinstance(error, InternalError):
+        return sqlstate(error) == READ_ONLY
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    code = getattr(error.__cause__, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF not in SQLITE_OWN
+    return not sqlstate(error).startswith((TOO_LARGE, CANCELLED)) and not is_of_lock(error)
+
+
+def _caller_error(error: Exception) -> Exception:
+    """Say to a caller what the database has against an event."""
+    if not isinstance(error, OperationalError):
+        return error
+    is_too_large = sqlstate(error).startswith(TOO_LARGE)
+    return (
+        TooLarge(f"the database does not accept this value: {error}")
+        if is_too_large
+        else unavailable(error, what="write")
+    )
+
+
+def is_of_lock(error: Exception) -> bool:
+    """Return whether it is what somebody else holds that kept a transaction from its end."""
+    return isinstance(error, Error) and sqlstate(error) in (lock_waits.TIMED_OUT, *DEADLOCKS)
+
+
+def _ride(jobs: Sequence[Job], events: Sequence[NewEvent], wait: LockWait) -> None:
+    token_check.reject_revoked_tokens(events, skips=wait.skips)
+    for job in jobs:
+        if job.riding is not None:
+            job.riding()
+
+
+def _needs(job: Job, held: LockedElsewhere) -> bool:
+    return any(event.conversation in held.keys or event.principal in held.principals for event in job.events)
+
+
+def _is_of(principals: Container[str], job: Job) -> bool:
+    return any(event.principal in principals for event in job.events)

@@ -1,0 +1,167 @@
+"""The rows that a fold owns, table by table: read to be compared, and corrected. Called by `refold` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from conversations.events.log import sql
+from conversations.events.log.sql import BLOCK, CALL, TURN, marks
+from conversations.events.projections import ApprovalRow, FoldedCall, ResponseRow, RowChanges, RunRow, TurnRow
+from conversations.models.tool_call import class_of
+
+Key = str | int
+Values = tuple[Any, ...]
+
+_RUN = "id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,ended_seq,attempt"
+_APPROVAL = (
+    "id,conversation_id,tool_call,run,asked_seq,asked_at,deadline,status,decision,decided_by,decided_at,decided_seq,"
+    "rule,escalated_to,escalated_seq"
+)
+_RESPONSE = "id,conversation_id,previous,run,in_seq,store,socket,out_seq,status"
+_call, _run, _turn = (attrgetter(*columns.split(",")) for columns in (CALL, _RUN, TURN))
+_approval, _response = (attrgetter(*columns.split(",")) for columns in (_APPROVAL, _RESPONSE))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One projection's table: what tells its rows apart, the columns a fold writes, and the event a row comes from."""
+
+    name: str
+    key: str
+    columns: str
+    values: Callable[[Any], Values]  # of a folded row, in the order of `columns`
+    seq: str = ""
+
+
+def _of_call(row: FoldedCall) -> Values:
+    return (*_call(row), class_of(row.duration_ms), class_of(row.output_bytes))
+
+
+def _of_approval(row: ApprovalRow) -> Values:
+    return (*_approval(row), 1 + (row.escalated_seq is not None) + (row.decided_seq is not None))
+
+
+def _of_participant(row: Values) -> Values:
+    return row
+
+
+TABLES = {  # in the order in which they are corrected: what one tells, the next may depend on
+    "calls": Table("conversations_toolcall", "id", f"{CALL},duration_class,size_class", _of_call, "called_seq"),
+    "turns": Table("conversations_turn", "seq", TURN, _turn, "seq"),
+    "runs": Table("conversations_run", "id", _RUN, _run),
+    "approvals": Table("conversations_approval", "id", f"{_APPROVAL},version", _of_approval),
+    "responses": Table("conversations_response", "id", _RESPONSE, _response),
+    "participants": Table("conversations_participant", "name", "conversation_id,name,kind,is_named", _of_participant),
+}
+
+
+def keys_of_page(cursor: CursorWrapper, table: str, conversation: int, after: int, upto: int) -> set[Key]:
+    """Return the keys of a conversation's rows that come from events of a page."""
+    of = TABLES[table]
+    cursor.execute(
+        f"SELECT {of.key} FROM {of.name} WHERE conversation_id=%s AND {of.seq}>%s AND {of.seq}<=%s",
+        [conversation, after, upto],
+    )
+    return {key for (key,) in cursor.fetchall()}
+
+
+def keys(cursor: CursorWrapper, table: str, conversation: int) -> set[Key]:
+    """Return the keys of all of a conversation's rows."""
+    of = TABLES[table]
+    cursor.execute(f"SELECT {of.key} FROM {of.name} WHERE conversation_id=%s", [conversation])
+    return {key for (key,) in cursor.fetchall()}
+
+
+def outside(cursor: CursorWrapper, table: str, conversation: int, head: int) -> set[Key]:
+    """Return the keys of rows that come from no event at all."""
+    of = TABLES[table]
+    cursor.execute(
+        f"SELECT {of.key} FROM {of.name} WHERE conversation_id=%s AND ({of.seq}<1 OR {of.seq}>%s)", [conversation, head]
+    )
+    return {key for (key,) in cursor.fetchall()}
+
+
+def wrong(
+    cursor: CursorWrapper, table: str, conversation: int, expected: dict[Key, Any], row_keys: Collection[Key]
+) -> list[Key]:
+    """Return which of these rows are not as the fold has them: `expected` by key; one that is not in it must not be."""
+    of = TABLES[table]
+    stored: dict[Key, Values] = {}
+    key_index = of.columns.split(",").index(of.key)
+    for part in _blocks(row_keys):
+        cursor.execute(f"SELECT {of.columns} FROM {of.name} WHERE {_are(of, len(part))}", [conversation, *part])
+        stored |= {row[key_index]: tuple(row) for row in cursor.fetchall()}
+    return [key for key in row_keys if stored.get(key) != (of.values(expected[key]) if key in expected else None)]
+
+
+def correct(
+    cursor: CursorWrapper, table: str, conversation: int, expected: dict[Key, Any], row_keys: Sequence[Key]
+) -> None:
+    """Take these rows away, or write them as the fold has them. Under the conversation's lock."""
+    there = [expected[key] for key in row_keys if key in expected]
+    if table == "runs":  # a run that is there keeps its lease, worker and sealed state
+        _delete(cursor, table, conversation, [key for key in row_keys if key not in expected])
+        cursor.execute(  # two may have changed places: one alone may run
+            f"UPDATE conversations_run SET status='queued' WHERE {_are(TABLES[table], len(row_keys))}",
+            [conversation, *row_keys],
+        )
+    else:
+        _delete(cursor, table, conversation, row_keys)
+    if table == "calls":
+        _make_room(cursor, "conversations_toolcall", ("run", "call_id", "nth"), there)
+    elif table == "approvals":
+        _make_room(cursor, "conversations_approval", ("tool_call",), there)
+    sql.write_changes(cursor, _fold_of(table, there))
+
+
+def _delete(cursor: CursorWrapper, table: str, conversation: int, row_keys: Sequence[Key]) -> None:
+    of = TABLES[table]
+    if row_keys:
+        cursor.execute(f"DELETE FROM {of.name} WHERE {_are(of, len(row_keys))}", [conversation, *row_keys])
+
+
+def _are(of: Table, count: int) -> str:
+    """Write a condition on so many keys of a conversation. A key that is unique by itself is looked up by itself: a
+    planner without statistics takes an index of the conversation instead, and walks all of its rows for every page."""
+    conversation = "+conversation_id" if of.key == "id" else "conversation_id"
+    return f"{conversation}=%s AND {of.key} IN ({marks(count)})"
+
+
+def _make_room(cursor: CursorWrapper, table: str, unique: tuple[str, ...], there: Sequence[Any]) -> None:
+    """Take away what has their ids, or what is theirs alone: it is wrong, and its own fold writes it again."""
+    for row in there:
+        same = " AND ".join(f"{column}=%s" for column in unique)
+        cursor.execute(
+            f"DELETE FROM {table} WHERE id=%s OR ({same})", [row.id, *(getattr(row, column) for column in unique)]
+        )
+
+
+def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
+    changes = RowChanges()
+    for row in there:
+        if isinstance(row, FoldedCall):
+            changes.made[row.id] = row
+        elif isinstance(row, TurnRow):
+            changes.turns.append(row)
+        elif isinstance(row, RunRow):
+            changes.runs[row.conversation_id, row.id] = row
+        elif isinstance(row, ApprovalRow):
+            changes.approvals[row.conversation_id, row.id] = row
+        elif isinstance(row, ResponseRow):
+            changes.responses[row.conversation_id, row.id] = row
+        else:
+            conversation, name, kind, is_named = row
+            changes.participants[conversation, name] = kind
+            if is_named:
+                changes.named.add((conversation, name))
+    return changes
+
+
+def _blocks(values: Collection[Key]) -> Iterator[list[Key]]:
+    every = list(values)
+    return (every[at : at + BLOCK] for at in range(0, len(every), BLOCK))

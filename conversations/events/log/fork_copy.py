@@ -1,0 +1,97 @@
+"""A fork's beginning: another conversation's events 1…N under a new chain (§5). Called by `conversation.fork`.
+
+    copied = Copied(log.Batch(), "new key", parent, upto=120)
+    copied.take()                       # page by page, each in a transaction of its own; nobody sees them yet
+    with write_transaction():
+        copied.publish()                # seen from the commit on, with what is appended after it
+
+Kind, time, principal, ids and body stay as they were, so history reads the same; salt and hashes are the fork's own.
+What is cut off half-way is removed with the imports that never ended (`import_staging`).
+"""
+
+import os
+import time
+from typing import Any
+
+from django.db import connection
+
+from conversations.core import principals
+from conversations.core.errors import Conflict
+from conversations.core.write_transaction import write_transaction
+from conversations.events import payload, projections, registry
+from conversations.events.log import bounded_reads, hash_chain, sql
+from conversations.events.log.import_staging import StagedBatch
+from conversations.events.projections import ConversationHead, EventFacts, RowChanges
+from conversations.models import Conversation
+
+PAGE = 500  # events a transaction, fewer where bodies are large
+HANDLING = registry.names_with("names_handler")
+_COLUMNS = "seq,kind,at,principal,run,turn,event_id,salt,digest,erased_by,body"
+_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s"
+_ALIVE = "UPDATE conversations_conversation SET last_at=%s WHERE id=%s"
+
+
+class ForkCopy:
+    """Events of a parent on their way into a fork. Used in one thread; end it with `publish` or `discard`."""
+
+    def __init__(self, batch: StagedBatch, key: str, parent: Conversation, *, upto: int) -> None:
+        """Raises `Conflict` when the key exists."""
+        self._batch, self._parent, self._upto = batch, parent, upto
+        staged = batch.stage(key)
+        with write_transaction(), connection.cursor() as cursor:
+            created = sql.lock_heads(cursor, [staged], batch.chained_as)[staged]
+        self.head = ConversationHead(id=created.id, key=key, head_hash=created.head_hash, copied_seq=upto)
+        self._changes = RowChanges()
+        self.handler = ""  # who answered at the end of what is copied
+
+    def take(self) -> None:
+        """Copy all of them. Raises `Conflict` when the parent, or what is staged here, goes away meanwhile."""
+        while self.head.head_seq < self._upto:
+            page = self._read()
+            if not page:
+                raise Conflict(f"the events of {self._parent.key!r} are gone: it has been removed")
+            flat = self._chained(page)
+            with write_transaction(), connection.cursor() as cursor:
+                cursor.execute(_ALIVE, [time.time_ns() // 1000, self.head.id])
+                if cursor.rowcount != 1:
+                    raise Conflict("the fork was cleaned up as abandoned: fork again", code="discarded")
+                sql.insert_copies(cursor, flat)
+
+    def publish(self) -> None:
+        """Make it seen, inside the caller's `write_transaction()`; more is appended under its key from then on."""
+        with connection.cursor() as cursor:
+            sql.advance(cursor, [self.head])
+            sql.write_changes(cursor, self._changes)
+        self._batch.publish()
+
+    def discard(self) -> None:
+        """Remove what was copied."""
+        self._batch.discard()
+
+    def _read(self) -> list[bounded_reads.Row]:
+        params = self._parent.pk, self.head.head_seq, self._upto
+        with connection.cursor() as cursor:
+            return bounded_reads.rows(cursor, _COLUMNS, _EVENTS, params, order="seq", limit=PAGE)
+
+    def _chained(self, page: list[bounded_reads.Row]) -> list[Any]:
+        """Chain a page anew and fold it. A tombstone has lost its salt: its digest stays."""
+        head, flat, salts = self.head, list[Any](), os.urandom(hash_chain.SALT * len(page))
+        for n, (seq, kind, at, principal, run, turn, event_id, salt, digest, erased_by, body) in enumerate(page):
+            if salt is not None:
+                salt = salts[n * hash_chain.SALT : (n + 1) * hash_chain.SALT]
+                digest = hash_chain.digest(salt, body)
+            head.head_seq = seq
+            head.head_hash = hash_chain.link(head.head_hash, head.key, seq, kind, at, principal, event_id, digest)
+            flat += (head.id, seq, kind, at, principal, run, turn, event_id, body, salt, digest, head.head_hash)
+            flat.append(erased_by)
+            parsed = payload.parse(body.encode())
+            projections.fold(self._changes, head, kind, EventFacts(parsed, at, principal, run, body))
+            if parsed.handler and kind in HANDLING and _may_name(kind, principal):
+                self.handler = parsed.handler[:200]
+        return flat
+
+
+def _may_name(kind: str, principal: str) -> bool:
+    """Return whether a handler that is named counts, as in the fold: an import opens conversations, no more."""
+    known = registry.get(kind)
+    return known is not None and known.may_be_said_by(principal) and principals.is_ours(principal)

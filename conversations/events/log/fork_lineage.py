@@ -1,0 +1,40 @@
+"""Whose rows tell of a conversation's events: its own, and of a fork's copies its parents' (§5). Read by `tool_calls`.
+
+A copy folds no call of its own, so a call among the copies is a row of the conversation in which it was made.
+"""
+
+from typing import NamedTuple
+
+from django.db.backends.utils import CursorWrapper
+
+MAX_ITEMS = 100  # forks of forks that are looked through
+
+
+class LineagePart(NamedTuple):
+    """A stretch of a history: `after` < seq <= `upto` are this conversation's own events. None: to the end."""
+
+    conversation: int
+    after: int
+    upto: int | None
+
+    def has(self, seq: int) -> bool:
+        """Return whether an event is its own."""
+        return self.after < seq and (self.upto is None or seq <= self.upto)
+
+
+def lineage(cursor: CursorWrapper, conversation: int) -> list[LineagePart]:
+    """Return the stretches of a history, the newest first."""
+    parts: list[LineagePart] = []
+    upto, here = None, conversation
+    while len(parts) < MAX_ITEMS:
+        cursor.execute("SELECT copied_seq,parent_id FROM conversations_conversation WHERE id=%s", [here])
+        row = cursor.fetchone()
+        if row is None:
+            return parts
+        copied, parent = row
+        after = copied if upto is None else min(copied, upto)
+        parts.append(LineagePart(here, after, upto))
+        if not after or parent is None:
+            return parts
+        upto, here = after, parent
+    return parts

@@ -1,0 +1,94 @@
+"""Conversations that an import is still writing: invisible until all of a file is stored, then visible at once."""
+
+import time
+import uuid
+
+from django.db import IntegrityError, connection
+from django.db.models import QuerySet
+
+from conversations.core.errors import Conflict
+from conversations.core.write_transaction import write_transaction
+from conversations.models import Conversation, Event, Participant, Response, ToolCall, Turn
+
+PREFIX = "staged:"
+PATIENCE = 3600  # seconds without a new event, after which an import on PostgreSQL counts as abandoned
+
+
+class StagedBatch:
+    """One file's staged conversations. `chained_as` is what `append` needs to chain them under their final keys."""
+
+    def __init__(self) -> None:
+        self.name = f"{PREFIX}{uuid.uuid4().hex}"
+        self.chained_as: dict[str, str] = {}
+        self._final_keys: set[str] = set()
+
+    def stage(self, final_key: str) -> str:
+        """Return the key under which to append what will be `final_key`. Raises Conflict when that exists already."""
+        if final_key in self._final_keys or Conversation.objects.filter(key=final_key).exists():
+            raise Conflict(
+                f"conversation {final_key!r} already exists", code="conversation_exists", field="conversation_id"
+            )
+        staged_key = f"{self.name}:{len(self.chained_as)}"
+        self.chained_as[staged_key] = final_key
+        self._final_keys.add(final_key)
+        return staged_key
+
+    def publish(self) -> None:
+        """Make all visible in one transaction. Raises Conflict, and publishes none, when a key came to exist, or when
+        it stood still for so long that another process discarded it."""
+        try:
+            with write_transaction(), connection.cursor() as cursor:
+                for staged_key, final_key in self.chained_as.items():
+                    cursor.execute(
+                        "UPDATE conversations_conversation SET key=%s,is_staged=%s WHERE key=%s",
+                        [final_key, False, staged_key],
+                    )
+                    if cursor.rowcount != 1:
+                        raise Conflict("the import was cleaned up as abandoned: import again", code="discarded")
+        except IntegrityError:
+            raise Conflict(
+                "a conversation in this file has been created in the meantime", code="conversation_exists"
+            ) from None
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        discard_staged(self.name)
+
+
+def discard_staged(prefix: str = PREFIX, *, chunk: int = 2000) -> None:
+    """Remove staged conversations, by default of every import that never ended. In chunks: live writers go on."""
+    staged = Conversation.objects.filter(is_staged=True, key__startswith=prefix)
+    for conversation in staged if prefix != PREFIX else _abandoned(staged):
+        remove(conversation, chunk=chunk)
+
+
+def _abandoned(staged: QuerySet[Conversation]) -> list[Conversation]:
+    """Leave out what another process may still be importing: one data directory has one process, PostgreSQL many."""
+    conversations = list(staged)
+    if connection.vendor == "sqlite":
+        return conversations
+    alive: dict[str, int] = {}
+    for conversation in conversations:
+        alive[_batch_of(conversation)] = max(alive.get(_batch_of(conversation), 0), conversation.last_at)
+    border = time.time_ns() // 1000 - PATIENCE * 1_000_000
+    return [conversation for conversation in conversations if alive[_batch_of(conversation)] < border]
+
+
+def _batch_of(staged: Conversation) -> str:
+    return ":".join(staged.key.split(":")[:2])
+
+
+def remove(conversation: Conversation, *, chunk: int = 2000) -> None:
+    """Remove a conversation that was never part of the record (staged, or the demo's)."""
+    left = True
+    while left:
+        with write_transaction():
+            ids = list(Event.objects.filter(conversation=conversation).values_list("id", flat=True)[:chunk])
+            Event.objects.filter(id__in=ids).delete()
+            left = bool(ids)
+    with write_transaction():
+        ToolCall.objects.filter(conversation=conversation).delete()
+        Participant.objects.filter(conversation=conversation).delete()
+        Response.objects.filter(conversation=conversation).delete()
+        Turn.objects.filter(conversation=conversation).delete()
+        conversation.delete()

@@ -1,0 +1,72 @@
+"""How long a transaction of the writer's waits for what somebody else holds. PostgreSQL only: SQLite locks its file.
+
+The writer's threads find out whose rows are held, set those events aside and store the rest; what was set aside waits
+for its row in a thread of its own. Everybody else waits as long as the server's `lock_timeout` says.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from django.db import OperationalError
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core.db_threads import sqlstate
+from conversations.core.errors import Busy
+from conversations.events.log import sql
+from conversations.events.projections import ConversationHead
+
+TIMED_OUT = "55P03"  # PostgreSQL's: a lock was not to be had in time
+_EXISTING = "SELECT key FROM conversations_conversation WHERE key=ANY(%s)"
+
+
+class LockWait(NamedTuple):
+    """Whether held rows are skipped, and how many ms anything else is waited for."""
+
+    skips: bool
+    ms: int
+
+
+AT_ONCE = LockWait(skips=True, ms=50)
+BRIEFLY = LockWait(skips=False, ms=100)
+
+
+class LockedElsewhere(Exception):
+    """Somebody holds these conversations, or these principals' tokens: nothing of the batch is stored."""
+
+    def __init__(self, *, keys: frozenset[str] = frozenset(), principals: frozenset[str] = frozenset()) -> None:
+        super().__init__(", ".join(sorted(keys | principals)))
+        self.keys, self.principals = keys, principals
+
+
+def begin(cursor: CursorWrapper, wait: LockWait | None) -> None:
+    """Wait no longer than this for any lock of this transaction."""
+    if wait is not None and cursor.db.vendor == "postgresql":
+        cursor.execute(f"SET LOCAL lock_timeout={wait.ms}")
+
+
+def lock_heads(
+    cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, str], wait: LockWait | None
+) -> dict[str, ConversationHead]:
+    """Lock conversations as `sql.lock_heads` does. Raises `LockedElsewhere`, naming those that `wait` skips."""
+    if wait is None or not wait.skips or cursor.db.vendor == "sqlite":
+        return sql.lock_heads(cursor, keys, chained_as)
+    for _ in range(3):
+        heads = sql.read_heads(cursor, keys, skips=True)
+        if len(heads) == len(keys):
+            return heads
+        cursor.execute(_EXISTING, [list(keys)])
+        existing = {key for (key,) in cursor.fetchall()}
+        missing = [key for key in keys if key not in existing]
+        if not missing:
+            raise LockedElsewhere(keys=frozenset(existing - heads.keys()))
+        _make(cursor, missing, chained_as)
+    raise Busy("a conversation is being removed: try again later")
+
+
+def _make(cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, str]) -> None:
+    try:
+        sql.make(cursor, keys, chained_as)
+    except OperationalError as error:
+        if sqlstate(error) != TIMED_OUT:
+            raise
+        raise LockedElsewhere(keys=frozenset(keys)) from error  # somebody makes one of them, and has not committed

@@ -1,0 +1,288 @@
+"""Read the history: after a seq for those who follow, by drawn entries for pages. Keyset always, never a write."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core.errors import NotFound
+from conversations.events.log import bounded_reads, tool_calls
+from conversations.events.log.records import CallEvents, Cut, Stored
+from conversations.events.log.sql import marks
+from conversations.events.log.tool_calls import COLUMNS
+
+PAGE = 60  # drawn entries
+RESUME = 500  # events of one read while catching up
+PREVIEW = 5000  # how far back a page looks for tokens without an output, in events
+ENTRY_BYTES = 1 << 20  # of the bodies of a page's entries, or one entry
+TOKEN_BYTES = 1 << 19  # of the bodies of its open tokens, or one token a turn
+FEWEST = 2  # entries of a page whose calls' other events are whole, however large
+
+
+class EventWindow(NamedTuple):
+    """A window of a conversation: entries to draw in seq order, the calls of its tool steps, and open previews."""
+
+    key: str
+    events: list[Stored]
+    calls: dict[int, CallEvents]  # by the seq of either step
+    open_tokens: list[Stored]  # tokens that no output has replaced, in seq order
+    first_seq: int  # of the window; 0 when empty
+    last_seq: int
+    head: int
+    has_older: bool
+    has_newer: bool
+    preview_after: int
+    previous: Stored | None  # the event right before the first, for what depends on its neighbour
+    cuts: dict[tuple[str | None, int | None], Cut]  # by run and turn: open turns that were too long
+
+
+def head(key: str) -> int:
+    """Return a conversation's head seq; 0 when there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT head_seq FROM conversations_conversation WHERE key=%s", [key])
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def heads(keys: Sequence[str]) -> dict[str, int]:
+    """Return the head seqs of these conversations, by one query a thousand."""
+    head_seqs: dict[str, int] = {}
+    with connection.cursor() as cursor:
+        for at in range(0, len(keys), 1000):
+            block = keys[at : at + 1000]
+            cursor.execute(
+                f"SELECT key,head_seq FROM conversations_conversation WHERE key IN ({marks(len(block))})", block
+            )
+            head_seqs.update(cursor.fetchall())
+    return head_seqs
+
+
+def read_after(key: str, after: int, limit: int = RESUME) -> list[Stored]:
+    """Read up to `limit` events after a seq, in order; fewer once they pass 4 MiB, none only at the end."""
+    return _read(key, "seq>%s", after, "seq", limit)
+
+
+def read_told(key: str, after: int, limit: int = RESUME) -> list[Stored]:
+    """Read as `read_after` does, tokens left out: of those the outputs say the same."""
+    return _read(key, "seq>%s AND kind<>'token'", after, "seq", limit)
+
+
+def read_before(key: str, before: int, limit: int = RESUME) -> list[Stored]:
+    """Read up to `limit` events right before a seq, in order; fewer once they pass 4 MiB."""
+    return _read(key, "seq<%s", before, "seq DESC", limit)[::-1]
+
+
+def _read(key: str, where: str, seq: int, order: str, limit: int) -> list[Stored]:
+    source = (
+        "FROM conversations_event WHERE conversation_id="
+        f"(SELECT id FROM conversations_conversation WHERE key=%s) AND {where}"
+    )
+    with connection.cursor() as cursor:
+        rows = bounded_reads.rows(cursor, COLUMNS, source, [key, seq], order=order, limit=limit)
+    return [Stored(key, *row) for row in rows]
+
+
+def preview_before(key: str, seq: int) -> int:
+    """Return the seq of the last output without a run at or before `seq`: it names the group of the tokens after it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id,preview_after FROM conversations_conversation WHERE key=%s", [key])
+        row = cursor.fetchone()
+        return _preview_before(cursor, row[0], row[1], seq) if row else 0
+
+
+def _preview_before(cursor: CursorWrapper, conversation: int, newest: int, seq: int) -> int:
+    """Look back from `seq` where the newest one is later, at most 5,000 events: older groups are closed anyway."""
+    if newest <= seq:
+        return newest
+    cursor.execute(
+        "SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s AND kind<>'token'"
+        " AND kind='output' AND run IS NULL ORDER BY seq DESC LIMIT 1",
+        [conversation, seq - PREVIEW, seq],
+    )
+    row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def newest_page(key: str, limit: int = PAGE) -> EventWindow:
+    """Read the newest drawn entries, with the tokens of open turns. Raises NotFound for an unknown conversation."""
+    return page_before(key, None, limit)
+
+
+def page_before(key: str, before: int | None, limit: int = PAGE) -> EventWindow:
+    """Read the drawn entries right before a seq (None: the newest); fewer where their bodies are large."""
+    return _fitting(_before, key, before, limit)
+
+
+def page_after(key: str, after: int, limit: int = PAGE) -> EventWindow:
+    """Read the drawn entries right after a seq; fewer where their bodies are large."""
+    return _fitting(_after, key, after, limit)
+
+
+def page_around(key: str, seq: int, limit: int = PAGE) -> EventWindow:
+    """Read the drawn entries around a seq, about half before it and half from it on; fewer where they are large."""
+    return _fitting(_around, key, seq, limit)
+
+
+Place = TypeVar("Place")
+
+
+def _fitting(
+    read: Callable[["_Window", Place, int], EventWindow], key: str, position: Place, limit: int
+) -> EventWindow:
+    """Read a page, and a shorter one where the calls on it have other events that are too large together."""
+    while True:
+        try:
+            with connection.cursor() as cursor:
+                return read(_Window(cursor, key), position, limit)
+        except tool_calls.TooManyBytes:
+            limit = max(FEWEST, limit // 4)
+
+
+def _before(window: "_Window", before: int | None, limit: int) -> EventWindow:
+    rows, has_older = window.backwards(before if before is not None else window.head + 1, limit)
+    last = before - 1 if before is not None else window.head
+    return window.page(rows, first=rows[0].seq if rows and has_older else 1, last=last, has_older=has_older)
+
+
+def _after(window: "_Window", after: int, limit: int) -> EventWindow:
+    rows, has_newer = window.forwards(after, limit)
+    last = rows[-1].seq if rows and has_newer else window.head
+    return window.page(rows, first=after + 1, last=last, has_older=after > 0)
+
+
+def _around(window: "_Window", seq: int, limit: int) -> EventWindow:
+    older, has_older = window.backwards(seq, limit // 2, most=ENTRY_BYTES // 2)
+    newer, has_newer = window.forwards(seq - 1, limit - len(older), most=ENTRY_BYTES // 2)
+    last = newer[-1].seq if newer and has_newer else window.head
+    return window.page(older + newer, first=older[0].seq if has_older else 1, last=last, has_older=has_older)
+
+
+class _Window:
+    """One read of one conversation, on one cursor."""
+
+    def __init__(self, cursor: CursorWrapper, key: str) -> None:
+        self.cursor, self.key = cursor, key
+        cursor.execute(
+            "SELECT id,head_seq,preview_after FROM conversations_conversation WHERE key=%s AND NOT is_staged", [key]
+        )
+        row = cursor.fetchone()
+        if row is None:
+            raise NotFound(f"there is no conversation {key!r}")
+        self.id, self.head, self.preview_after = row
+
+    def backwards(self, before: int, limit: int, most: int = ENTRY_BYTES) -> tuple[list[Stored], bool]:
+        """Read `limit` drawn entries before a seq, ascending, and whether there are older ones."""
+        entries, has_more = self._entries("seq<%s", "seq DESC", before, limit, most)
+        return entries[::-1], has_more
+
+    def forwards(self, after: int, limit: int, most: int = ENTRY_BYTES) -> tuple[list[Stored], bool]:
+        """Read `limit` drawn entries after a seq, ascending, and whether there are newer ones."""
+        return self._entries("seq>%s", "seq", after, limit, most)
+
+    def _entries(self, where: str, order: str, start: int, limit: int, most: int) -> tuple[list[Stored], bool]:
+        """A later step of a known call is no entry of its own: it is drawn in the call's block."""
+        entries: list[Stored] = []
+        source = f"FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token'"
+        while True:
+            page = bounded_reads.rows(
+                self.cursor, COLUMNS, source, [self.id, start], order=order, limit=limit + 1, most=most
+            )
+            rows = [Stored(self.key, *row) for row in page]
+            results = tool_calls.folded(self.cursor, self.id, rows)
+            entries += [row for row in rows if row.seq not in results]
+            is_cut = bounded_reads.size(page) > most
+            if len(entries) > limit or (len(rows) <= limit and not is_cut):
+                return entries[:limit], len(entries) > limit
+            start = rows[-1].seq
+            if is_cut and entries:
+                return entries, self._is_drawn(where, start)
+
+    def _is_drawn(self, where: str, start: int) -> bool:
+        """Return whether there is more there than tokens."""
+        self.cursor.execute(
+            f"SELECT 1 FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token' LIMIT 1",
+            [self.id, start],
+        )
+        return self.cursor.fetchone() is not None
+
+    def page(self, entries: list[Stored], *, first: int, last: int, has_older: bool) -> EventWindow:
+        """Add what the entries need: calls, open tokens, the neighbour before. Raises `calls.TooManyBytes`."""
+        tokens, cuts = self._open_tokens(first, last)
+        return EventWindow(
+            key=self.key,
+            events=entries,
+            calls=tool_calls.of_window(self.cursor, self.id, self.key, entries, is_whole=len(entries) <= FEWEST),
+            open_tokens=tokens,
+            first_seq=first if entries else 0,
+            last_seq=last,
+            head=self.head,
+            has_older=has_older,
+            has_newer=last < self.head,
+            preview_after=_preview_before(self.cursor, self.id, self.preview_after, first - 1),
+            previous=self._one(first - 1),
+            cuts=cuts,
+        )
+
+    def _one(self, seq: int) -> Stored | None:
+        self.cursor.execute(
+            f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq=%s", [self.id, seq]
+        )
+        row = self.cursor.fetchone()
+        return Stored(self.key, *row) if row else None
+
+    def _open_tokens(self, first: int, last: int) -> tuple[list[Stored], dict[tuple[str | None, int | None], Cut]]:
+        """Read the tokens that no output has replaced: of runs in the window, and at the tail the foreign preview.
+
+        Of a turn that is too long the newest of them; the others are counted.
+        """
+        first = max(first, last - PREVIEW)
+        turns = self._open_turns(first, last)
+        tokens: list[Stored] = []
+        cuts: dict[tuple[str | None, int | None], Cut] = {}
+        for (run, turn), start in turns.items():
+            turn_tokens, cut = self._tokens(run, turn, start, last, TOKEN_BYTES // len(turns))
+            tokens += turn_tokens
+            if cut is not None:
+                cuts[run, turn] = cut
+        return sorted(tokens, key=lambda token: token.seq), cuts
+
+    def _open_turns(self, first: int, last: int) -> dict[tuple[str | None, int | None], int]:
+        """Return the turns without an output by run and turn, each with the seq to read its tokens from."""
+        self.cursor.execute(
+            "SELECT run,turn,MIN(seq) FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s"
+            " AND kind='token' GROUP BY run,turn",
+            [self.id, first, last],
+        )
+        turns: dict[tuple[str | None, int | None], int] = {}
+        for run, turn, start in self.cursor.fetchall():
+            if run is not None and not self._has_output(run, turn, start):
+                turns[run, turn] = start
+            elif run is None and last >= self.head:
+                turns[None, None] = max(first, self.preview_after + 1)
+        return turns
+
+    def _has_output(self, run: str, turn: int | None, after: int) -> bool:
+        self.cursor.execute(
+            "SELECT 1 FROM conversations_event WHERE conversation_id=%s AND seq>%s AND kind<>'token' AND kind='output'"
+            " AND run=%s AND turn IS NOT DISTINCT FROM %s LIMIT 1",
+            [self.id, after, run, turn],
+        )
+        return self.cursor.fetchone() is not None
+
+    def _tokens(
+        self, run: str | None, turn: int | None, first: int, last: int, most: int
+    ) -> tuple[list[Stored], Cut | None]:
+        whose, values = ("run IS NULL", []) if run is None else ("run=%s AND turn IS NOT DISTINCT FROM %s", [run, turn])
+        source = (
+            f"FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s AND kind='token' AND {whose}"
+        )
+        rows = bounded_reads.rows(
+            self.cursor, COLUMNS, source, [self.id, first, last, *values], order="seq DESC", most=most
+        )
+        tokens = [Stored(self.key, *row) for row in rows]
+        if bounded_reads.size(rows) <= most:
+            return tokens, None
+        self.cursor.execute(f"SELECT COUNT(*),MIN(seq) {source}", [self.id, first, tokens[-1].seq - 1, *values])
+        count, start = self.cursor.fetchone()
+        return tokens, Cut(count, start) if count else None

@@ -1,0 +1,54 @@
+"""Fold the projections of the whole record again (law I). On a whole record it changes nothing.
+
+It may be ended at any moment: every transaction leaves right rows, and the next run goes on with the conversation after
+the last one that was noted.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from conversations.core.write_transaction import write_transaction
+from conversations.events.log.refold import Gone, Refold
+from conversations.models import Conversation, Meta
+
+PAGE = 500  # conversations of one read
+NOTE_EVERY = 1.0  # seconds between two notes of how far it came
+_NAME = "rebuild"
+
+
+def rebuild() -> Iterator[tuple[str, int]]:
+    """Rebuild one conversation after the other, from where the last run stopped; yield its key and number of events."""
+    noted_at = time.monotonic()
+    for pk, key in _conversations(position()):
+        refold = Refold(pk, key)
+        with suppress(Gone):
+            refold.run()
+        yield key, refold.head.head_seq
+        if time.monotonic() - noted_at > NOTE_EVERY:
+            _note(pk)
+            noted_at = time.monotonic()
+    forget()
+
+
+def position() -> int:
+    """Return the row of the last conversation that a run which did not end has noted; 0 when there is none."""
+    return int(Meta.objects.filter(name=_NAME).values_list("value", flat=True).first() or 0)
+
+
+def forget() -> None:
+    """Begin with the first conversation next time."""
+    with write_transaction():
+        Meta.objects.filter(name=_NAME).delete()
+
+
+def _note(pk: int) -> None:
+    with write_transaction():
+        Meta.objects.update_or_create(name=_NAME, defaults={"value": str(pk)})
+
+
+def _conversations(after: int) -> Iterator[tuple[int, str]]:
+    visible = Conversation.objects.visible().order_by("id").values_list("id", "key")
+    while page := list(visible.filter(id__gt=after)[:PAGE]):
+        yield from page
+        after = page[-1][0]

@@ -1,0 +1,134 @@
+"""What goes into the log and what comes out of it."""
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from conversations.core import principals
+from conversations.core.ids import copy_id, new_id
+from conversations.core.principals import Principal
+from conversations.events import registry
+from conversations.events.payload import ParsedPayload, clean_text, conversation_of, is_posted, parse
+
+LEFT = "left"  # how a call is shown in a fork whose border comes before its end; no status of a row
+
+_text_of = lru_cache(1024)(str)  # of a principal
+
+
+class NewEvent(NamedTuple):
+    """One event to store. Made by `from_bus`, `from_people` or `from_internal`: its fields agree with its body."""
+
+    conversation: str | None  # the key; None for a topic that names no conversation (a post only)
+    kind: str
+    body: str  # JSON, the text that came
+    principal: str
+    said: ParsedPayload
+    event_id: str | None = None
+    run: str | None = None
+    turn: int | None = None
+    topic: str = ""  # the bus topic, when a post is kept of it
+    bus_id: str | None = None
+    attempt: int | None = None  # of the run, from the worker that holds it: the fence (law F)
+    is_live: bool = True  # False: history (import, play, first contact); it never starts a run (§3.4)
+    holder: str | None = None  # the run behind whose fence it is written, where the event is not the run's own
+    segment: int = 0  # tokens with the same number are joined into one event, each findable by its bus id
+
+
+class Stored(NamedTuple):
+    """One event of the history. `at` is the commit time in µs UTC."""
+
+    conversation: str
+    seq: int
+    kind: str
+    at: int
+    principal: str
+    run: str | None
+    turn: int | None
+    event_id: str | None
+    body: str
+    is_new: bool = True  # False: this id was stored before, and this is where
+    clashes: bool = False  # True: it was stored before with another payload, and this one was not stored
+
+
+class Cut(NamedTuple):
+    """What a page leaves out of an open turn: how many of its events, and the first of them."""
+
+    events: int
+    first_seq: int
+
+
+class CallEvents(NamedTuple):
+    """A tool call as its events tell it: what a block is drawn from. Either may be both. Its status may be LEFT."""
+
+    id: str
+    status: str  # §3.6: called, waiting, approved, executing, done, failed, timeout, rejected, blocked, unknown
+    nth: int
+    started_at: int  # µs UTC
+    duration_ms: float | None
+    called: Stored
+    finished: Stored | None
+    asked: Stored | None = None  # its approval.requested
+    decided: Stored | None = None  # the one decision about it
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """The events it is drawn from."""
+        return tuple(sorted({e.seq for e in (self.called, self.finished, self.asked, self.decided) if e is not None}))
+
+
+def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, principal: Principal) -> NewEvent:
+    """Make an event of a bus message. Its id is the payload's, else the bus message's; a token's is the bus message's.
+
+    Without a bus id a post takes the payload's id or a new one, and a token has none. Raises `Invalid` when the
+    conversation's id is unfit.
+    """
+    kind = clean_text(payload.kind)
+    bus_id = clean_text(bus_id) if bus_id else None
+    own_id = payload.id
+    event_id = bus_id if kind == "token" else (own_id or bus_id)
+    is_internal, posted = principal.is_ours, is_posted(topic)
+    has_two_ids = bus_id and own_id and bus_id != own_id and kind != "token"
+    return NewEvent(  # by place: a third faster than by name
+        conversation_of(topic, payload),
+        kind,
+        body,
+        _text_of(principal),
+        payload,
+        event_id[:200] if event_id else None,
+        payload.run_id[:64] if is_internal and payload.run_id else None,
+        payload.turn if is_internal else None,
+        topic if posted or has_two_ids else "",
+        bus_id or ((own_id or new_id())[:200] if posted else None),
+    )
+
+
+def from_internal(conversation: str, payload: dict[str, object], principal: Principal, *, topic: str = "") -> NewEvent:
+    """Make an event of our own writing: `payload` is encoded compactly, its conversation is set. Raises ValueError when
+    it does not fit the schema of its type."""
+    whole = {**payload, "conversation_id": conversation}
+    body = msgspec.json.encode(whole)
+    parsed = parse(body)
+    registry.check(parsed.kind, whole)
+    return from_bus(topic or f"stream:{conversation}", parsed.id, body.decode(), parsed, principal)
+
+
+def from_people(topics: Iterable[str], envelope: dict[str, Any], principal: Principal) -> list[NewEvent]:
+    """Make an event of each topic that an envelope goes to, which is one message: the topics have copies of it. Raises
+    ValueError when it does not fit the schema of its type."""
+    body = json.dumps(envelope, ensure_ascii=False)
+    parsed = parse(body.encode())
+    registry.check(parsed.kind, envelope)
+    return [from_bus(topic, copy_id(envelope["id"], n), body, parsed, principal) for n, topic in enumerate(topics)]
+
+
+def is_ours(stored: Stored) -> bool:
+    """Return whether this event may change state (law I)."""
+    return principals.is_ours(stored.principal)
+
+
+def spoken_text(body: str) -> str:
+    """Return what a stored body says, for whoever has to answer it."""
+    return parse(body.encode("utf-8", "replace")).words

@@ -1,0 +1,221 @@
+"""One conversation folded again beside its rows, which are corrected where they differ. Called by `rebuild` alone.
+
+Nothing is emptied: readers and writers go on, and never see half of it. The fold runs ahead without a lock, by pages.
+What can no longer change (an ended call, a turn) is compared with its row as it comes. The rest is right only at the
+head: it is compared without a lock where nothing is appended meanwhile, else under the conversation's lock, after what
+was appended since is folded too, in pieces of `LOCKED` rows. What is appended later is folded by `append` as always.
+
+In memory it holds the open calls, the runs, approvals, responses and participants of one conversation, and how often
+each call id was used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core.principals import is_people
+from conversations.core.write_transaction import write_transaction
+from conversations.events import payload, projections
+from conversations.events.log import bounded_reads, folded_rows, sql_responses
+from conversations.events.log.folded_rows import TABLES, Key
+from conversations.events.projections import ConversationHead, EventFacts, RowChanges, forks
+from conversations.models import Event
+
+PAGE = 2_000  # events of one read
+LOCKED = 200  # events folded, and rows compared, under one lock
+LOOKS = 3  # tries to compare without a lock
+PUT_OFF = 10  # times in a row that the lock is given back to fold what was appended meanwhile; then it is kept
+COLUMNS = (
+    "last_at", "last_sender", "last_line", "messages", "tool_calls", "errors", "repeatable", "preview_after", "title",
+    "handler", "is_demo", "state", "owner", "paused_seq", "owned_seq", "last_by", "opened_by", "outside_seq",
+)  # fmt: skip
+_values_of = attrgetter(*COLUMNS)
+_HEAD = f"SELECT head_seq,{','.join(COLUMNS)} FROM conversations_conversation WHERE id=%s AND NOT is_staged"
+_FORK = """SELECT (SELECT id FROM conversations_conversation WHERE key=%s),parent_id,forked_at,copied_seq
+FROM conversations_conversation WHERE id=%s"""
+_CORRECT = f"UPDATE conversations_conversation SET {','.join(f'{column}=%s' for column in COLUMNS)} WHERE id=%s"
+
+
+class Gone(Exception):
+    """The conversation was removed meanwhile."""
+
+
+class Refold:
+    """A conversation's fold so far, and the keys of the rows that are still to be compared, by table."""
+
+    def __init__(self, pk: int, key: str) -> None:
+        self.head = ConversationHead(id=pk, key=key, copied_seq=_copied(pk))
+        self.corrected = 0  # rows
+        self._put_off = 0  # times in a row that more was appended than is folded under the lock
+        self._changes = RowChanges(is_whole=True)
+        self._left: dict[str, dict[Key, None]] = {table: {} for table in TABLES}
+
+    def run(self) -> None:
+        """Fold to the head and correct what differs. Raises `Gone`."""
+        with connection.cursor() as cursor:
+            self._fold_on(cursor)
+            self._note_rest(cursor)
+            if not any(self._is_right(cursor) for _ in range(LOOKS)):
+                while not self._settle(cursor):
+                    pass
+
+    def _fold_on(self, cursor: CursorWrapper) -> None:
+        """Fold what there is now, without a lock; whoever appends without pause does not keep it here."""
+        upto = self._stored(cursor)[0]
+        while self._fold(cursor, upto, PAGE):
+            pass
+
+    def _fold(self, cursor: CursorWrapper, upto: int, most: int) -> bool:
+        """Fold the next page and compare what is final in it; return whether there was one."""
+        after = self.head.head_seq
+        source = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s"
+        names = "seq,kind,at,principal,run,body"
+        page = bounded_reads.rows(cursor, names, source, [self.head.id, after, upto], order="seq", limit=most)
+        for seq, kind, at, principal, run, body in page:
+            self.head.head_seq = seq
+            event = EventFacts(payload.parse(body.encode()), at, principal, run, body)
+            projections.fold(self._changes, self.head, kind, event)
+        if page:
+            self._compare_final(cursor, after)
+        return bool(page)
+
+    def _compare_final(self, cursor: CursorWrapper, after: int) -> None:
+        """Compare the calls that ended and the turns told after a seq, and forget them; note what is left."""
+        changes, head = self._changes, self.head
+        touched = changes.made | changes.ended  # made in this page, or before it
+        ended: dict[Key, Any] = {row.id: row for row in touched.values() if row.finished_seq is not None}
+        turns: dict[Key, Any] = {turn.seq: turn for turn in changes.turns}
+        calls_there = folded_rows.keys_of_page(cursor, "calls", head.id, after, head.head_seq)
+        turns_there = folded_rows.keys_of_page(cursor, "turns", head.id, after, head.head_seq)
+        self._correct(cursor, "calls", ended, [*ended, *(calls_there - touched.keys())])
+        self._correct(cursor, "turns", turns, list(turns.keys() | turns_there))
+        for id_, row in touched.items():
+            if row.finished_seq is None:
+                self._left["calls"][id_] = None
+            else:
+                self._left["calls"].pop(id_, None)
+        for seq in turns.keys() | turns_there:
+            self._left["turns"].pop(seq, None)
+        for rows in (changes.made, changes.ended, changes.turns):
+            rows.clear()
+
+    def _correct(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]) -> None:
+        """Correct those rows that differ and will not change any more."""
+        every = folded_rows.wrong(cursor, table, self.head.id, expected, row_keys)
+        for at in range(0, len(every), LOCKED):
+            with write_transaction():
+                self._lock(cursor)
+                part = folded_rows.wrong(cursor, table, self.head.id, expected, every[at : at + LOCKED])
+                self._write(cursor, table, expected, part)
+
+    def _write(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: list[Key]) -> None:
+        if row_keys:
+            folded_rows.correct(cursor, table, self.head.id, expected, row_keys)
+            self.corrected += len(row_keys)
+
+    def _note_rest(self, cursor: CursorWrapper) -> None:
+        """Note what is compared at the head alone, and the rows that no event tells of.
+
+        Of what is appended from here on each row is written whole, or changed by itself: only calls depend on others.
+        """
+        pk, head, changes = self.head.id, self.head.head_seq, self._changes
+        folded: dict[str, Collection[tuple[int, str]]] = {
+            "runs": changes.runs.keys(),
+            "approvals": changes.approvals.keys(),
+            "responses": changes.responses.keys(),
+            "participants": changes.participants.keys(),
+        }
+        for table, places in folded.items():
+            self._left[table].update(dict.fromkeys(key for _, key in places))
+            self._left[table].update(dict.fromkeys(folded_rows.keys(cursor, table, pk)))
+        for table in ("calls", "turns"):
+            self._left[table].update(dict.fromkeys(folded_rows.outside(cursor, table, pk, head)))
+
+    def _is_right(self, cursor: CursorWrapper) -> bool:
+        """Compare all that is left, without a lock: it holds when nothing was appended from before to after."""
+        self._fold_on(cursor)
+        is_right = self._is_head_right(cursor) and not any(
+            folded_rows.wrong(cursor, table, self.head.id, self._wanted(table, left), left)
+            for table, left in self._left.items()
+        )
+        return is_right and self._stored(cursor)[0] == self.head.head_seq
+
+    def _settle(self, cursor: CursorWrapper) -> bool:
+        """Correct a piece of what is left, under the lock and at the head; return whether that was the last."""
+        self._fold_on(cursor)
+        with write_transaction():
+            upto = self._lock(cursor)
+            while self._fold(cursor, upto, LOCKED) and self.head.head_seq < upto:
+                if self._put_off < PUT_OFF:  # much was appended in a moment: that is folded without the lock
+                    self._put_off += 1
+                    return False
+            self._put_off = 0
+            for table, left in self._left.items():
+                row_keys = list(islice(left, LOCKED))
+                if row_keys:
+                    expected = self._wanted(table, row_keys)
+                    self._write(
+                        cursor, table, expected, folded_rows.wrong(cursor, table, self.head.id, expected, row_keys)
+                    )
+                    for key in row_keys:
+                        del left[key]
+                    return False
+            if not self._is_head_right(cursor):
+                self._write_head(cursor)
+        return True
+
+    def _wanted(self, table: str, row_keys: Collection[Key]) -> dict[Key, Any]:
+        """Return those of these rows that the fold has and did not forget, by their keys."""
+        changes, pk = self._changes, self.head.id
+        rows: dict[Key, Any] = {}
+        for key in map(str, row_keys):
+            if table == "calls":
+                row: Any = changes.open_calls[pk].find(key)
+            elif table == "participants":
+                kind = changes.participants.get((pk, key))
+                row = kind and (pk, key, kind, (pk, key) in changes.named)
+            else:
+                row = getattr(changes, table).get((pk, key)) if table != "turns" else None
+            if row is not None:
+                rows[key] = row
+        return rows
+
+    def _is_head_right(self, cursor: CursorWrapper) -> bool:
+        self.head.settle()
+        if self._stored(cursor)[1:] != _values_of(self.head):
+            return False
+        if (fork := self._changes.forks.get(self.head.id)) is None:
+            return True
+        cursor.execute(_FORK, [fork[0], self.head.id])
+        named, parent, *places = cursor.fetchone()
+        return bool(parent == named and places == [*fork[1:]])
+
+    def _write_head(self, cursor: CursorWrapper) -> None:
+        cursor.execute(_CORRECT, [*_values_of(self.head), self.head.id])
+        sql_responses.write(cursor, RowChanges(forks=self._changes.forks))
+        self.corrected += 1
+
+    def _lock(self, cursor: CursorWrapper) -> int:
+        """Lock the conversation; return its head."""
+        return int(self._stored(cursor, " FOR UPDATE" if cursor.db.vendor == "postgresql" else "")[0])
+
+    def _stored(self, cursor: CursorWrapper, lock: str = "") -> tuple[Any, ...]:
+        cursor.execute(_HEAD + lock, [self.head.id])
+        row = cursor.fetchone()
+        if row is None:
+            raise Gone(self.head.key)
+        return tuple(row)
+
+
+def _copied(conversation: int) -> int:
+    """Return up to where a fork's events are copies: the last event that says so stands right after them, since a fork
+    of a fork has copied its parent's."""
+    events = Event.objects.filter(conversation_id=conversation, kind="conversation.forked")
+    rows = events.order_by("-seq").values_list("seq", "principal", "body")
+    return max((forks.copies(body, seq) for seq, principal, body in rows if is_people(principal)), default=0)

@@ -1,0 +1,162 @@
+"""The writer's thread for what waits for somebody else's lock: a conversation that an action, a rebuild or another
+process holds. Everybody else's events are stored meanwhile, by the writer's other threads.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Hashable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from django.db import connection
+
+from conversations.core.db_threads import release_connection
+from conversations.core.errors import Busy, Unavailable
+from conversations.events.log.commit_batch import Committer, Tally
+from conversations.events.log.lock_waits import AT_ONCE, BRIEFLY
+from conversations.events.log.write_job import Job, answer
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 8.0  # seconds a job waits for a lock, as long as `lock_timeout` lets anybody else wait
+LAST_PATIENCE = 2.0  # seconds, once the writer is closed
+MAX_ITEMS = 1000  # jobs of one try
+MAX_JOBS = 5000  # that wait for one conversation
+MAX_BYTES = 8 << 20  # that wait for one conversation
+MAX_ALL = 32 << 20  # bytes that wait for all of them
+
+
+class DelayedJob(NamedTuple):
+    """A job, and when it is given up (monotonic)."""
+
+    job: Job
+    until: float
+
+
+class ConversationQueue:
+    """What waits for one conversation, in order; what names several waits alone."""
+
+    def __init__(self) -> None:
+        self.lates: deque[DelayedJob] = deque()
+        self.size = 0  # bytes
+
+    def put(self, job: Job) -> None:
+        """Add a job, which is the newest."""
+        self.lates.append(DelayedJob(job, time.monotonic() + PATIENCE))
+        self.size += job.size
+
+    def pop(self) -> Job:
+        """Take the oldest job."""
+        job = self.lates.popleft().job
+        self.size -= job.size
+        return job
+
+
+class RetryThread(threading.Thread):
+    """Tries all together what nobody holds any more, then waits briefly for the conversation whose turn it is."""
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(name="writer-retry", daemon=True)
+        self._queues: dict[Hashable, ConversationQueue] = {}
+        self._news = threading.Condition()
+        self._is_open = True
+        self._committer = Committer(tally)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """What waits."""
+        with self._news:
+            return [late.job for queue in self._queues.values() for late in queue.lates]
+
+    def sift(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Take over the jobs of conversations that have some waiting here; return the others."""
+        with self._news:  # without it `_first` could be met while it moves the only conversation that waits
+            if not self._queues:
+                return jobs
+            mine = {id(job) for job in jobs if job.key is not None and job.key in self._queues}
+            self._put([job for job in jobs if id(job) in mine])
+        return [job for job in jobs if id(job) not in mine]
+
+    def take(self, jobs: Sequence[Job]) -> None:
+        """Take over jobs that could not be stored, in their order."""
+        with self._news:
+            self._put(jobs)
+
+    def close(self) -> None:
+        """Wait a little for what is held, then end. Returns at once."""
+        with self._news:
+            self._is_open = False
+            self._news.notify()
+
+    def run(self) -> None:
+        """Try until all is stored or given up."""
+        while (jobs := self._next()) is not None:
+            self._settle(jobs, self._committer.commit(jobs, AT_ONCE))
+            if first := self._first():
+                self._settle(first, self._committer.commit(first, BRIEFLY))
+        connection.close()
+
+    def _put(self, jobs: Sequence[Job]) -> None:
+        whole = sum(queue.size for queue in self._queues.values())
+        for job in jobs:
+            queue = self._queues.setdefault(_key(job), ConversationQueue())
+            is_full = queue.size + job.size > MAX_BYTES or whole + job.size > MAX_ALL or len(queue.lates) >= MAX_JOBS
+            if queue.lates and is_full:
+                answer([(job, Busy(f"too many writes are waiting for {_name(job)}: try again later"))])
+                continue
+            whole += job.size
+            queue.put(job)
+        self._news.notify()
+
+    def _next(self) -> list[Job] | None:
+        """Wait for work and return the oldest of each conversation; None when closed and empty."""
+        self._give_up()
+        if not self._queues:
+            release_connection()
+        with self._news:
+            self._news.wait_for(lambda: self._queues or not self._is_open)
+            lates = (late for queue in self._queues.values() for late in queue.lates)
+            return [late.job for late in islice(lates, MAX_ITEMS)] if self._queues else None
+
+    def _give_up(self) -> None:
+        """Tell those whose time is over."""
+        now = time.monotonic() + (0 if self._is_open else PATIENCE - LAST_PATIENCE)
+        with self._news:
+            over = [q.pop() for q in self._queues.values() for late in list(q.lates) if late.until <= now]
+            self._forget_empty()
+        for job in over:
+            logger.error("not stored: somebody held %s too long", _name(job))
+        answer([(job, Unavailable(f"{_name(job)} is locked; nothing was stored. Try again")) for job in over])
+
+    def _first(self) -> list[Job]:
+        """Return the jobs of the conversation whose turn it is, and have it be the last one next time."""
+        with self._news:
+            if not self._queues:
+                return []
+            key = next(iter(self._queues))
+            queue = self._queues[key] = self._queues.pop(key)
+            return [late.job for late in islice(queue.lates, MAX_ITEMS)]
+
+    def _settle(self, jobs: Sequence[Job], waiting: Sequence[Job]) -> None:
+        """Forget the jobs that were answered."""
+        done = {id(job) for job in jobs} - {id(job) for job in waiting}
+        with self._news:
+            for key in {_key(job) for job in jobs if id(job) in done}:
+                queue = self._queues[key]
+                queue.size -= sum(late.job.size for late in queue.lates if id(late.job) in done)
+                queue.lates = deque(late for late in queue.lates if id(late.job) not in done)
+            self._forget_empty()
+
+    def _forget_empty(self) -> None:
+        self._queues = {key: queue for key, queue in self._queues.items() if queue.lates}
+
+
+def _key(job: Job) -> Hashable:
+    return job.key if job.key is not None else id(job)
+
+
+def _name(job: Job) -> str:
+    keys = sorted({event.conversation for event in job.events if event.conversation is not None})
+    return f"conversation {keys[0][:200]}{', or another one in its batch' * (len(keys) > 1)}" if keys else "its topic"

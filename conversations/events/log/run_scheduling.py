@@ -1,0 +1,90 @@
+"""Who starts a run (§3.4): a message to an agent served here, or to a conversation that an agent handles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from conversations.core.ids import new_id
+from conversations.core.principals import SYSTEM
+from conversations.events.log.records import NewEvent, from_internal
+from conversations.events.projections import ConversationHead
+from conversations.models import Agent
+
+MAX_HOPS = 20
+
+
+class ConversationGate(Protocol):
+    """What the rule asks of a conversation: its locked head, or its row."""
+
+    key: str
+    handler: str
+    owner: str
+
+
+class RunScheduler:
+    """Knows the agents of this deployment while one batch is stored."""
+
+    def __init__(self, entries: frozenset[str], agents: frozenset[str]) -> None:
+        self._entries, self._known = entries, agents
+
+    @classmethod
+    def of_batch(cls, batch: Sequence[NewEvent]) -> RunScheduler | None:
+        """Look agents up when a message of the batch may start a run; None when none can."""
+        if not any(_may_start(event) for event in batch):
+            return None
+        return cls.of_now()
+
+    @classmethod
+    def of_now(cls) -> RunScheduler:
+        """Look agents up."""
+        rows = list(Agent.objects.values_list("name", "is_entry"))
+        return cls(frozenset(name for name, is_entry in rows if is_entry), frozenset(name for name, _ in rows))
+
+    def of(self, event: NewEvent, head: ConversationHead) -> Iterator[NewEvent]:
+        """Return the events of the run that a message starts; `head.head_seq` is the message's seq."""
+        name = self._answerer(event, head)
+        if name is None:
+            return
+        run, input_seq = new_id(), head.head_seq
+        fields: dict[str, object] = {"id": new_id(), "run_id": run, "agent": name}
+        yield from_internal(
+            head.key, {"event": "run.queued", **fields, "run_kind": "agent", "input_seq": input_seq}, SYSTEM
+        )
+        hop = event.said.metadata.hop if event.said.metadata else None
+        if hop is not None and hop >= MAX_HOPS:
+            why = f"{hop} hops: agents keep answering each other"
+            fields["id"] = new_id()
+            yield from_internal(
+                head.key, {"event": "run.failed", **fields, "reason": "hop_limit", "error": why}, SYSTEM
+            )
+
+    def _answerer(self, event: NewEvent, head: ConversationHead) -> str | None:
+        if not _is_candidate(event):
+            return None
+        return self.answerer(event.said.speaker, event.said.recipient or "", event.principal, head)
+
+    def answerer(self, speaker: str, recipient: str, principal: str, head: ConversationGate) -> str | None:
+        """Name the agent who answers what `speaker` says to `recipient`; None: nobody is asked."""
+        kind, _, name = recipient.partition(":")
+        if kind == "agent":
+            return name if name in self._entries and speaker != f"agent:{name}" else None
+        handler = head.handler.removeprefix("agent:")
+        is_to_handler = kind == "chat" and name == head.key and not speaker.startswith("agent:")
+        if is_to_handler and head.owner == principal:  # who holds it answers here, and asks nobody
+            return None
+        return handler if is_to_handler and handler in self._known else None
+
+
+def _is_candidate(event: NewEvent) -> bool:
+    return event.kind == "message" and event.is_live and not event.principal.startswith("import:")
+
+
+def _may_start(event: NewEvent) -> bool:
+    """Tell cheaply, without a query."""
+    if not _is_candidate(event) or event.conversation is None:
+        return False
+    recipient = event.said.recipient or ""
+    if recipient.startswith("agent:"):
+        return True
+    return recipient.startswith("chat:") and not event.said.speaker.startswith("agent:")

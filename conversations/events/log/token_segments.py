@@ -1,0 +1,99 @@
+"""Join the tokens of our own runs into segments while they wait (§3.1)."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from conversations.events.log.records import NewEvent
+from conversations.events.log.write_job import Job
+
+PATIENCE = 0.05  # seconds between two segments of a turn
+FULL = 1024  # characters of one segment
+
+
+Key = tuple[str | None, str, int | None]  # conversation, run, turn
+
+
+class Segment:
+    """The tokens of one turn that wait: the first one's body, and the texts."""
+
+    def __init__(self) -> None:
+        self.first: NewEvent | None = None
+        self.texts: list[str] = []
+        self.last_index: int | None = None
+        self.jobs: list[Job] = []
+        self.sent_at = 0.0
+
+    def add(self, job: Job) -> None:
+        """Take one more token."""
+        event = job.events[0]
+        self.first = self.first or event
+        self.texts.append(event.said.text or "")
+        self.last_index = event.said.index
+        self.jobs.append(job)
+
+    def take(self, now: float) -> list[Job]:
+        """Return what waits as one job, which answers everybody."""
+        if self.first is None:
+            return []
+        job = self.jobs[0]
+        if len(self.texts) > 1:
+            job = job._replace(events=[_joined(self.first, "".join(self.texts), self.last_index)])
+        joined = [waiter.done for waiter in self.jobs[1:] if waiter.done is not None]
+        self.jobs, self.first, self.texts, self.sent_at = [], None, [], now
+        return [job._replace(joined=joined)]
+
+    def is_due(self, now: float) -> bool:
+        """Return whether it has waited or grown enough."""
+        return self.first is not None and (now >= self.sent_at + PATIENCE or sum(map(len, self.texts)) >= FULL)
+
+
+class Segments:
+    """The turns that wait in one of the writer's threads. Used by that thread alone."""
+
+    def __init__(self) -> None:
+        self._turns: dict[Key, Segment] = {}
+
+    def join(self, jobs: Sequence[Job], now: float, *, is_last: bool) -> list[Job]:
+        """Return what to store now, in order: tokens join or wait, any other event of their run comes after them."""
+        ready: list[Job] = []
+        for job in jobs:
+            if _may_wait(job):
+                event = job.events[0]
+                key = (event.conversation, event.run or "", event.turn)
+                self._turns.setdefault(key, Segment()).add(job)
+                continue
+            for run in {(e.conversation, e.run) for e in job.events if e.run}:
+                ready += self._take(now, partial(_is_of, run))
+            ready.append(job)
+        ready += self._take(now, lambda key, segment: is_last or segment.is_due(now))
+        self._turns = {k: s for k, s in self._turns.items() if s.first or now < s.sent_at + PATIENCE}
+        return ready
+
+    def due_in(self, now: float) -> float | None:
+        """Return the seconds until the next segment is due; None when none waits."""
+        waits = [s.sent_at + PATIENCE - now for s in self._turns.values() if s.first]
+        return max(0.0, min(waits)) if waits else None
+
+    def _take(self, now: float, chosen: Callable[[Key, Segment], bool]) -> list[Job]:
+        return [job for key, segment in self._turns.items() if chosen(key, segment) for job in segment.take(now)]
+
+
+def merge_tokens(tokens: Sequence[NewEvent]) -> NewEvent:
+    """Join tokens of one request (§3.1): the first one's body and id, everybody's text. It has no post."""
+    text = "".join(token.said.text or "" for token in tokens)
+    return _joined(tokens[0], text, tokens[-1].said.index)._replace(topic="", segment=0)
+
+
+def _is_of(run: tuple[str | None, str | None], key: Key, _: Segment) -> bool:
+    return key[:2] == run
+
+
+def _may_wait(job: Job) -> bool:
+    return len(job.events) == 1 and job.events[0].kind == "token" and bool(job.events[0].run)
+
+
+def _joined(first: NewEvent, text: str, last_index: int | None) -> NewEvent:
+    body = msgspec.json.decode(first.body) | {"text": text, "last_index": last_index}
+    return first._replace(body=msgspec.json.encode(body).decode(), said=msgspec.structs.replace(first.said, text=text))

@@ -1,0 +1,60 @@
+"""What the writer is handed: events of one caller, and who waits for them."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from conversations.events.log.records import NewEvent, Stored
+
+Done = asyncio.Future[list[Stored]] | Future[list[Stored]]
+Answer = list[Stored] | Exception
+
+
+class Job(NamedTuple):
+    """Events of one caller, stored together or not at all, and who waits for them."""
+
+    events: Sequence[NewEvent]
+    done: Done | None
+    size: int
+    riding: Callable[[], None] | None = None  # changes rows in the same transaction, after the events
+    joined: Sequence[Done] = ()  # who waits for tokens that became part of this one's event: answered with it
+
+    @property
+    def key(self) -> str | None:
+        """The conversation whose order it keeps; None for one of several conversations, or of none."""
+        keys = {event.conversation for event in self.events}
+        return keys.pop() if len(keys) == 1 else None
+
+
+def answer(answers: Sequence[tuple[Job, Answer]]) -> None:
+    """Tell everybody who waits; one hop into each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Done, Answer]]] = {}
+    for done, result in _waiters(answers):
+        if isinstance(done, asyncio.Future):
+            by_loop.setdefault(done.get_loop(), []).append((done, result))
+        else:
+            _settle([(done, result)])
+    for loop, pairs in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
+            loop.call_soon_threadsafe(_settle, pairs)
+
+
+def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]:
+    waiters: list[tuple[Done, Answer]] = []
+    for job, result in answers:
+        if job.done is not None:
+            waiters.append((job.done, result))
+        waiters += [(done, result if isinstance(result, Exception) else []) for done in job.joined]
+    return waiters
+
+
+def _settle(answers: Sequence[tuple[Done, Answer]]) -> None:
+    for done, result in answers:
+        if done.done():  # given up
+            continue
+        if isinstance(result, Exception):
+            done.set_exception(result)
+        else:
+            done.set_result(result)

@@ -1,0 +1,280 @@
+"""Read what came over a bus or a door: leniently, the body kept as the text that came (§3.1). No Django.
+
+`read` answers a `ParsedPayload`: the fields the record looks at. Every other field stays in the body, unread.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from conversations.core import json_depth
+from conversations.core.errors import Invalid, TooLarge
+from conversations.core.json_values import refuse_constant
+from switchboard import topics
+
+MAX_BYTES = 1 << 20  # of one payload
+MAX_DEPTH = 100
+MAX_KEY = topics.LONGEST  # characters of a conversation's id
+LONGEST_NUMBER = 400  # bytes of a number that fits a field: a float in full has no more
+MAX_CALL_ID = 400  # characters; of a longer one the beginning and a digest stand in the tables
+NAMELESS = ("signal", "control")  # topics that need not name a conversation
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # bytes
+
+if TYPE_CHECKING:
+    Json = msgspec.Raw | None
+else:
+    Json = msgspec.Raw  # msgspec decodes no union with Raw; `__post_init__` turns null into None
+_RAWS = ("args", "result_summary", "output", "error")
+
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+class Metadata(msgspec.Struct, gc=False):
+    """What the record reads of an envelope's metadata."""
+
+    output_id: str | None = None
+    hop: Int32 | None = None
+
+
+class ParsedPayload(msgspec.Struct, kw_only=True, gc=False):
+    """What the record reads of a payload. Texts are fit for a column (no NUL, no lone surrogate)."""
+
+    event: str | None = None
+    type: str | None = None
+    id: str | None = None
+    conversation_id: str | None = None
+    sender: str | None = None
+    recipient: str | None = None
+    content: str | None = None
+    text: str | None = None
+    agent: str | None = None
+    role: str | None = None
+    index: Int32 | None = None
+    # tool steps
+    name: str | None = None
+    args: Json = None
+    args_raw: str | None = None
+    result_summary: Json = None
+    output: Json = None
+    status: str | None = None
+    error: Json = None
+    duration_ms: Milliseconds | None = None
+    tool_call_id: str | None = None
+    namespace: str | None = None
+    qualified_name: str | None = None
+    lookup_key: str | None = None
+    mcp_server: str | None = None
+    output_bytes: Size | None = None
+    origin: str | None = None
+    schema: str | None = None
+    replay_of: str | None = None
+    # ours
+    run_id: str | None = None
+    turn: Int32 | None = None
+    tool_call: str | None = None
+    title: str | None = None
+    handler: str | None = None
+    demo: bool | None = None
+    created_at: str | None = None
+    metadata: Metadata | None = None
+
+    def __post_init__(self) -> None:
+        """Let a null JSON value be None, and a call id no longer than an index can hold."""
+        if not (self.args is self.result_summary is self.output is self.error is None):
+            for name in _RAWS:
+                if (value := getattr(self, name)) is not None and bytes(value) == b"null":
+                    setattr(self, name, None)
+        if self.tool_call_id is not None:
+            self.tool_call_id = short_call_id(self.tool_call_id)
+
+    @property
+    def kind(self) -> str:
+        """The event's kind: a stream event's `event`, else an envelope's `type`, else `unknown`."""
+        return (self.event or self.type or "unknown")[:64]
+
+    @property
+    def speaker(self) -> str:
+        """Who said it, as far as the payload tells: agents as `agent:NAME`."""
+        if self.sender:
+            return self.sender[:MAX_KEY]
+        return f"agent:{self.agent.removeprefix('agent:')}"[:MAX_KEY] if self.agent else ""
+
+    @property
+    def words(self) -> str:
+        """What was said, for a line in a list."""
+        return (self.content if self.content is not None else self.text) or ""
+
+
+def short_call_id(call_id: str) -> str:
+    """Return a call id as the tables have it: of one too long for an index its beginning and a digest."""
+    if len(call_id) <= MAX_CALL_ID:
+        return call_id
+    digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{call_id[: MAX_CALL_ID - 65]}…{digest}"
+
+
+_strict = msgspec.json.Decoder(ParsedPayload)
+_TEXTS = [
+    f.name for f in msgspec.structs.fields(ParsedPayload) if str in getattr(f.type, "__args__", ()) or f.type is str
+]
+_INTEGERS = ("index", "turn")
+_FIELDS = [*_TEXTS, *_RAWS, *_INTEGERS, "duration_ms", "metadata"]
+_loose: Any = msgspec.json.Decoder(  # Any: a struct made here
+    msgspec.defstruct("Loose", [(name, msgspec.Raw, None) for name in _FIELDS], gc=False)
+)
+_loose_metadata: Any = msgspec.json.Decoder(msgspec.defstruct("LooseMetadata", [("output_id", msgspec.Raw, None)]))
+
+
+def parse(payload: bytes) -> ParsedPayload:
+    """Read one JSON object. Raises `Invalid` when it is none, `TooLarge` over 1 MiB or 100 levels."""
+    check_size(len(payload))
+    check_depth(payload)
+    try:
+        parsed = _strict.decode(payload)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
+        return _parse_leniently(payload)
+    if b"\\u0000" in payload:
+        for name in _TEXTS:
+            if (value := getattr(parsed, name)) is not None:
+                setattr(parsed, name, clean_text(value))
+    return parsed
+
+
+def decoded(body: bytes) -> Any:  # any JSON
+    """Decode a stored body. What this process holds in no text or number of its own stays there: a number as it was
+    written, half a character as a question mark. Raises `ValueError` for what is no JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        value = json.loads(body.decode(), parse_int=_whole, parse_float=_number, parse_constant=refuse_constant)
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def check_size(size: int) -> None:
+    """Refuse a payload over 1 MiB."""
+    if size > MAX_BYTES:
+        raise TooLarge(f"must be at most {MAX_BYTES:,} bytes; got {size:,}", field="payload")
+
+
+def check_depth(payload: bytes) -> None:
+    """Refuse JSON nested deeper than 100 levels, without decoding it."""
+    if len(payload) > MAX_DEPTH and json_depth.is_deeper(payload, MAX_DEPTH):
+        raise TooLarge(f"must be nested at most {MAX_DEPTH} levels deep", field="payload")
+
+
+def clean_text(text: str) -> str:
+    """Replace what a column cannot hold (NUL, lone surrogates) by U+FFFD."""
+    if text.isascii() and "\0" not in text:  # nearly all; a third of the time of the pattern
+        return text
+    return _UNFIT.sub("\ufffd", text)
+
+
+def is_posted(topic: str) -> bool:
+    """Return whether messages on this topic are kept as posts."""
+    return topic.partition(":")[0] in topics.POSTED
+
+
+def check_topic(topic: str) -> None:
+    """Raise `Invalid` unless it is `prefix:suffix` with a prefix we know and a suffix of 1 to 200 characters."""
+    if wrong := topics.fault(topic):
+        raise Invalid(wrong, field="topic")
+
+
+def check_named(topic: str, conversation: str | None) -> None:
+    """Raise `Invalid` when a message names no conversation on a topic where it must."""
+    if conversation is None and topic.partition(":")[0] not in NAMELESS:
+        raise Invalid("must be the conversation's id", field="payload.conversation_id")
+
+
+def conversation_of(topic: str, payload: ParsedPayload) -> str | None:
+    """File by the payload, else by a `stream:` topic, else nowhere (None). Raises `Invalid` for an unfit id."""
+    prefix, _, suffix = topic.partition(":")
+    key = payload.conversation_id or (suffix if prefix == "stream" else None)
+    if key is not None and not 1 <= len(key) <= MAX_KEY:
+        raise Invalid(f"must be 1 to {MAX_KEY} characters; got {len(key)}", field="payload.conversation_id")
+    return key
+
+
+def _parse_leniently(payload: bytes) -> ParsedPayload:
+    """Read a payload whose fields are not of the types we expect: keep what fits, leave the rest in the body."""
+    try:
+        payload.decode()  # UTF-8: a field that is passed over is not looked at
+        loose = _loose.decode(payload)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"must be a JSON object: {error}", field="payload") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _read_slowly(payload)
+    fields: dict[str, Any] = {}
+    for name in _FIELDS:
+        if (raw := getattr(loose, name)) is not None and (value := _fitting(name, bytes(raw))) is not None:
+            fields[name] = value
+    return ParsedPayload(**fields)
+
+
+def _fitting(name: str, raw: bytes) -> Any:
+    """Read one field's JSON if it is what the field may hold; None if not."""
+    if name in _RAWS:
+        return msgspec.Raw(raw)
+    if name == "metadata":
+        output = _output_of(raw)
+        return None if output is None else Metadata(output_id=output)
+    if name in _TEXTS:
+        return clean_text(msgspec.json.decode(raw)) if raw[:1] == b'"' else None
+    return _number_of(name, raw) if len(raw) <= LONGEST_NUMBER else None
+
+
+def _number_of(name: str, raw: bytes) -> int | float | None:
+    with contextlib.suppress(msgspec.MsgspecError):  # one that no float holds
+        value: Any = msgspec.json.decode(raw)
+        if name in _INTEGERS:
+            return value if type(value) is int and abs(value) < 1 << 31 else None
+        if name == "duration_ms" and type(value) in (int, float) and 0 <= value <= 1e12:
+            return float(value)
+    return None
+
+
+def _output_of(raw: bytes) -> str | None:
+    with contextlib.suppress(msgspec.ValidationError):  # no object
+        output = bytes(_loose_metadata.decode(raw).output_id or b"")
+        return clean_text(msgspec.json.decode(output)) if output[:1] == b'"' else None
+    return None
+
+
+def _read_slowly(payload: bytes) -> ParsedPayload:
+    """Read it as `_read_anyhow` does where a text holds half a character, which only Python's own reader takes."""
+    try:
+        text = payload.decode()  # UTF-8: json guesses at bytes
+        value: Any = json.loads(text, parse_constant=refuse_constant, parse_float=_number)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"must be a JSON object: {error}", field="payload") from None
+    if not isinstance(value, dict):
+        raise Invalid(f"must be a JSON object; got {type(value).__name__}", field="payload")
+    fields: dict[str, Any] = {n: clean_text(value[n]) for n in _TEXTS if isinstance(value.get(n), str)}
+    fields |= {n: value[n] for n in _INTEGERS if type(value.get(n)) is int and abs(value[n]) < 1 << 31}
+    fields |= {n: msgspec.Raw(json.dumps(value[n]).encode()) for n in _RAWS if value.get(n) is not None}
+    duration: Any = value.get("duration_ms")
+    if type(duration) in (int, float) and 0 <= duration <= 1e12:
+        fields["duration_ms"] = float(duration)
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("output_id"), str):
+        fields["metadata"] = Metadata(output_id=clean_text(metadata["output_id"]))
+    return ParsedPayload(**fields)
+
+
+def _whole(text: str) -> int | str:
+    """Read a whole number of 18 digits at most; a longer one stays as it was written."""
+    return int(text) if len(text) < 19 else text
+
+
+def _number(text: str) -> float | str:
+    """Read a number; one that no float holds stays as it was written, since JSON has no infinity."""
+    value = float(text)
+    return value if math.isfinite(value) else text

@@ -1,0 +1,81 @@
+"""Event → row deltas (law I). The same fold serves `log.append` and `rebuild`.
+
+| event | messages | tool_calls | errors | else |
+|---|---|---|---|---|
+| message | +1, unless it repeats an output (§3.1) | | | participants, last line |
+| output | +1 | | | last line, unless it is of a run inside a call; without a run it ends the preview |
+| tool_step that starts a call, or ends one that never started | | +1 | | a tool call row |
+| tool_step with an error | | | +1 | the call's end |
+| conversation.opened, ours or an import's | | | | title; ours: handler, demo, parent |
+| conversation.paused, resumed, taken_over, handed_back, ours | | | | state, owner (`control`) |
+| response.received | | | | participants, last line |
+| model.turn, ours; an output without a run that tells what it spent | | | | a turn's row (`turns`) |
+| response.completed, ours | | | | its response row's end (`responses`) |
+| response.deleted, by a person or the system | | | | its response row is reached no more (`responses`) |
+| conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
+| a fork's copy of the above: only what the first two lines and response.received fold | | | | |
+| anything else | | | | last_at; whether somebody from outside has spoken (`token_access`) |
+
+Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
+An import names the conversations it makes: a title is a caption, no state.
+"""
+
+from __future__ import annotations
+
+from conversations.events.event_type import TYPES
+from conversations.events.projections import token_access
+from conversations.events.projections.messages import mark_output, repeats_output
+from conversations.events.projections.open_calls import FoldedCall
+from conversations.events.projections.participants import kind_of
+from conversations.events.projections.row_changes import (
+    ApprovalEnd,
+    ApprovalRow,
+    ConversationHead,
+    EventFacts,
+    ResponseRow,
+    RowChanges,
+    RunRow,
+    RunStep,
+    TurnRow,
+)
+from conversations.events.projections.tool_calls import starts_call
+
+__all__ = [
+    "ApprovalEnd",
+    "ApprovalRow",
+    "ConversationHead",
+    "EventFacts",
+    "FoldedCall",
+    "ResponseRow",
+    "RowChanges",
+    "RunRow",
+    "RunStep",
+    "TurnRow",
+    "fold",
+    "kind_of",
+    "mark_output",
+    "repeats_output",
+    "starts_call",
+]
+
+
+def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFacts) -> None:
+    """Fold one event into its conversation's head and the batch's changes. `head.head_seq` is its seq already."""
+    head.was_repeatable, head.repeatable = head.repeatable, ""
+    head.last_at = event.at
+    token_access.take_in(changes, head, event)
+    event_type = TYPES.get(kind)
+    if head.head_seq <= head.copied_seq and (event_type is None or not event_type.is_copied):
+        _fold_copy(changes, head, event)
+    elif (
+        event_type is not None
+        and event_type.fold is not None
+        and (event_type.authority is None or event.principal.partition(":")[0] in event_type.authority)
+    ):
+        event_type.fold(changes, head, event)
+
+
+def _fold_copy(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Fold a fork's copy that says nothing: of what was done there only who took part is told here."""
+    if event.said.event == "tool_step" and event.said.speaker:
+        changes.participants[head.id, event.said.speaker] = kind_of(event.said.speaker)

@@ -1,0 +1,75 @@
+"""Messages, outputs and openings → row deltas (law I): who takes part, what was said last, the title."""
+
+from __future__ import annotations
+
+import hashlib
+
+from conversations.core import principals
+from conversations.events.payload import ParsedPayload
+from conversations.events.projections import forks, token_access, turns
+from conversations.events.projections.participants import add_participants
+from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
+
+INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would be escaped
+
+
+def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Count a message, unless it repeats an output; note who takes part."""
+    payload = event.said
+    if not repeats_output(payload, head.was_repeatable):
+        head.messages += 1
+    _take_part(changes, head, event)
+    head.says, head.says_by = payload, event.principal
+
+
+def _take_part(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    add_participants(changes, head, event.said, lets_in=token_access.may_let_in(changes, head, event))
+
+
+def repeats_output(payload: ParsedPayload, repeatable: str) -> bool:
+    """Return whether an envelope repeats an output: it names it, or says its words right after it (§3.1)."""
+    if payload.metadata is not None and payload.metadata.output_id:
+        return True
+    return bool(repeatable) and repeatable in (
+        mark_output(payload.speaker, payload.words),
+        mark_output("", payload.words),
+    )
+
+
+def mark_output(speaker: str, text: str) -> str:
+    """Return what identifies an output for an envelope that may repeat it; an unknown speaker matches any."""
+    return hashlib.sha256(f"{speaker}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Count an agent's output, note what may repeat it, and what a foreign agent spent for it."""
+    payload = event.said
+    head.messages += 1
+    head.repeatable = mark_output(payload.speaker, payload.words)
+    if event.run is None:
+        head.preview_after = head.head_seq
+        if head.head_seq > head.copied_seq:  # what a fork's copy spent was spent there
+            turns.observed(changes, head, event)
+    _take_part(changes, head, event)
+    if event.run is None or INSIDE not in event.body:
+        head.says, head.says_by = payload, event.principal
+
+
+def user_message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Note what a person typed."""
+    _take_part(changes, head, event)
+    head.says, head.says_by = event.said, event.principal
+
+
+def control(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Note who takes part; nobody is let in."""
+    add_participants(changes, head, event.said, lets_in=False)  # whoever takes part is steered
+
+
+def opened(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Note the title; of people also the handler and the parent that a conversation is opened with."""
+    head.title = (event.said.title or "")[:200] or head.title
+    if principals.is_people(event.principal):
+        head.handler = (event.said.handler or "")[:200] or head.handler
+        head.is_demo = head.is_demo or bool(event.said.demo)
+        forks.opened(changes, head, event)

@@ -1,0 +1,185 @@
+"""What a batch changes beside the events: the rows that the fold reads and writes. Plain values, no query."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from conversations.events.payload import ParsedPayload
+from conversations.events.projections.open_calls import FoldedCall, OpenCalls
+
+
+@dataclass(slots=True)
+class ConversationHead:
+    """A conversation's row while it is locked: where the history ends and what is folded so far."""
+
+    id: int
+    key: str
+    head_seq: int = 0
+    head_hash: str = ""
+    last_at: int = 0
+    last_sender: str = ""
+    last_line: str = ""
+    messages: int = 0
+    tool_calls: int = 0
+    errors: int = 0
+    repeatable: str = ""
+    preview_after: int = 0
+    title: str = ""
+    handler: str = ""
+    is_demo: bool = False
+    state: str = "open"
+    owner: str = ""
+    paused_seq: int = 0
+    owned_seq: int = 0
+    last_by: str = ""
+    opened_by: str = ""
+    outside_seq: int = 0
+    copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
+    was_repeatable: str = ""  # `repeatable` before the event that is folded
+    says: ParsedPayload | None = None  # what was said last, until `settle`
+    says_by: str = ""  # by which principal
+
+    def settle(self) -> None:
+        """Make the caption of what was said last: of a whole batch only that one shows."""
+        if self.says is not None:
+            self.last_sender = self.says.speaker
+            self.last_by = _behind(self.says_by, self.last_sender)
+            self.last_line = " ".join(self.says.words[:400].split())[:200]
+            self.says = None
+
+
+def _behind(principal: str, speaker: str) -> str:
+    """Name the person who spoke under another's name; empty for everybody else."""
+    return principal[5:] if principal != speaker and principal.startswith("user:") else ""
+
+
+@dataclass(slots=True)
+class RunRow:
+    """A run's row, as far as the fold writes it."""
+
+    id: str
+    conversation_id: int
+    kind: str
+    agent: str
+    status: str
+    reason: str
+    parent_call: str | None
+    input_seq: int
+    queued_seq: int
+    ended_seq: int | None = None
+    attempt: int = 0
+
+
+@dataclass(slots=True)
+class RunStep:
+    """What a batch changes of a run it did not make. `attempt` None: as it was."""
+
+    status: str
+    reason: str
+    ended_seq: int | None
+    attempt: int | None = None
+
+
+@dataclass(slots=True)
+class ApprovalRow:
+    """An approval's row."""
+
+    id: str
+    conversation_id: int
+    tool_call: str
+    run: str
+    asked_seq: int
+    asked_at: int
+    deadline: int | None = None
+    status: str = "pending"
+    decision: str | None = None
+    decided_by: str | None = None
+    decided_at: int | None = None
+    decided_seq: int | None = None
+    rule: str | None = None
+    escalated_to: str = ""
+    escalated_seq: int | None = None
+
+
+@dataclass(slots=True)
+class ApprovalEnd:
+    """What ends an approval: a decision, or what came before one. `status`: decided, cancelled or expired."""
+
+    status: str
+    decision: str | None
+    decided_by: str
+    decided_at: int
+    decided_seq: int
+    rule: str | None = None
+
+
+@dataclass(slots=True)
+class ResponseRow:
+    """A response's row, as its run.queued tells it."""
+
+    id: str
+    conversation_id: int
+    previous: str | None
+    run: str
+    in_seq: int
+    store: bool
+    socket: str
+    out_seq: int | None = None
+    status: str = ""
+
+
+@dataclass(slots=True)
+class TurnRow:
+    """What one answer of a model spent, ours or as a foreign agent tells it."""
+
+    conversation_id: int
+    seq: int
+    at: int
+    agent: str
+    model: str
+    is_demo: bool
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(slots=True)
+class RowChanges:
+    """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
+
+    is_whole: bool = False  # folded from the first event on: what the database holds may be of later
+    participants: dict[tuple[int, str], str] = field(default_factory=dict)
+    named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
+    met: set[tuple[Any, ...]] = field(default_factory=set)  # who spoke to whom: folded once, however often it is
+    made: dict[str, FoldedCall] = field(default_factory=dict)
+    ended: dict[str, FoldedCall] = field(default_factory=dict)
+    open_calls: defaultdict[int, OpenCalls] = field(default_factory=lambda: defaultdict(OpenCalls))
+    uses: dict[tuple[int, str | None, str], int] = field(default_factory=dict)
+    runs: dict[tuple[int, str], RunRow] = field(default_factory=dict)
+    run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
+    approvals: dict[tuple[int, str], ApprovalRow] = field(default_factory=dict)
+    decisions: dict[tuple[int, str], ApprovalEnd] = field(default_factory=dict)
+    escalations: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
+    turns: list[TurnRow] = field(default_factory=list)
+    responses: dict[tuple[int, str], ResponseRow] = field(default_factory=dict)
+    answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
+    deleted: set[tuple[int, str]] = field(default_factory=set)  # responses that are reached no more
+    token_agents: dict[str, str | None] = field(default_factory=dict)  # looked up by `token_access`
+    known_named: set[tuple[int, str]] = field(default_factory=set)  # agents whom rows name, looked up by `token_access`
+    forks: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # its parent's key, forked_at, copied_seq
+
+
+Rule = Callable[[RowChanges, ConversationHead, "EventFacts"], None]
+
+
+@dataclass(slots=True)
+class EventFacts:
+    """One event as the fold sees it: head.head_seq is already its seq."""
+
+    said: ParsedPayload
+    at: int
+    principal: str
+    run: str | None
+    body: str

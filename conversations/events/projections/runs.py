@@ -1,0 +1,231 @@
+"""Run and approval events → row deltas (law I). Only ours change anything; a claim from outside is stored and shown.
+
+| event, ours | run | tool call | else |
+|---|---|---|---|
+| run.queued | a row, queued | | |
+| run.started | running, attempt | | |
+| run.waiting | waiting, reason | | |
+| run.resumed | queued | | |
+| run.done | done, ended | | |
+| run.cancelled, incompatible, interrupted | that status, ended | its `calls`: unknown; never entered ones: blocked | |
+| run.failed | failed, reason, ended | as above | errors +1 |
+| approval.requested | | a row, waiting | an approval, pending |
+| approval.decided | | approved, or rejected and ended | the approval, decided |
+| approval.cancelled, expired | | blocked and ended, where it still waits | the approval, that status |
+| approval.escalated | | | whom it was told to; it stays pending |
+| policy.refused | | blocked and ended | |
+| replay.requested | | a row, called | |
+| conversation.handler | | | the handler |
+
+`log.append` itself adds an approval.cancelled for each question that is open when its run ends (`log/closing.py`). The
+call is `blocked`, not `rejected`: nobody said no to it; its run ended, or its time was up, before it could be entered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+
+import msgspec
+
+from conversations.core import principals
+from conversations.events.projections.open_calls import FoldedCall
+from conversations.events.projections.row_changes import (
+    ApprovalEnd,
+    ApprovalRow,
+    ConversationHead,
+    EventFacts,
+    RowChanges,
+    Rule,
+    RunRow,
+    RunStep,
+)
+from conversations.events.projections.tool_calls import change, end, start_call
+
+
+class RunEventFields(msgspec.Struct, kw_only=True):
+    """What the fold reads of these events; written by us alone, so strictly."""
+
+    agent: str = ""
+    run_kind: str = "agent"
+    input_seq: int = 0
+    parent_call: str | None = None
+    attempt: int = 0
+    reason: str | None = None
+    approval_id: str = ""
+    tool_call: str = ""
+    decision: str = ""
+    handler: str = ""
+    calls: list[str] = []
+    by: str = ""
+    deadline: str | None = None
+    rule: str | dict[str, object] | None = None  # an id of approval.decided; of policy.refused a row
+    to: str = ""
+
+
+NEVER_ENTERED = ("called", "waiting", "approved")
+
+_decoder = msgspec.json.Decoder(RunEventFields)
+
+
+def read(body: str) -> RunEventFields:
+    """Read one of ours."""
+    return _decoder.decode(body)
+
+
+def reading(rule: Callable[[RowChanges, ConversationHead, EventFacts, RunEventFields], None]) -> Rule:
+    """Make a rule of one that is given the event's fields."""
+
+    def apply(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+        rule(changes, head, event, read(event.body))
+
+    return apply
+
+
+def doer_of(event: EventFacts, fields: RunEventFields) -> str:
+    """Return who did it: the event's principal. Only the system writes for others: for a token, which `by` names."""
+    return principals.doer(event.principal, fields.by)[:160]
+
+
+@reading
+def queued(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    """Make the run's row."""
+    if event.run is None:
+        return
+    changes.run_steps.pop((head.id, event.run), None)
+    changes.runs[head.id, event.run] = RunRow(
+        id=event.run,
+        conversation_id=head.id,
+        kind=fields.run_kind[:10],
+        agent=fields.agent[:200],
+        status="queued",
+        reason="",
+        parent_call=fields.parent_call,
+        input_seq=fields.input_seq,
+        queued_seq=head.head_seq,
+    )
+
+
+def step(status: str, *, is_end: bool = False) -> Rule:
+    """Return the rule of a step that a run takes."""
+    return reading(partial(_apply, status, is_end))
+
+
+def _apply(
+    status: str, is_end: bool, changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields
+) -> None:
+    if event.run is None:
+        return
+    ended_seq = head.head_seq if is_end else None
+    attempt = fields.attempt or None
+    row = changes.runs.get((head.id, event.run))
+    reason = (fields.reason or "")[:200]
+    if row is not None:
+        row.status, row.reason, row.ended_seq, row.attempt = status, reason, ended_seq, attempt or row.attempt
+    else:
+        before = changes.run_steps.get((head.id, event.run))
+        last_attempt = attempt or (before.attempt if before else None)
+        changes.run_steps[head.id, event.run] = RunStep(status, reason, ended_seq, last_attempt)
+    head.errors += status == "failed"
+    for call in changes.open_calls[head.id].of_run(event.run) if is_end and status != "done" else ():
+        if call.id in fields.calls:
+            end(changes, head, call, "unknown")
+        elif call.status in NEVER_ENTERED:
+            end(changes, head, call, "blocked")
+
+
+@reading
+def approval_requested(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    """Open a question about a call."""
+    if event.run is None or not fields.approval_id:
+        return
+    call = _open_call(changes, head, event.run, fields.tool_call)
+    if call is None:
+        call = start_call(changes, head, event)
+    change(changes, call, "waiting")
+    changes.approvals[head.id, fields.approval_id] = ApprovalRow(
+        fields.approval_id[:64], head.id, call.id, event.run, head.head_seq, event.at, _moment(fields.deadline)
+    )
+
+
+@reading
+def approval_decided(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    """Decide a question, and its call."""
+    by = doer_of(event, fields)
+    rule = fields.rule[:64] if isinstance(fields.rule, str) else None
+    _settle(changes, head, fields, ApprovalEnd("decided", fields.decision[:10], by, event.at, head.head_seq, rule))
+    call = changes.open_calls[head.id].find(fields.tool_call)
+    if call is None:
+        return
+    call.approver = by
+    if fields.decision == "reject":
+        end(changes, head, call, "rejected")
+    else:
+        change(changes, call, "approved")
+
+
+def closed(status: str) -> Rule:
+    """Return the rule that closes a question which nobody decided."""
+    return reading(partial(_close, status))
+
+
+def _close(status: str, changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    _settle(changes, head, fields, ApprovalEnd(status, None, event.principal, event.at, head.head_seq))
+    call = changes.open_calls[head.id].find(fields.tool_call)
+    if call is not None and call.status == "waiting":
+        end(changes, head, call, "blocked")
+
+
+def _settle(changes: RowChanges, head: ConversationHead, fields: RunEventFields, decision: ApprovalEnd) -> None:
+    row = changes.approvals.get((head.id, fields.approval_id))
+    if row is None:
+        changes.decisions[head.id, fields.approval_id] = decision
+        return
+    row.status, row.decision, row.decided_by = decision.status, decision.decision, decision.decided_by
+    row.decided_at, row.decided_seq, row.rule = decision.decided_at, decision.decided_seq, decision.rule
+
+
+@reading
+def escalated(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    """Note whom a question was told to."""
+    row, to = changes.approvals.get((head.id, fields.approval_id)), fields.to[:20]
+    if row is None:
+        changes.escalations[head.id, fields.approval_id] = to, head.head_seq
+    else:
+        row.escalated_to, row.escalated_seq = to, head.head_seq
+
+
+@reading
+def refused(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    """Block a call that a rule stopped."""
+    call = _open_call(changes, head, event.run, fields.tool_call)
+    if event.run is not None:
+        end(changes, head, call or start_call(changes, head, event), "blocked")
+
+
+@reading
+def replay(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    """Begin a call that repeats another."""
+    if event.run is not None and fields.tool_call:
+        start_call(changes, head, event)
+
+
+@reading
+def handler(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+    """Note who answers from now on."""
+    head.handler = fields.handler[:200]
+
+
+def _moment(text: str | None) -> int | None:
+    """Read a deadline, µs UTC; one that is none counts as none."""
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 1_000_000 + at.microsecond
+
+
+def _open_call(changes: RowChanges, head: ConversationHead, run: str | None, id_: str) -> FoldedCall | None:
+    call = changes.open_calls[head.id].find(id_)
+    return call if call is not None and call.run == run else None

@@ -1,0 +1,47 @@
+"""What a call was called with and what it ran with, read from the record. The model's arguments stand in the event that
+asked, those that a person changed them to in `approval.decided`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+
+from conversations.models import Approval, Event
+
+
+def edited(decided: Mapping[str, Any]) -> str | None:
+    """Return the arguments that a person wrote, as JSON text; None for a decision that changed none.
+
+    `decided` is the body of an `approval.decided`.
+    """
+    text = decided.get("args_raw")
+    return text if decided.get("decision") == "edit" and isinstance(text, str) else None
+
+
+def as_ran(body: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+    """Return what an event of a call tells, with the arguments that ran (`text`; None: those that it tells)."""
+    return dict(body) if text is None else {**body, "args_raw": text, "args": None}
+
+
+def arguments_of(body: dict[str, Any]) -> str:
+    """Return the arguments that a call was sent with, as text."""
+    raw = body.get("args_raw")
+    return raw if isinstance(raw, str) else json.dumps(body.get("args") or {}, ensure_ascii=False)
+
+
+def arguments_changed(approvals: QuerySet[Approval]) -> dict[str, tuple[str, str]]:
+    """Return what was asked and what ran, as JSON texts, of those whose arguments a person changed, by their ids."""
+    changed: dict[str, tuple[str, str]] = {}
+    for row in approvals.filter(status="decided", decision="edit"):
+        text = edited(body_of(row.conversation_id, row.decided_seq or 0))
+        if text is not None:
+            changed[row.id] = arguments_of(body_of(row.conversation_id, row.asked_seq)), text
+    return changed
+
+
+def body_of(conversation: int, seq: int) -> dict[str, Any]:
+    """Return what an event says; nothing of one that is not there, or says no object."""
+    text = Event.objects.filter(conversation=conversation, seq=seq).values_list("body", flat=True).first()
+    body: Any = json.loads(text) if text else {}
+    return body if isinstance(body, dict) else {}

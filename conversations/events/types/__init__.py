@@ -1,0 +1,5 @@
+"""Every event type, declared beside its schema; `registry` is the table of them. A new module is imported here."""
+
+from conversations.events.types import approvals, conversations, messages, responses, runs, tool_calls, transport
+
+__all__ = ["approvals", "conversations", "messages", "responses", "runs", "tool_calls", "transport"]

@@ -1,0 +1,100 @@
+"""How conversations begin, and how people steer them (§3.1). No Django."""
+
+from typing import Literal
+
+from conversations.events.event_type import OURS, PEOPLE, PEOPLE_AND_IMPORTS, Lane, Row, Search, event_type
+from conversations.events.projections import control, forks, messages, runs
+from conversations.events.types.base import BaseEvent, RunEvent
+
+
+class _ControlEvent(BaseEvent):
+    by: str = ""
+    reason: str | None = None
+
+
+@event_type(
+    Row(view="conversation_opened"), fold=messages.opened, authority=PEOPLE_AND_IMPORTS, level="steps",
+    lane=Lane("opened", "title"), search=Search(label="title"), traits={"names_handler", "claimable"},
+)  # fmt: skip
+class Opened(BaseEvent):
+    """A conversation begins: its title, and who handles it."""
+
+    event: Literal["conversation.opened"] = "conversation.opened"
+    title: str = ""
+    handler: str | None = None
+    parent: str | None = None
+    forked_at: int | None = None
+    demo: bool = False
+
+
+@event_type(
+    Row(view="conversation_forked"), fold=forks.forked, authority=PEOPLE_AND_IMPORTS, level="chat",
+    lane=Lane("forked", "reason"), traits={"names_handler", "claimable"},
+)  # fmt: skip
+class Forked(_ControlEvent):
+    """A fork goes on from here: the events before are those of `parent` up to `forked_at`, copied. `by` made it.
+    `changed`, where the next message is one of the parent's in other words: its seq there."""
+
+    event: Literal["conversation.forked"] = "conversation.forked"
+    parent: str
+    forked_at: int
+    title: str = ""
+    handler: str | None = None
+    changed: int | None = None
+
+
+@event_type(
+    Row(view="handler_changed"), fold=runs.handler, authority=OURS, level="steps",
+    lane=Lane("now handles this conversation"),
+    traits={"names_handler", "claimable"},
+)  # fmt: skip
+class HandlerChanged(RunEvent):
+    """Another agent answers what is said to the conversation from now on."""
+
+    event: Literal["conversation.handler"] = "conversation.handler"
+    handler: str
+
+
+@event_type(
+    Row(view="steered", glyph="pause", words="paused: agents finish their turn and wait"),
+    fold=control.paused, authority=PEOPLE, level="chat", lane=Lane("paused", "reason"), done="paused it",
+    traits={"claimable"},
+)  # fmt: skip
+class Paused(_ControlEvent):
+    """No run starts here until it is resumed; what runs ends its turn and waits. `by` did it."""
+
+    event: Literal["conversation.paused"] = "conversation.paused"
+
+
+@event_type(
+    Row(view="steered", glyph="play", words="resumed: agents continue"),
+    fold=control.resumed, authority=PEOPLE, level="chat", lane=Lane("resumed", "reason"), done="resumed it",
+    traits={"claimable", "wakes_worker"},
+)  # fmt: skip
+class Resumed(_ControlEvent):
+    """Runs start again, and those that were put aside go on."""
+
+    event: Literal["conversation.resumed"] = "conversation.resumed"
+
+
+@event_type(
+    Row(view="steered", glyph="hand", words="took over, agents paused"),
+    fold=control.taken_over, authority=PEOPLE, level="chat", lane=Lane("took over", "reason"), done="took over",
+    traits={"claimable"},
+)  # fmt: skip
+class TakenOver(_ControlEvent):
+    """A person answers here instead of the agents: `by` is the owner."""
+
+    event: Literal["conversation.taken_over"] = "conversation.taken_over"
+
+
+@event_type(
+    Row(view="steered", glyph="agent", words="handed control back to the agents"),
+    fold=control.handed_back, authority=PEOPLE, level="chat", lane=Lane("handed back", "reason"),
+    done="handed back", traits={"claimable", "wakes_worker"},
+)  # fmt: skip
+class HandedBack(_ControlEvent):
+    """The agents answer again, first what came meanwhile. `owner` had held it."""
+
+    event: Literal["conversation.handed_back"] = "conversation.handed_back"
+    owner: str = ""

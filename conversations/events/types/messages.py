@@ -1,0 +1,72 @@
+"""What people and agents say: envelopes, streamed answers, typed words. No Django."""
+
+from typing import Any, Literal
+
+from conversations.events.event_type import Lane, Row, Search, event_type
+from conversations.events.projections import messages
+from conversations.events.types.base import BaseEvent, Envelope, RunEvent
+
+
+@event_type(
+    Row(view="message"), fold=messages.message, level="chat", lane=Lane(), search=Search(filter="Messages"),
+    traits={"speech", "asks", "copied", "relayed", "remembered"},
+)  # fmt: skip
+class ChatMessage(Envelope):
+    """An envelope that says something."""
+
+    event: Literal["message"] = "message"
+
+
+@event_type(Row(view="control"), fold=messages.control, level="steps", lane=Lane("control"), traits={"copied"})
+class ControlMessage(Envelope):
+    """An envelope that steers."""
+
+    event: Literal["control"] = "control"
+
+
+@event_type(
+    Row(template="token"),
+    level="chat",
+    state="running",
+    lane=Lane(),
+    search=Search(is_indexed=False),
+    traits={"relayed"},
+)
+class StreamedToken(RunEvent):
+    """A piece of an answer while it is written; `index` restarts each turn. Pieces up to `last_index` may be joined."""
+
+    event: Literal["token"] = "token"
+    text: str
+    index: int
+    last_index: int | None = None
+    phase: str | None = None
+
+
+@event_type(
+    Row(view="output"), fold=messages.output, level="chat", lane=Lane(),
+    search=Search(label="answer", filter="Agent answers"), traits={"speech", "copied", "relayed", "remembered"},
+)  # fmt: skip
+class FinalOutput(RunEvent):
+    """The final text of a turn; its tokens were the preview. `is_partial`: it was broken off; `refusal`: the model
+    would not answer."""
+
+    event: Literal["output"] = "output"
+    text: str
+    final: bool = False
+    phase: str | None = None
+    is_partial: bool = False
+    refusal: bool = False
+    usage: dict[str, Any] | None = None
+
+
+@event_type(
+    Row(view="user_message"), fold=messages.user_message, level="chat", lane=Lane(), speaker="user",
+    traits={"speech", "asks", "copied", "remembered"},
+)  # fmt: skip
+class UserMessage(BaseEvent):
+    """What a person typed, as the stream tells it."""
+
+    event: Literal["user_message"] = "user_message"
+    sender: str | None = None
+    recipient: str | None = None
+    text: str | None = None

@@ -1,0 +1,148 @@
+"""Walk the hash chains of the record and say where the first bad row is. Called by `manage.py verify` and the audit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models import Count, Max, Sum
+
+from conversations.core import principals
+from conversations.events import payload
+from conversations.events.log import bounded_reads, hash_chain
+from conversations.models import Conversation, Event
+
+PAGE = 5_000  # rows held at a time, fewer once their bodies pass 4 MiB
+_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """What a walk found: rows seen, whether all were whole, else the first bad row and what is wrong with it."""
+
+    count: int
+    ok: bool
+    first_bad: str = ""
+    why: str = ""
+
+
+class EventRow(NamedTuple):
+    """The columns of an event that its digest and hash cover, and those that its body tells."""
+
+    seq: int
+    kind: str
+    at: int
+    principal: str
+    event_id: str | None
+    salt: bytes | None
+    digest: str
+    hash: str
+    run: str | None
+    turn: int | None
+    body: str  # last, as the bounded reader has it
+
+
+def verify_conversation(conversation: Conversation) -> ChainReport:
+    """Walk one history up to the head it had when asked, so that a live writer does not look like a fault."""
+    prev, seq = hash_chain.seed(conversation.key), 0
+    for row in _rows(conversation.pk, upto=conversation.head_seq):
+        seq += 1
+        if fault := _fault(prev, seq, conversation.key, row):
+            return _broken(conversation, seq, fault)
+        prev = row.hash
+    if seq != conversation.head_seq:
+        return _broken(conversation, seq + 1, f"missing: the head counts {conversation.head_seq} events")
+    if seq and prev != conversation.head_hash:
+        return _broken(conversation, seq, "the conversation's head has a different hash")
+    return _verify_tail(conversation, seq)
+
+
+def verify_conversations() -> Iterator[tuple[Conversation, ChainReport]]:
+    """Walk every conversation, oldest first; not what an import is still staging, nor what went away meanwhile."""
+    for pk in _ids():
+        conversation = Conversation.objects.filter(pk=pk).first()  # as it is now, not when its page was read
+        if conversation is None:
+            continue
+        verdict = verify_conversation(conversation)
+        if verdict.ok or Conversation.objects.filter(pk=pk).exists():
+            yield conversation, verdict
+
+
+def verify_events() -> ChainReport:
+    """Walk all histories; stop at the first bad event."""
+    count = 0
+    for _, verdict in verify_conversations():
+        count += verdict.count
+        if not verdict.ok:
+            return replace(verdict, count=count)
+    orphan = Event.objects.exclude(conversation_id__in=Conversation.objects.values("id")).order_by("id").first()
+    if orphan:
+        why = f"its conversation (row {orphan.conversation_id}) is gone"
+        return ChainReport(count, ok=False, first_bad=f"event {orphan.seq}", why=why)
+    return ChainReport(count, ok=True)
+
+
+def staged() -> tuple[int, int]:
+    """Count the conversations that imports are staging, or left behind, and their events."""
+    totals = Conversation.objects.filter(is_staged=True).aggregate(count=Count("pk"), events=Sum("head_seq"))
+    return totals["count"], totals["events"] or 0
+
+
+def _ids() -> Iterator[int]:
+    # By pages, like everything here: one long read would keep the WAL from being checkpointed.
+    after, ids = 0, [0]
+    while ids:
+        ids = list(
+            Conversation.objects.visible().filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:PAGE]
+        )
+        yield from ids
+        after = ids[-1] if ids else after
+
+
+def _rows(conversation: int, *, upto: int) -> Iterator[EventRow]:
+    after = 0
+    while after < upto:
+        with connection.cursor() as cursor:
+            values = [conversation, after, upto]
+            page = bounded_reads.rows(cursor, ",".join(EventRow._fields), _EVENTS, values, order="seq", limit=PAGE)
+        if not page:
+            return
+        yield from map(EventRow._make, page)
+        after = page[-1][0]
+
+
+def _fault(prev: str, seq: int, key: str, row: EventRow) -> str:
+    if row.seq != seq:
+        return "missing"
+    if row.salt is None:
+        return "the salt is missing, so the body cannot be checked for changes"
+    if hash_chain.digest(bytes(row.salt), str(row.body)) != row.digest:
+        return "the body was changed after it was written"
+    if row.event_id == "":
+        return "the event's id was changed: it is empty"
+    if row.hash != hash_chain.link(prev, key, seq, row.kind, row.at, row.principal, row.event_id, row.digest):
+        return "changed after it was written: the stored hash does not match the computed one"
+    if (row.run, row.turn) != _run_of(row):
+        return "the run or turn was changed: it does not match the body"
+    return ""
+
+
+def _run_of(row: EventRow) -> tuple[str | None, int | None]:
+    """Return the run and the turn that a body tells; those of a claim count nothing."""
+    if not principals.is_ours(row.principal):
+        return None, None
+    parsed = payload.parse(row.body.encode())
+    return (parsed.run_id[:64] if parsed.run_id else None), parsed.turn
+
+
+def _verify_tail(conversation: Conversation, seq: int) -> ChainReport:
+    # The events first, the head after: a head only grows, in the transaction that adds the events.
+    last = Event.objects.filter(conversation_id=conversation.pk).aggregate(last=Max("seq"))["last"] or 0
+    head = Conversation.objects.values_list("head_seq", flat=True).filter(pk=conversation.pk).first() or 0
+    if last > head:
+        return _broken(conversation, head + 1, f"after the conversation's head, which is {head}")
+    return ChainReport(seq, ok=True)
+
+
+def _broken(conversation: Conversation, seq: int, why: str) -> ChainReport:
+    return ChainReport(seq - 1, ok=False, first_bad=f"conversation {conversation.key!r}, event {seq}", why=why)

@@ -1,1 +1,0 @@
-"""Event → HTML, no query. `drawing.Pen` draws rows; `who` and `richtext` draw names and words for pages."""

@@ -1,0 +1,168 @@
+"""The demo: plays its script again and again while somebody looks, until the record has something real to show.
+
+`dashboard.demo` runs it and gives it everything it touches. Its events are `system`'s, as an agent of ours would write
+them: run, agent and turn, tokens as a preview, and an output at the end of every turn that streamed (§3.1).
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from conversations.core.ids import new_id
+from conversations.import_export.demo_script import SCRIPT, TITLE, Beat, CallsTool, ControlStep, Hands, Person, Speaks
+
+KEPT = 3  # conversations
+BETWEEN = 8.0  # seconds between two conversations
+LOOK_EVERY = 0.5  # seconds, while nobody looks
+WORD = 0.12  # seconds: about 8 words a second
+
+Payload = dict[str, Any]  # JSON
+Publish = Callable[[str, Payload], Awaitable[object]]  # conversation, payload without its id; answers when stored
+Forget = Callable[[str], Awaitable[object]]
+
+
+class Clock(Protocol):
+    """How time passes; a test brings its own."""
+
+    async def sleep(self, seconds: float, /) -> None:
+        """Let that much time pass."""
+
+
+async def run(
+    publish: Publish,
+    has_viewers: Callable[[], bool],
+    is_real: Callable[[], bool],
+    forget: Forget,
+    *,
+    existing: Iterable[str] = (),
+    clock: Clock = asyncio,
+) -> None:
+    """Play until `is_real()`, then return. It is asked before each conversation and each run: none is left half done.
+
+    A new conversation for each loop; the newest three are kept, older ones go to `forget`, as do those in `existing`
+    (the demo's conversations so far, oldest first). Waits while `has_viewers()` is false; only the first conversation
+    is opened before, so that there is something to look at.
+    """
+    keys = list(existing)
+    loop = 0
+    while not is_real():
+        if loop:
+            await _viewers(has_viewers, clock)
+        loop += 1
+        keys.append(f"demo-{new_id()[:13]}-{loop}")
+        while len(keys) > KEPT:
+            await forget(keys.pop(0))
+        if is_real():
+            return
+        await _Stage(keys[-1], publish, has_viewers, clock).play(is_real)
+        await clock.sleep(BETWEEN)
+
+
+class _Stage:
+    """One conversation while it is played."""
+
+    def __init__(self, key: str, publish: Publish, has_viewers: Callable[[], bool], clock: Clock) -> None:
+        self._key, self._publish, self._has_viewers, self._clock = key, publish, has_viewers, clock
+        self._run, self._turn = "", 0
+
+    async def play(self, is_real: Callable[[], bool]) -> None:
+        """Play the script; stop before a run when something real is there."""
+        await self._tell({"event": "conversation.opened", "title": TITLE, "handler": "Dialogue", "demo": True})
+        for beat in SCRIPT:
+            await self._wait(beat.after)
+            if isinstance(beat, Person) and is_real():  # also when it became so while nobody looked
+                return
+            await self._do(beat, "")
+
+    async def _beat(self, beat: Beat, parent: str) -> None:
+        await self._wait(beat.after)
+        await self._do(beat, parent)
+
+    async def _do(self, beat: Beat, parent: str) -> None:
+        match beat:
+            case Person():
+                self._run, self._turn = new_id(), 0
+                await self._envelope("message", f"user:{beat.name}", f"agent:{beat.to}", beat.text)
+            case ControlStep():
+                await self._envelope("control", "system", f"agent:{beat.to}", beat.text)
+            case Hands():
+                handoff = {"from_agent": beat.agent, "to_agent": beat.to, "reason": beat.reason}
+                await self._tell({"event": "agent.handoff", **handoff, **self._mine(beat.agent)})
+            case Speaks():
+                await self._speak(beat, parent)
+            case CallsTool():
+                await self._call(beat, parent)
+
+    async def _speak(self, beat: Speaks, parent: str) -> None:
+        self._turn += 1
+        mine = self._mine(beat.agent, parent)
+        for index, word in enumerate(re.findall(r"\s*\S+\s*$|\s*\S+", beat.text)):
+            await self._tell({"event": "token", "text": word, "index": index, **mine})
+            await self._wait(WORD)
+        output_id = new_id()
+        is_final = beat.to.startswith("user:")
+        await self._tell({"event": "output", "id": output_id, "text": beat.text, "final": is_final, **mine})
+        if beat.to:
+            await self._envelope("message", f"agent:{beat.agent}", beat.to, beat.text, output_id=output_id)
+
+    async def _call(self, beat: CallsTool, parent: str) -> None:
+        self._turn += 1
+        qualified = ".".join(filter(None, (beat.more.get("namespace"), beat.name)))
+        call = {
+            "event": "tool_step",
+            "name": beat.name,
+            "args": beat.args,
+            "tool_call": new_id(),
+            "tool_call_id": f"call_{new_id()[-12:]}",
+            "qualified_name": qualified,
+            "lookup_key": qualified,
+            "origin": "function",
+            **beat.more,
+            **self._mine(beat.agent, parent),
+        }
+        await self._tell({**call, "status": "start", "args_raw": json.dumps(beat.args, ensure_ascii=False)})
+        for inner in beat.inside:
+            await self._beat(inner, call["tool_call"])
+        await self._wait(beat.takes)
+        spent = beat.takes + sum(_length(inner) for inner in beat.inside)
+        await self._tell({**call, **_outcome(beat), "duration_ms": round(spent * 1000)})
+
+    async def _envelope(self, kind: str, sender: str, recipient: str, content: str, **metadata: str) -> None:
+        ends = {"sender": sender, "recipient": recipient}
+        run = {"run_id": self._run} if sender.startswith("agent:") else {}
+        await self._tell({"type": kind, **ends, "content": content, "metadata": metadata, **run})
+
+    def _mine(self, agent: str, parent: str = "") -> Payload:
+        mine: Payload = {"run_id": self._run, "agent": agent, "turn": self._turn}
+        return mine | ({"parent_call": parent} if parent else {})
+
+    async def _tell(self, payload: Payload) -> None:
+        ids = {} if payload.get("event") == "token" or "id" in payload else {"id": new_id()}
+        await self._publish(self._key, {**payload, **ids, "created_at": datetime.now(UTC).isoformat()})
+
+    async def _wait(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        await _viewers(self._has_viewers, self._clock)
+
+
+def _outcome(beat: CallsTool) -> Payload:
+    if beat.error:
+        return {"status": "error", "error": beat.error, "result_summary": beat.error}
+    text = json.dumps(beat.output, ensure_ascii=False)
+    summary = text if len(text) <= 120 else f"{text[:120]}…"
+    return {"status": "success", "output": beat.output, "result_summary": summary, "output_bytes": len(text.encode())}
+
+
+def _length(beat: Speaks | CallsTool) -> float:
+    """Return about how many seconds a beat takes."""
+    if isinstance(beat, Speaks):
+        return beat.after + WORD * len(beat.text.split())
+    return beat.after + beat.takes + sum(_length(inner) for inner in beat.inside)
+
+
+async def _viewers(has_viewers: Callable[[], bool], clock: Clock) -> None:
+    while not has_viewers():
+        await clock.sleep(LOOK_EVERY)

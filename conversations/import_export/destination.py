@@ -1,0 +1,70 @@
+"""Where a recording goes: through the door of the server that holds the data directory, else into the log itself."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.db import connection
+
+from conversations.core import data_dir, principals, schema_state
+from conversations.core.errors import Unavailable
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.events.log.commit_batch import be_writer
+from conversations.import_export.ndjson import Taker
+from conversations.import_export.recording import encoded
+from conversations.import_export.server_client import ServerClient
+from conversations.import_export.staged_import import StagedImport
+
+
+class Destination(Protocol):
+    """What `import` and `play` write to."""
+
+    def intake(self) -> Taker:
+        """Begin an import."""
+
+    def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
+        """Publish one message; answer when it is stored."""
+
+
+class LocalDatabase:
+    """The log of this process, which holds the data directory alone. Makes the tables when there are none yet."""
+
+    def __init__(self, name: str) -> None:
+        self._principal = principals.import_principal(name)
+        schema_state.bring_up_to_date()
+        log.discard_staged()  # on SQLite nobody else can be importing
+        if connection.vendor == "sqlite":  # the only writer looks after the write-ahead log (§6)
+            be_writer(connection.cursor())
+
+    def intake(self) -> Taker:
+        """Begin an import."""
+        return StagedImport(self._principal)
+
+    def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
+        """Store one message. Raises `Invalid` or `TooLarge` for one that the log refuses."""
+        body = encoded(payload)
+        log.append([log.from_bus(topic, bus_id, body.decode(), envelopes.parse(body), self._principal)])
+
+
+@contextmanager
+def open_destination(name: str) -> Iterator[Destination]:
+    """Return where to write as `import:name`. Raises `Unavailable` when neither the lock nor the door is to be had."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(data_dir.hold(settings.DATA_DIR))
+        except Unavailable as held:
+            yield stack.enter_context(_door(name, held))
+        else:
+            yield LocalDatabase(name)
+
+
+@contextmanager
+def _door(name: str, held: Unavailable) -> Iterator[ServerClient]:
+    with ExitStack() as stack:
+        try:
+            door = stack.enter_context(ServerClient.open(settings.DATA_DIR, name))
+        except Unavailable as shut:
+            raise Unavailable(f"{held.message}, and {shut.message}") from None
+        yield door

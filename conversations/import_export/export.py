@@ -1,0 +1,72 @@
+"""Export a conversation as the lines of §5: a fixed head, then page after page, never one long read."""
+
+import json
+from collections.abc import Callable, Iterator
+
+from conversations.core.errors import NotFound
+from conversations.import_export.formats.switchboard import FORMAT, EventLine, Header
+from conversations.import_export.recording import encoded
+from conversations.models import Conversation, Event, Meta
+
+PAGE = 500  # events a query
+
+
+def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: None) -> Iterator[bytes]:
+    """Write one line after another, each with its line break. Events that come meanwhile are not in it.
+
+    Raises `NotFound` for a conversation that is not there (or still being imported).
+    """
+    conversation = Conversation.objects.visible().filter(key=key).select_related("parent").first()
+    if conversation is None:
+        raise NotFound(f"there is no conversation {key!r}")
+    yield encoded(_header(conversation)) + b"\n"
+    seq = 0
+    while seq < conversation.head_seq:
+        page = list(
+            Event.objects.filter(conversation_id=conversation.pk, seq__gt=seq, seq__lte=conversation.head_seq).order_by(
+                "seq"
+            )[:PAGE]
+        )
+        if not page:
+            raise NotFound(f"the events of {key!r} after {seq} are gone: it has been removed")
+        for event in page:
+            yield encoded(_row(event)) + b"\n"
+        seq = page[-1].seq
+        progress(seq, conversation.head_seq)
+
+
+def _header(conversation: Conversation) -> dict[str, object]:
+    epoch = Meta.objects.filter(name="epoch").values_list("value", flat=True).first() or ""
+    header = Header(FORMAT, conversation.key, epoch, conversation.head_seq, conversation.head_hash)
+    forked = _forked_from(conversation)
+    fields = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "forked_from"}
+    return fields | ({"forked_from": forked} if forked else {})
+
+
+def _forked_from(conversation: Conversation) -> dict[str, object] | None:
+    """Tell whose fork it is; of one that was imported without its parent, as its own event tells it."""
+    if conversation.forked_at is None:
+        return None
+    if conversation.parent is not None:
+        return {"conversation_id": conversation.parent.key, "seq": conversation.forked_at}
+    events = Event.objects.filter(conversation=conversation, kind__in=("conversation.forked", "conversation.opened"))
+    bodies = [json.loads(body) for body in events.order_by("-seq").values_list("body", flat=True)]
+    parent = next((str(body["parent"]) for body in bodies if body.get("parent")), None)
+    return {"conversation_id": parent, "seq": conversation.forked_at} if parent else None
+
+
+def _row(event: Event) -> EventLine:
+    return EventLine(
+        seq=event.seq,
+        kind=event.kind,
+        at=event.at,
+        principal=event.principal,
+        event_id=event.event_id,
+        run=event.run,
+        turn=event.turn,
+        body=event.body,
+        salt=bytes(event.salt).hex() if event.salt is not None else None,
+        digest=event.digest,
+        hash=event.hash,
+        erased_by=event.erased_by,
+    )

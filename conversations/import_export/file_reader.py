@@ -1,0 +1,134 @@
+"""A file as formats read it: a line at a time, or one JSON document whose parts are read when asked for."""
+
+import gzip
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import msgspec
+
+from conversations.core.errors import Invalid, TooLarge
+from conversations.import_export.recording import decoded, encoded
+
+MAX_LINE = 64 << 20  # bytes: one conversation of a line-based file
+MAX_DOCUMENT = 512 << 20  # bytes, unpacked: read whole, so bounded
+LOOK = 20  # lines looked at to tell a format
+
+Document = dict[str, msgspec.Raw] | list[msgspec.Raw]
+
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+_documents: msgspec.json.Decoder[Document] = msgspec.json.Decoder(Document)
+
+
+class FileLine(NamedTuple):
+    """One line: its number from 1, and its bytes; None when it is longer than 64 MiB."""
+
+    number: int
+    text: bytes | None
+
+
+class RecordingFile:
+    """A recording's file. Packed ones are told by their first two bytes, not by their name (RFC 1952, 2.3.1)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._document: Document | None = None
+
+    @property
+    def stem(self) -> str:
+        """The name without its endings, fit for an address."""
+        return fit_name(re.sub(r"\.(gz|json|jsonl|ndjson)$", "", re.sub(r"\.gz$", "", self.path.name)))
+
+    def lines(self) -> Iterator[FileLine]:
+        """Read line by line, empty ones left out."""
+        with self._open() as file:
+            number = 0
+            while text := file.readline(MAX_LINE + 1):
+                number += 1
+                is_long = len(text) > MAX_LINE
+                while len(text) > MAX_LINE and not text.endswith(b"\n"):
+                    text = file.readline(MAX_LINE + 1)
+                if is_long or not text.isspace():
+                    yield FileLine(number, None if is_long else _without_mark(text, number))
+
+    def document(self) -> Document:
+        """Read the whole file as one JSON object or list, its parts still raw. Raises `Invalid` or `TooLarge`."""
+        if self._document is None:
+            self._document = _document_of(self._whole())
+        return self._document
+
+    def is_document(self) -> bool:
+        """Return whether it is one JSON document (and not lines of JSON)."""
+        first = next(self.lines(), None)
+        if first is None or first.text is None or not first.text.lstrip().startswith((b"{", b"[")):
+            return False
+        if first.text.lstrip().startswith(b"{") and self._has_more_lines() and _is_object(first.text):
+            return False
+        try:
+            self.document()
+        except Invalid:
+            if any(_is_object(line.text) for _, line in zip(range(LOOK), self.lines(), strict=False)):
+                return False
+            raise
+        return True
+
+    def _has_more_lines(self) -> bool:
+        return sum(1 for _ in zip(range(2), self.lines(), strict=False)) > 1
+
+    def _whole(self) -> bytes:
+        with self._open() as file:
+            text = file.read(MAX_DOCUMENT + 1)
+        if len(text) > MAX_DOCUMENT:
+            raise TooLarge(f"a JSON document must be at most {MAX_DOCUMENT >> 20} MiB; use JSON lines (JSONL) instead")
+        return _without_mark(text, 1)
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        with self.path.open("rb") as plain:
+            is_packed = plain.peek(2)[:2] == b"\x1f\x8b"
+            if not is_packed:
+                yield plain
+                return
+            try:
+                with gzip.open(plain) as packed:
+                    yield io.BufferedReader(packed)
+            except (EOFError, gzip.BadGzipFile, OSError) as error:
+                raise Invalid(f"the compressed file is damaged: {error}") from None
+
+
+def parts(raw: msgspec.Raw) -> list[msgspec.Raw]:
+    """Cut a raw JSON list into its items, still raw."""
+    return _items.decode(raw)
+
+
+def fit_name(text: str) -> str:
+    """Make a text fit to be part of a conversation's id and its address (§3.6): 1 to 99 characters."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")[:99] or "recording"
+
+
+def _without_mark(text: bytes, number: int) -> bytes:
+    return text.removeprefix(b"\xef\xbb\xbf") if number == 1 else text
+
+
+def _is_object(text: bytes | None) -> bool:
+    try:
+        return text is not None and isinstance(decoded(text), dict)
+    except Invalid:
+        return False
+
+
+def _document_of(text: bytes) -> Document:
+    try:
+        document = _documents.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        value = decoded(text)  # says line and column of what is not JSON
+    else:
+        return document
+    if isinstance(value, dict):
+        return {name: msgspec.Raw(encoded(part)) for name, part in value.items()}
+    if isinstance(value, list):
+        return [msgspec.Raw(encoded(part)) for part in value]
+    raise Invalid(f"must be a JSON object or list; got {type(value).__name__}")

@@ -1,0 +1,1 @@
+"""One module per file format; a new one is listed in `detect`."""

@@ -1,0 +1,200 @@
+"""Our own export (§5): a header line, then a line per event. Hashes are checked, nothing else is changed.
+
+| in the file | here |
+|---|---|
+| `conversation_id` of the header | the conversation's name, as it is |
+| `body` | the payload, with the new conversation's id |
+| `principal`, `at` (µs UTC), `erased_by` | `imported` in the payload; an `imported` that was there moves inside it |
+| `event_id` | the event's id; `seq` gives the order |
+| `at` | the pace; `created_at` when the body has none |
+| `run`, `turn` | stay in the body; the event's own are null, since its principal is not ours |
+| `salt`, `digest`, `hash` | checked; the import has its own |
+
+A line whose digest or hash is wrong is left out (its place told), an erased one keeps its tombstone. Counters: as the
+conversation had them, since every event is there again.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from conversations.core.errors import Invalid
+from conversations.core.json_values import Converter
+from conversations.events.log import hash_chain
+from conversations.import_export.file_reader import RecordingFile
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.recording import FileTimes, RecordedStep, Recording, decoded
+
+NAME = "Switchboard export"
+FORMAT = "switchboard/1"
+HALF = re.compile("[\ud800-\udfff]")
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Header(msgspec.Struct):
+    """The first line of an exported conversation."""
+
+    format: str
+    conversation_id: str
+    epoch: str
+    head_seq: int
+    head_hash: str
+    forked_from: Any = None  # {conversation_id, seq}, told only
+
+
+class EventLine(msgspec.Struct):
+    """One event's line."""
+
+    seq: int
+    kind: str
+    at: int
+    principal: str
+    body: str
+    digest: str
+    hash: str
+    event_id: str | None = None
+    run: str | None = None
+    turn: int | None = None
+    salt: str | None = None
+    erased_by: str | None = None
+
+
+_header_shape: Converter[Header] = Converter(Header)
+_row_shape: Converter[EventLine] = Converter(EventLine)
+_bodies = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def fits(sample: object) -> bool:
+    """Return whether a line is the header of this format."""
+    return isinstance(sample, dict) and str(sample.get("format", "")).startswith("switchboard/")
+
+
+def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+    """Read one recording for each header. Steps must be read before the next recording is asked for."""
+    lines = _Lines(source, trouble)
+    while (header := lines.header()) is not None:
+        yield Recording(header.conversation_id, "", lines.steps(header))
+        lines.skip()
+
+
+class _Lines:
+    """The lines of the file, with one of look-ahead."""
+
+    def __init__(self, source: RecordingFile, trouble: ImportReport) -> None:
+        self._objects, self._trouble = trouble.objects(source), trouble
+        self._next = next(self._objects, None)
+
+    def header(self) -> Header | None:
+        while self._next is not None:
+            location, value = self._next
+            self._next = next(self._objects, None)
+            try:
+                return _header(value)
+            except Invalid as error:
+                self._trouble.found(location, error.message)
+        return None
+
+    def steps(self, header: Header) -> Iterator[RecordedStep]:
+        history, times = _Chain(header, self._trouble), FileTimes()
+        while self._next is not None and not fits(self._next[1]):
+            location, value = self._next
+            self._next = next(self._objects, None)
+            try:
+                row = history.checked(value, location)
+                yield _step(row, location, times)
+            except Invalid as error:
+                self._trouble.found(location, error.message)
+        if wrong := history.wrong_end():
+            self._trouble.found("the end", wrong, outcome="available events imported")
+
+    def skip(self) -> None:
+        """Pass over what was not read of the conversation before."""
+        while self._next is not None and not fits(self._next[1]):
+            self._next = next(self._objects, None)
+
+
+class _Chain:
+    """Follows the hashes of one conversation."""
+
+    def __init__(self, header: Header, trouble: ImportReport) -> None:
+        self._header, self._trouble = header, trouble
+        self._seq, self._hash = 0, hash_chain.seed(header.conversation_id)
+
+    def checked(self, value: dict[str, Any], location: str) -> EventLine:
+        """Return the row of a line. Raises `Invalid` when it is none, or not what was exported."""
+        row = _converted(value, _row_shape, "an event")
+        before, prev = self._seq, self._hash
+        self._seq, self._hash = row.seq, row.hash
+        if row.salt is not None and hash_chain.digest(_unhexed(row.salt), row.body) != row.digest:
+            raise Invalid(f"digest of event {row.seq} must match its body")
+        if row.salt is None and row.erased_by is None:
+            raise Invalid(f"event {row.seq} must have a salt, or erased_by")
+        key = self._header.conversation_id
+        if row.seq != before + 1:
+            self._trouble.found(
+                location, f"must be event {before + 1}; got {row.seq}", outcome="imported without hash check"
+            )
+        elif row.hash != hash_chain.link(prev, key, row.seq, row.kind, row.at, row.principal, row.event_id, row.digest):
+            raise Invalid(f"hash of event {row.seq} must follow from the previous one")
+        return row
+
+    def wrong_end(self) -> str:
+        """Return what is wrong with where the lines ended; empty when nothing is."""
+        head = self._header
+        if (self._seq, self._hash) == (head.head_seq, head.head_hash) or (not head.head_seq and not self._seq):
+            return ""
+        return f"the last event must be {head.head_seq} with the head's hash; got {self._seq}"
+
+
+def _header(value: dict[str, Any]) -> Header:
+    header = _converted(value, _header_shape, "a header")
+    if header.format != FORMAT:
+        raise Invalid(f"format must be {FORMAT}; got {header.format[:40]!r}")
+    return header
+
+
+def _step(row: EventLine, location: str, times: FileTimes) -> RecordedStep:
+    payload = _body(row.body)
+    moment = times.of(row.at / 1e6)
+    imported = {"principal": row.principal, "at": row.at, "erased_by": row.erased_by, "before": payload.get("imported")}
+    payload["imported"] = {name: value for name, value in imported.items() if value is not None}
+    payload.setdefault("created_at", moment.at)
+    return RecordedStep("stream", payload, moment.offset, location, row.event_id)
+
+
+def _body(text: str) -> dict[str, Any]:
+    """Read the body one level deep: what is inside stays as it was written."""
+    try:
+        return dict(_bodies.decode(text))
+    except (msgspec.DecodeError, UnicodeError):
+        value = decoded(text.encode("utf-8", "surrogatepass"))  # takes lone surrogates
+    if not isinstance(value, dict):
+        raise Invalid("body must be a JSON object")
+    return value
+
+
+def _converted(value: dict[str, Any], shape: Converter[T], what: str) -> T:
+    expected = f"must be {what} of an export"
+    try:
+        converted = shape.convert(value)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{expected}: {error}") from None
+    for name in converted.__struct_fields__:
+        if not _is_whole(getattr(converted, name)):
+            raise Invalid(f"{expected}: {name} contains a lone surrogate")
+    return converted
+
+
+def _is_whole(value: object) -> bool:
+    """Return whether UTF-8 can hold a text: hashes are made over its bytes."""
+    return not isinstance(value, str) or HALF.search(value) is None
+
+
+def _unhexed(salt: str) -> bytes:
+    try:
+        return bytes.fromhex(salt)
+    except ValueError:
+        raise Invalid("salt must be hexadecimal") from None

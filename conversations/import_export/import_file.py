@@ -1,0 +1,58 @@
+"""Import a file: recordings in, conversations out, whole or not at all."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from conversations.core.errors import Invalid
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.ndjson import ImportedConversation, Taker, end, lines_of
+from conversations.import_export.recording import Recording
+
+CHUNK = 200  # lines handed over at a time
+CHUNK_BYTES = 1 << 20
+
+Progress = Callable[[int, int], None]  # conversations and events so far
+
+
+def import_recordings(
+    recordings: Iterable[Recording], taker: Taker, trouble: ImportReport, *, key: str = "", progress: Progress
+) -> list[ImportedConversation]:
+    """Hand every recording over. With `key` the first takes that id, the next `key-2`, `key-3` and so on.
+
+    Raises `Refused` at the first bad line when strict, `Conflict` when a conversation exists, `Invalid` for a file
+    without a single event. Whatever is raised, nothing of the file appears.
+    """
+    try:
+        count = events = 0
+        for recording in recordings:
+            name = key_of(recording, key, count + 1)
+            line_count = 0
+            for chunk in _chunks(lines_of(recording, name, trouble)):
+                taker.take(chunk)
+                line_count += len(chunk)
+                progress(count + 1, events + line_count - 1)
+            count, events = count + bool(line_count), events + max(0, line_count - 1)
+        if not count:
+            raise Invalid("this file contains no events")
+        taker.take([end(count)])
+        return taker.finish()
+    except BaseException:
+        taker.discard()
+        raise
+
+
+def key_of(recording: Recording, key: str, number: int) -> str:
+    """Choose the id of the `number`-th conversation of a file."""
+    return recording.name if not key else key if number == 1 else f"{key}-{number}"
+
+
+def _chunks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    chunk: list[bytes] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line)
+        if len(chunk) >= CHUNK or size >= CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

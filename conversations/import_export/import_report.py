@@ -1,0 +1,55 @@
+"""Bad lines: told with their place and left out, or, when strict, the end of it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from conversations.core.errors import Invalid
+from conversations.import_export.file_reader import RecordingFile
+from conversations.import_export.recording import decoded
+
+
+class ImportReport:
+    """Collects what was wrong with a file. `tell` gets one line for each of the first 50."""
+
+    SHOWN = 50
+
+    def __init__(self, tell: Callable[[str], None], *, is_strict: bool = False) -> None:
+        self.count = 0
+        self._tell, self._is_strict = tell, is_strict
+
+    def found(self, location: str, expected: str, *, outcome: str = "skipped") -> None:
+        """Report one bad place. Raises `ImportRefused` when strict."""
+        self.count += 1
+        if self._is_strict:
+            raise ImportRefused(f"{location}: {expected}")
+        if self.count <= self.SHOWN:
+            self._tell(f"{location}: {expected}; {outcome}")
+        elif self.count == self.SHOWN + 1:
+            self._tell(f"more than {self.SHOWN} problems; further ones are skipped without a message")
+
+    def objects(
+        self, source: RecordingFile, *, limit: int = 0, quiet: bool = False
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Read a JSON object of each line (of the first `limit` lines), with its place."""
+        for count, line in enumerate(source.lines()):
+            if limit and count >= limit:
+                return
+            location = f"line {line.number}"
+            try:
+                yield location, _object(line.text)
+            except Invalid as error:
+                if not quiet:
+                    self.found(location, error.message)
+
+
+class ImportRefused(Invalid):
+    """A file that is not taken, for its first bad place."""
+
+
+def _object(text: bytes | None) -> dict[str, Any]:
+    if text is None:
+        raise Invalid("must be at most 64 MiB")
+    value = decoded(text)
+    if not isinstance(value, dict):
+        raise Invalid(f"must be a JSON object; got {type(value).__name__}")
+    return value

@@ -1,0 +1,103 @@
+"""An import on its way: lines of JSON, from the file's reader to whoever stores them. The door reads the same lines.
+
+| line | meaning |
+|---|---|
+| `{"conversation": "key"}` | the events that follow belong to this conversation, which must not exist |
+| `{"payload": {…}, "id": "…"?}` | one event; `id` is its bus id, where it has one of its own |
+| `{"end": 3}` | that was all: 3 conversations. Without it nothing appears |
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import msgspec
+
+from conversations.core.errors import Invalid, TooLarge
+from conversations.core.json_values import Converter, text_of
+from conversations.events import payload as envelopes
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.recording import Recording, addressed, decoded, encoded, with_opening
+
+NOTHING = msgspec.Raw()  # msgspec reads no `Raw | None`
+
+
+class ImportLine(msgspec.Struct, omit_defaults=True):
+    """One line of an import."""
+
+    conversation: str | None = None
+    payload: msgspec.Raw = NOTHING
+    id: str | None = None
+    end: int | None = None
+
+
+class ImportedConversation(msgspec.Struct):
+    """What one conversation has become."""
+
+    conversation_id: str
+    events: int
+    messages: int
+    tool_calls: int
+    errors: int
+
+
+_line = msgspec.json.Decoder(ImportLine)
+imported: Converter[ImportedConversation] = Converter(ImportedConversation)
+
+
+class Taker(Protocol):
+    """Whoever takes the lines: the log here, or the door of the server that holds the data directory."""
+
+    def take(self, lines: list[bytes]) -> None:
+        """Stage these lines. Raises `Conflict` when a conversation exists."""
+
+    def finish(self) -> list[ImportedConversation]:
+        """Make everything appear, at once."""
+
+    def discard(self) -> None:
+        """Forget everything."""
+
+
+def lines_of(recording: Recording, key: str, trouble: ImportReport) -> Iterator[bytes]:
+    """Write the lines of one conversation; an event that the log would refuse is reported and left out.
+
+    A recording without a single good event has no lines.
+    """
+    is_begun = False
+    for step in with_opening(recording):
+        body = encoded(addressed(step, key))
+        try:
+            envelopes.parse(body)
+        except (Invalid, TooLarge) as error:
+            trouble.found(step.place, error.message)
+            continue
+        if not is_begun:
+            yield encoded(ImportLine(conversation=key))
+        is_begun = True
+        yield encoded(ImportLine(payload=msgspec.Raw(body), id=step.bus_id))
+
+
+def end(conversations: int) -> bytes:
+    """Write the last line."""
+    return encoded(ImportLine(end=conversations))
+
+
+def line_of(text: bytes) -> ImportLine:
+    """Read one line. Raises `Invalid` when it is none of the three."""
+    try:
+        line = _line.decode(text)
+    except RecursionError as error:
+        raise Invalid(f"must be a line of an import: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        line = _line_anyhow(text, error)
+    if (line.conversation is not None) + bool(len(memoryview(line.payload))) + (line.end is not None) != 1:
+        raise Invalid("must be a line with one of conversation, payload, end")
+    return line
+
+
+def _line_anyhow(text: bytes, error: Exception) -> ImportLine:
+    """Read a line that msgspec refuses: the standard library takes lone surrogates, and so does the log."""
+    value = decoded(text)
+    if not isinstance(value, dict) or not isinstance(value.get("payload"), dict):
+        raise Invalid(f"must be a line of an import: {error}")
+    bus_id = value.get("id")
+    return ImportLine(payload=msgspec.Raw(encoded(value["payload"])), id=text_of(bus_id))

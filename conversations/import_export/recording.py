@@ -1,0 +1,165 @@
+"""What every format is read into: a `Recording` of `RecordedStep`s, and the builders of the payloads (§3.1)."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from conversations.core.errors import Invalid
+from conversations.core.ids import new_id
+from conversations.core.json_values import text_of
+
+HERE = "chat:"  # a recipient that is the conversation itself, its key not yet known
+SUMMARY = 500  # characters of `result_summary`; the whole result is in `output`
+TITLE = 80  # characters
+
+Payload = Mapping[str, Any]  # any JSON
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """One event to be. `topic` is the bus prefix (`chat` or `stream`), `offset` seconds since the first or None."""
+
+    topic: str
+    payload: Payload
+    offset: float | None = None
+    place: str = ""  # where in the file, for reports
+    bus_id: str | None = None  # kept from an export; else a new one is made
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One conversation of a file. `name` is its key elsewhere. Read `steps` before asking for the next recording."""
+
+    name: str
+    title: str
+    steps: Iterable[RecordedStep] = field(repr=False)
+
+
+class Moment(NamedTuple):
+    """When something happened: seconds since the first, and as text for `created_at`. Both None when not told."""
+
+    offset: float | None = None
+    at: str | None = None
+
+
+class FileTimes:
+    """Turn a file's times (ISO 8601, or seconds since 1970) into moments. Texts without a zone are read as UTC."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+
+    def of(self, value: object) -> Moment:
+        """Return the moment of one value; an unreadable one is a moment not told."""
+        seconds = _seconds(value)
+        if seconds is None:
+            return Moment()
+        if self._first is None:
+            self._first = seconds
+        return Moment(max(0.0, seconds - self._first), datetime.fromtimestamp(seconds, UTC).isoformat())
+
+
+def said(
+    sender: str, recipient: str, content: str, *, moment: Moment, location: str, **metadata: object
+) -> RecordedStep:
+    """Make an envelope of type message. Metadata that is None is left out."""
+    return _envelope("message", (sender, recipient, content), moment, location, metadata)
+
+
+def control(
+    sender: str, recipient: str, content: str, *, moment: Moment, location: str, **metadata: object
+) -> RecordedStep:
+    """Make an envelope of type control: what steers a conversation and is not part of the talk."""
+    return _envelope("control", (sender, recipient, content), moment, location, metadata)
+
+
+def opened(title: str, *, moment: Moment) -> RecordedStep:
+    """Make the step that gives a conversation its title."""
+    return stream("conversation.opened", moment, "", title=title)
+
+
+def stream(kind: str, moment: Moment, location: str, **fields: object) -> RecordedStep:
+    """Make a stream event. Fields that are None are left out."""
+    payload = {"event": kind, "id": new_id(), "created_at": moment.at, **fields}
+    return RecordedStep("stream", _without_none(payload), moment.offset, location)
+
+
+def with_opening(recording: Recording) -> Iterator[RecordedStep]:
+    """Return the steps, after an opening that tells the title; a recording of ours brings its own."""
+    first = True
+    for step in recording.steps:
+        if first and recording.title:
+            yield opened(recording.title, moment=Moment(step.offset, text_of(step.payload.get("created_at"))))
+        first = False
+        yield step
+
+
+def addressed(step: RecordedStep, key: str) -> dict[str, Any]:
+    """Return the payload as it is said in the conversation `key`."""
+    payload = {**step.payload, "conversation_id": key}
+    if payload.get("recipient") == HERE:
+        payload["recipient"] = f"{HERE}{key}"
+    return payload
+
+
+def encoded(value: object) -> bytes:
+    """Write compact JSON; raw parts stay as they are. Lone surrogates, which UTF-8 cannot hold, are escaped."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
+    """Read JSON. Raises `Invalid` saying where it stops being JSON."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass  # lone surrogates are fine for us, and the standard library says line and column of what is not
+    try:
+        return json.loads(bytes(raw))
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"must be JSON: {error}") from None
+
+
+def caption(text: object) -> str:
+    """Cut a text down to a title: one line of 80 characters at most."""
+    line = " ".join(str(text or "").split())
+    return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
+
+
+def _envelope(
+    kind: str, message: tuple[str, str, str], moment: Moment, location: str, metadata: Mapping[str, object]
+) -> RecordedStep:
+    sender, recipient, content = message
+    payload = {
+        "id": new_id(),
+        "type": kind,
+        "sender": sender,
+        "recipient": recipient,
+        "content": content,
+        "metadata": _without_none(metadata),
+        "created_at": moment.at,
+    }
+    return RecordedStep("chat", _without_none(payload), moment.offset, location)
+
+
+def _without_none(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return float(value) if 0 <= value < 1e11 else None
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

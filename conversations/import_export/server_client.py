@@ -1,0 +1,198 @@
+"""The way into a running server: its one-use token lies in the data directory, for whoever may read that (mode 0600).
+
+The server writes a new token there after each use, and gives a bearer for `import:NAME`, which ends with the server or
+when it is unused for an hour.
+"""
+
+import contextlib
+import http.client
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from conversations.core import data_dir as datadir
+from conversations.core.errors import Busy, Conflict, Invalid, NotSignedIn, SwitchboardError, TooLarge, Unavailable
+from conversations.events.payload import clean_text
+from conversations.import_export.ndjson import ImportedConversation, Taker, imported
+from conversations.import_export.recording import encoded
+
+KNOCKS = 50  # tries to get in, 0.1 s apart: a server that starts writes the file a moment after it takes the lock
+RETRIES = 8  # when the server is busy: 0.1 s, then twice as long each time
+TIMEOUT = 600.0  # seconds for one answer; the end of a large import publishes it all
+
+_LOST = (OSError, http.client.HTTPException)
+_ERRORS: dict[int, type[SwitchboardError]] = {
+    400: Invalid, 401: NotSignedIn, 409: Conflict, 413: TooLarge, 429: Busy, 503: Unavailable,
+}  # fmt: skip
+
+
+class ServerClient:
+    """One connection to the server, with a token that is `import:NAME` there."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._address, self._token = address, token
+        self._connection = _connect(address)
+        self._renewed: Callable[[], str] | None = None  # how to get another token
+
+    @classmethod
+    @contextmanager
+    def open(cls, data_dir: Path, name: str) -> Iterator["ServerClient"]:
+        """Get in. Raises `Unavailable` when the server does not answer."""
+        door = _knock(data_dir, name)
+        door._renewed = partial(_token, data_dir, name)
+        try:
+            yield door
+        finally:
+            door.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def intake(self) -> Taker:
+        """Begin an import, on a connection of its own."""
+        return _Upload(self._address, self._token)
+
+    def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
+        """Publish one message; wait and send it again while the server is busy (its bus id makes that harmless)."""
+        body = _fit({"topic": topic, "payload": payload, "id": bus_id})
+        for attempt in range(RETRIES):
+            try:
+                self._publish(body)
+                return
+            except Busy:
+                time.sleep(0.1 * 2**attempt)
+        self._publish(body)
+
+    def _publish(self, body: bytes) -> None:
+        """Publish with this token, or with another one after a pause of the recording in which this one ended."""
+        try:
+            self._post("/api/v1/publish", body)
+        except NotSignedIn:
+            if self._renewed is None:
+                raise
+            self._token = self._renewed()
+            self._post("/api/v1/publish", body)
+
+    def _post(self, path: str, body: bytes) -> Any:
+        """Send and read the answer. A server closes a connection that was quiet for some seconds, hence the second try;
+        the message's bus id makes sending it twice harmless."""
+        try:
+            return self._post_once(path, body)
+        except _LOST:
+            self._connection.close()
+        try:
+            return self._post_once(path, body)
+        except _LOST as error:
+            raise Unavailable(
+                f"lost the connection to the server at {self._address}: {error or type(error).__name__}"
+            ) from None
+
+    def _post_once(self, path: str, body: bytes) -> Any:
+        self._connection.request("POST", path, body, _headers(self._token, "application/json"))
+        return _answer(self._connection.getresponse())
+
+
+class _Upload:
+    """One import through the door: a chunked request that grows as the file is read."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._address = address
+        self._connection = _connect(address)
+        self._connection.putrequest("POST", "/api/v1/import")
+        for name, value in _headers(token, "application/x-ndjson").items():
+            self._connection.putheader(name, value)
+        self._connection.putheader("Transfer-Encoding", "chunked")
+        self._connection.endheaders()
+
+    def take(self, lines: list[bytes]) -> None:
+        """Send these lines; waits while the server stores what came before."""
+        text = b"".join(line + b"\n" for line in lines)
+        self._send(b"%x\r\n%s\r\n" % (len(text), text))
+
+    def finish(self) -> list[ImportedConversation]:
+        """End the request and answer what the server says. Raises what it refuses with."""
+        self._send(b"0\r\n\r\n")
+        try:
+            answer = _answer(self._connection.getresponse())
+        except _LOST as error:
+            raise self._gone(error) from None
+        finally:
+            self._connection.close()
+        return [imported.convert(item) for item in answer["items"]]
+
+    def discard(self) -> None:
+        """Break off: the server discards what has no end."""
+        self._connection.close()
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._connection.send(data)
+        except OSError as error:
+            with contextlib.suppress(*_LOST):
+                _answer(self._connection.getresponse())  # it may have said why before it hung up
+            raise self._gone(error) from None
+
+    def _gone(self, error: Exception) -> Unavailable:
+        return Unavailable(f"lost the connection to the server at {self._address}; nothing was imported: {error}")
+
+
+def _knock(data_dir: Path, name: str) -> ServerClient:
+    problem: Exception | None = None
+    for attempt in range(KNOCKS):
+        if attempt:
+            time.sleep(0.1)
+        try:
+            door = ServerClient(*datadir.read_door(data_dir))
+            door._token = door._post("/api/v1/door", encoded({"name": name}))["token"]
+        except SwitchboardError as error:
+            problem = error  # somebody else used the token, or the file is from a server before
+        else:
+            return door
+    raise Unavailable(f"it cannot be reached: {problem}")
+
+
+def _token(data_dir: Path, name: str) -> str:
+    """Get another token from the server."""
+    door = _knock(data_dir, name)
+    door.close()
+    return door._token
+
+
+def _connect(address: str) -> http.client.HTTPConnection:
+    url = urlsplit(address)
+    if url.scheme != "http" or not url.hostname:
+        raise Invalid(f"must be an address like http://127.0.0.1:8000; got {address!r}")
+    return http.client.HTTPConnection(url.hostname, url.port, timeout=TIMEOUT)
+
+
+def _fit(message: dict[str, Any]) -> bytes:
+    """Write a message for the publish door, which takes no lone surrogates."""
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        return clean_text(json.dumps(message, ensure_ascii=False)).encode()
+
+
+def _headers(token: str, kind: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "Content-Type": kind}
+
+
+def _answer(response: http.client.HTTPResponse) -> Any:  # JSON
+    text = response.read()
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = {}
+    if 200 <= response.status < 300:
+        return answer
+    error = answer.get("error", {}) if isinstance(answer, dict) else {}
+    kind = _ERRORS.get(response.status, Unavailable)
+    raise kind(error.get("message", f"the server responded with {response.status}"), code=error.get("code"))

@@ -1,0 +1,103 @@
+"""Stores an import: in staged chunks, so that live writers go on in between; visible whole at its end, or never."""
+
+from collections.abc import Callable
+
+from conversations.core.errors import Conflict, Invalid
+from conversations.core.principals import Principal
+from conversations.events import commit_listeners, log, payload
+from conversations.events.log import NewEvent
+from conversations.import_export.ndjson import ImportedConversation, ImportLine, line_of
+from conversations.models import Conversation
+
+CHUNK = 500  # events a transaction
+CHUNK_BYTES = 4 << 20  # of bodies a transaction
+
+
+class StagedImport:
+    """One file on its way in. Made and used in one thread; end it with `finish` or `discard`."""
+
+    def __init__(self, principal: Principal, require_still: Callable[[], None] = lambda: None) -> None:
+        """`require_still` raises when who imports may no longer; it is asked in the transaction that publishes."""
+        self._principal, self._require_still = principal, require_still
+        self._batch = log.StagedBatch()
+        self._keys: list[str] = []
+        self._staged = ""
+        self._waiting: list[NewEvent] = []
+        self._bytes = 0
+        self._is_complete = False
+
+    def take(self, lines: list[bytes]) -> None:
+        """Stage these lines. Raises `Conflict` when a conversation exists, `Invalid` and `TooLarge` for bad ones."""
+        for text in lines:
+            line = line_of(text)
+            if self._is_complete:
+                raise Invalid("the end line must be the last line")
+            if line.conversation is not None:
+                self._begin(line.conversation)
+            elif line.end is not None:
+                self._end(line.end)
+            else:
+                self._add(line)
+
+    def finish(self) -> list[ImportedConversation]:
+        """Make everything visible at once. Raises `Invalid` without an end, `Conflict` when a key came to exist."""
+        if not self._is_complete:
+            raise Invalid("the end line is missing: the import is incomplete")
+        with log.write_transaction():
+            self._require_still()
+            self._batch.publish()
+        imported = [item for at in range(0, len(self._keys), CHUNK) for item in _imported(self._keys[at : at + CHUNK])]
+        commit_listeners.notify_imported({item.conversation_id: item.events for item in imported})
+        return imported
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        self._waiting.clear()
+        self._batch.discard()
+
+    def _begin(self, key: str) -> None:
+        if not 1 <= len(key) <= payload.MAX_KEY or payload.clean_text(key) != key:
+            raise Invalid(f"must be 1 to {payload.MAX_KEY} characters", field="conversation")
+        try:
+            self._staged = self._batch.stage(key)
+        except Conflict:
+            raise Conflict(
+                f"conversation {key!r} already exists: import it under another id (--conversation)",
+                code="conversation_exists",
+            ) from None
+        self._keys.append(key)
+
+    def _add(self, line: ImportLine) -> None:
+        if not self._keys:
+            raise Invalid("a conversation line must come before the first event")
+        body = bytes(line.payload)
+        parsed = payload.parse(body)
+        if parsed.conversation_id != self._keys[-1]:
+            raise Invalid(f"must be {self._keys[-1]!r}", field="payload.conversation_id")
+        event = log.from_bus(f"stream:{self._keys[-1]}", line.id, body.decode(), parsed, self._principal)
+        self._waiting.append(event._replace(conversation=self._staged))
+        self._bytes += len(body)
+        if len(self._waiting) >= CHUNK or self._bytes >= CHUNK_BYTES:
+            self._flush()
+
+    def _end(self, conversations: int) -> None:
+        if conversations != len(self._keys) or not conversations:
+            raise Invalid(f"the end line must count {len(self._keys)} conversations; got {conversations}")
+        self._flush()
+        self._is_complete = True
+
+    def _flush(self) -> None:
+        if self._waiting:
+            log.append(self._waiting, chained_as=self._batch.chained_as)
+        self._waiting, self._bytes = [], 0
+
+
+def _imported(keys: list[str]) -> list[ImportedConversation]:
+    """Read what these have become, in their order."""
+    by_key = {c.key: c for c in Conversation.objects.filter(key__in=keys)}
+    return [
+        ImportedConversation(
+            key, by_key[key].head_seq, by_key[key].messages, by_key[key].tool_calls, by_key[key].errors
+        )
+        for key in keys
+    ]

@@ -1,0 +1,76 @@
+"""What is filtered as a file, CSV or lines of JSON: page after page, so that memory stays bounded.
+
+What a spreadsheet would take for a formula gets an apostrophe before it, and what nobody can see is spelled out, both
+in CSV alone; a line of JSON is what the API answers.
+"""
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from conversations.core import hidden_characters
+from conversations.core.json_values import as_text
+
+Form = Literal["csv", "jsonl"]
+TYPES: dict[str, str] = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # the full-width ones too: some programs fold them
+
+Place = TypeVar("Place")
+
+
+async def stream_pages(
+    check: Callable[[], None], head: bytes, page: Callable[[Place | None], tuple[bytes, Place | None]]
+) -> AsyncIterator[bytes]:
+    """Return the file in pieces; each page is read in a thread when the reader has taken the one before.
+
+    `page` answers what stands behind a place, and where to go on; None at the end. Raises `NotAllowed` where it has
+    come to when `check` raises it meanwhile: a right was taken away.
+    """
+    yield head
+    place: Place | None = None
+    while True:
+        piece, place = await asyncio.to_thread(_checked, check, page, place)
+        if piece:
+            yield piece
+        if place is None:
+            return
+
+
+def _checked(
+    check: Callable[[], None], page: Callable[[Place | None], tuple[bytes, Place | None]], place: Place | None
+) -> tuple[bytes, Place | None]:
+    check()  # as it stands now: long files take long
+    return page(place)
+
+
+def head(form: Form, columns: Sequence[str]) -> bytes:
+    """Return what stands before the first line."""
+    return table([columns]) if form == "csv" else b""
+
+
+def lines(items: Iterable[Mapping[str, Any]], form: Form, columns: Sequence[str]) -> bytes:
+    """Write items, one a line."""
+    if form == "jsonl":
+        return "".join(f"{json.dumps(item, ensure_ascii=False)}\n" for item in items).encode("utf-8", "replace")
+    return table([[cell(item[column]) for column in columns] for item in items])
+
+
+def cell(value: Any) -> str:
+    """Write a value for a spreadsheet: no formula, nothing that the eye cannot see."""
+    if value is None:
+        return ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:.15g}" if isinstance(value, float) else str(value)
+    text = as_text(value)
+    text = hidden_characters.spelled_out(text.replace("\t", "    "))
+    return f"'{text}" if text.lstrip().startswith(FORMULAS) or text.startswith(FORMULAS) else text
+
+
+def table(rows: Iterable[Iterable[str]]) -> bytes:
+    """Write rows of cells as CSV."""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\r\n").writerows(rows)
+    return written.getvalue().encode("utf-8", "replace")

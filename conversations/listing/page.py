@@ -1,0 +1,44 @@
+"""Pages of a list, newest first: cut where a walk along an index ends, gone on from by a cursor. No query."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from conversations.core.errors import Invalid
+
+WALK = 5_000  # rows that one page looks at, when it has to look at more than it shows
+FAR = 100_000  # those of a page whose reader asked to look further
+
+Place = TypeVar("Place")
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage(Generic[Row, Place]):
+    """Some rows, newest first. `after`: the place that older ones stand behind, None at the end.
+
+    `looked_at` is how many rows were walked past when the walk ended before the page was full, else 0.
+    """
+
+    items: list[Row]
+    after: Place | None = None
+    looked_at: int = 0
+
+
+def cut_page(
+    rows: list[Row], limit: int, place_of: Callable[[Row], Place], *, floor: Place | None, walk: int
+) -> ListPage[Row, Place]:
+    """Return `limit` rows, given one more where there are more; else a walk of `walk` rows ended at `floor`."""
+    if len(rows) > limit:
+        return ListPage(rows[:limit], place_of(rows[limit - 1]))
+    return ListPage(rows, floor, walk if floor else 0)
+
+
+def read_cursor(cursor: str, numbers: int) -> tuple[int, ...] | None:
+    """Read the numbers of a cursor, None where it is empty. Raises `Invalid` for one that is none of ours."""
+    if not cursor:
+        return None
+    parts = cursor.split(".")
+    if len(parts) != numbers or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+        raise Invalid("must be a cursor from an earlier response", field="before")
+    return tuple(map(int, parts))

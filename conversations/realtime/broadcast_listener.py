@@ -1,0 +1,128 @@
+"""Hears what other processes tell by the channel layer: one channel of this process in one group. A task of the engine.
+
+The teller of this process beats now and then, and its own beat is heard here: silence means that the layer is dead. It
+is joined anew then, with pauses; meanwhile the hub's query and the watch's look do the work.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any
+
+from channels.layers import get_channel_layer
+
+from conversations.core.broadcast_sender import GROUP, KIND, PAUSES, BroadcastSender, sender
+from conversations.events import commit_listeners
+
+logger = logging.getLogger(__name__)
+
+BEAT_EVERY = 1.0  # seconds
+SILENCE = 4.0  # seconds without a word, not even our own
+
+
+class BroadcastListener:
+    """Listens for this process. `start` in the loop whose hub it wakes; without a channel layer it does nothing."""
+
+    def __init__(self) -> None:
+        self.heard_at: float | None = None  # monotonic, of the last word
+        self._began_at = 0.0
+        self._trouble = ""
+        self._teller: BroadcastSender | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._teller = sender()
+        if self._teller is not None:
+            self._began_at = time.monotonic()
+            self._teller.beat(BEAT_EVERY)
+            self._task = asyncio.create_task(self._listen(), name="ear")
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            await _forget()
+
+    @property
+    def age_s(self) -> float | None:
+        """How long ago the last word was heard; None without a layer."""
+        if self._teller is None:
+            return None
+        return round(time.monotonic() - (self.heard_at or self._began_at), 3)
+
+    @property
+    def state(self) -> str | None:
+        """`ok`, or why nothing is heard; None without a layer."""
+        age = self.age_s
+        if age is None or self._teller is None:
+            return None
+        if self.heard_at is not None and age < SILENCE:
+            return "ok"
+        return self._teller.trouble or self._trouble or f"nothing heard for {age:.0f} s"
+
+    async def _listen(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._join_and_hear()
+            except Exception as error:
+                joined = self.heard_at is not None and time.monotonic() - self.heard_at < 2 * SILENCE
+                failures = 0 if joined else failures + 1
+                if not self._trouble:
+                    logger.warning("the doorbell is not heard, this process looks for itself: %s", _said(error))
+                self._trouble = _said(error)
+            await _forget()
+            await asyncio.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
+
+    async def _join_and_hear(self) -> None:
+        layer = get_channel_layer()
+        async with asyncio.timeout(SILENCE):
+            channel = await layer.new_channel()
+            await layer.group_add(GROUP, channel)
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE):
+                    message = await layer.receive(channel)
+            except TimeoutError:
+                raise TimeoutError(f"nothing heard for {SILENCE:.0f} s") from None
+            except ValueError:  # no message of ours; whoever is on Redis can send one
+                continue
+            self._hear(message)
+
+    def _hear(self, message: Any) -> None:
+        if not isinstance(message, dict) or message.get("type") != KIND:
+            return
+        self.heard_at = time.monotonic()
+        if self._trouble:
+            self._trouble = ""
+            logger.warning("the doorbell is heard again")
+        if self._teller is not None and message.get("from") != self._teller.me:
+            commit_listeners.notify_remote_heads(
+                _heads(message.get("heads")), is_revoked=message.get("revoked") is True
+            )
+            if isinstance(updates := message.get("presence"), list | tuple):
+                commit_listeners.notify_presence(str(message.get("from"))[:100], updates)
+
+
+def _heads(raw_heads: Any) -> dict[str, int]:
+    """Read what was told, leaving out what makes no sense."""
+    pairs = (
+        [p for p in raw_heads if isinstance(p, list | tuple) and len(p) == 2]
+        if isinstance(raw_heads, list | tuple)
+        else []
+    )
+    return {key: seq for key, seq in pairs if isinstance(key, str) and type(seq) is int and 0 < seq < 1 << 53}
+
+
+async def _forget() -> None:
+    """Throw the connections away with all they hold."""
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(SILENCE):
+            await get_channel_layer().flush()
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,0 +1,133 @@
+"""One conversation in one mode while somebody follows it: a ring of ready frames. Made by the hub."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol, get_args
+
+from conversations.core.byte_budget import ByteBudget
+from conversations.realtime.frames import Frame
+from conversations.realtime.live_renderer import LiveRenderer
+from conversations.realtime.send_gate import SendGate
+
+Mode = Literal["data", "html", "lanes"]
+
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+RING_FRAMES = 1024
+
+
+RING_BYTES = 8 << 20  # of one ring
+
+
+MAX_DRAWING = 4000  # events of one feed that wait to be drawn; beyond, its readers go to the database
+
+
+DRAWING_BYTES = 16 << 20  # of the bodies of all events that wait to be drawn, or one batch of them
+
+
+class Subscriber(Protocol):
+    """Who follows a feed. While `is_live`, it is level with the ring and takes frames by `write` as they come."""
+
+    is_live: bool
+    last: int
+    write: Callable[[bytes], bool]
+
+    def wake(self) -> None:
+        """There may be more: look. Called in the loop, must not block."""
+
+
+class Feed:
+    """One conversation in one mode, while somebody follows it."""
+
+    def __init__(self, key: str, mode: Mode, hold: SendGate, budget: ByteBudget | None = None) -> None:
+        self.key, self.mode, self.hold = key, mode, hold
+        self._budget = budget or ByteBudget(RING_BYTES)
+        self.topic = f"stream:{key}"
+        self.head = 0  # the newest seq anybody told us of
+        self.taken: int | None = None  # the newest seq handed to the ring or the artist; None: nobody was level yet
+        self.is_fetching = False  # what comes after `taken` is being read
+        self.sent = 0  # bytes handed to subscribers
+        self.ring: deque[Frame] = deque()
+        self.size = 0  # bytes of the ring
+        self.drawing = 0  # events that are with the artist
+        self.artist = LiveRenderer(key, mode)
+        self.subscribers: set[Subscriber] = set()
+
+    def push(self, ready: Sequence[Frame]) -> None:
+        """Add frames at the end; a hole before them empties the ring, and readers go to the database."""
+        is_held = self.hold.is_held
+        for frame in ready:
+            self._keep(frame)
+            if is_held:
+                self.wake()  # who is woken waits until frames may go out
+            else:
+                self._hand_over(frame)
+
+    def _keep(self, frame: Frame) -> None:
+        if self.ring and self.ring[-1].last + 1 != frame.first:
+            self.let_go()
+        self.ring.append(frame)
+        self.size += frame.size
+        self.head = max(self.head, frame.last)
+        while len(self.ring) > RING_FRAMES or (self.size > RING_BYTES and len(self.ring) > 1):
+            self.size -= self.ring.popleft().size
+        self._budget.keep(self, self.size)
+
+    def let_go(self) -> None:
+        """Empty the ring: who is behind reads the database."""
+        self.ring.clear()
+        self.size = 0
+
+    def forget(self) -> None:
+        """Give everything back: nobody follows any more."""
+        self.let_go()
+        self._budget.keep(self, 0)
+
+    def _hand_over(self, frame: Frame) -> None:
+        """The hot loop: whoever is level takes the ready bytes here, without a task switch; the others are woken."""
+        before, last, wire = frame.first - 1, frame.last, frame.wire
+        for subscriber in tuple(self.subscribers):
+            if subscriber.is_live and subscriber.last == before and subscriber.write(wire):
+                subscriber.last = last
+                self.sent += len(wire)
+            elif subscriber.last < last:
+                subscriber.wake()
+
+    def after(self, last: int) -> list[Frame] | None:
+        """Return the frames right after `last`, or None: read the database."""
+        if not self.ring or self.ring[0].first > last + 1:
+            return None
+        i = len(self.ring)
+        while i and self.ring[i - 1].first > last:
+            i -= 1
+        if i < len(self.ring) and self.ring[i].first == last + 1:
+            self._budget.use(self)
+            return [self.ring[j] for j in range(i, len(self.ring))]
+        return None
+
+    def is_coming_after(self, last: int) -> bool:
+        """Return whether what comes after `last` is being read or drawn for everybody, and so worth waiting for."""
+        if self.is_fetching and last >= (self.taken or 0):
+            return True
+        return self.drawing > 0 and (not self.ring or self.ring[-1].last <= last)
+
+    @property
+    def has_room(self) -> bool:
+        """Return whether the artist can take more of what was read."""
+        return self.drawing <= MAX_DRAWING // 2
+
+    def go_back(self) -> None:
+        """Forget everything: the database has less than was sent, so an older copy was put in its place."""
+        self.forget()
+        self.head = 0
+        self.taken = None
+
+    def wake(self) -> None:
+        """Tell everybody who is behind."""
+        for subscriber in tuple(self.subscribers):
+            if subscriber.last < self.head:
+                subscriber.wake()

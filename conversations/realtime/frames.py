@@ -1,0 +1,80 @@
+"""The wire form of what the hub sends (§3.5). Encoded once for all subscribers of a feed. No Django."""
+
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from conversations.events.log.records import Stored
+
+MAX_EVENTS = 500  # of one frame
+MAX_TEXT = 256 * 1024  # characters of one frame, unless one event is longer
+OVERHEAD = 200  # bytes of a frame beside its own: two objects, three integers, a place in a ring
+
+
+class Frame:
+    """A ready frame with the seqs it carries, kept as the bytes that go out."""
+
+    __slots__ = ("first", "last", "wire")
+
+    def __init__(self, first: int, last: int, text: str) -> None:
+        self.first, self.last = first, last
+        self.wire = wire(text.encode("utf-8", "surrogatepass"))
+
+    @property
+    def size(self) -> int:
+        """The bytes it takes in memory, about."""
+        return len(self.wire) + OVERHEAD
+
+    @property
+    def message(self) -> dict[str, str]:
+        """The same as an ASGI message, for a reader who cannot take bytes now. Made each time: few ask."""
+        text = self.wire[_head_size(self.wire) :].decode("utf-8", "surrogatepass")
+        return {"type": "websocket.send", "text": text}
+
+
+def _head_size(frame: bytes) -> int:
+    return {126: 4, 127: 10}.get(frame[1], 2)
+
+
+def wire(payload: bytes) -> bytes:
+    """Return a whole server text frame: unmasked, so the same bytes for everybody (RFC 6455, section 5.2)."""
+    n = len(payload)
+    if n < 126:
+        return struct.pack("!BB", 0x81, n) + payload
+    if n < 65536:
+        return struct.pack("!BBH", 0x81, 126, n) + payload
+    return struct.pack("!BBQ", 0x81, 127, n) + payload
+
+
+def events(topic: str, epoch: str, items: Sequence[tuple[int, str]]) -> list[Frame]:
+    """Pack encoded events (seq, JSON text) into frames."""
+    head = f'{{"t":"events","topic":{json.dumps(topic)},"epoch":{json.dumps(epoch)},"events":['
+    frames: list[Frame] = []
+    start, size = 0, 0
+    for i, (_, text) in enumerate(items):
+        if i > start and (i - start >= MAX_EVENTS or size + len(text) > MAX_TEXT):
+            frames.append(_frame(head, items[start:i]))
+            start, size = i, 0
+        size += len(text)
+    if start < len(items):
+        frames.append(_frame(head, items[start:]))
+    return frames
+
+
+def _frame(head: str, items: Sequence[tuple[int, str]]) -> Frame:
+    return Frame(items[0][0], items[-1][0], head + ",".join([text for _, text in items]) + "]}")
+
+
+def data(stored: Iterable[Stored]) -> list[tuple[int, str]]:
+    """Encode events as data: the stored body spliced in undecoded."""
+    return [(e.seq, f'{{"seq":{e.seq},"kind":{_kind(e.kind)},"at":{e.at},"body":{e.body}}}') for e in stored]
+
+
+def _kind(kind: str) -> str:
+    return f'"{kind}"' if kind.isalnum() else json.dumps(kind)
+
+
+def control(t: str, **fields: Any) -> str:
+    """Encode any other frame: caught_up, gap, reset, head, rows, error."""
+    return json.dumps({"t": t, **fields}, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,214 @@
+"""The hub: one row out to many. A ring of ready frames per feed; a subscriber is one integer and a wake-up (§6).
+
+Runs in the event loop and moves bytes only. HTML is drawn in one thread of its own, in order. What this process commits
+comes with the ring; what others commit is read once for all subscribers (`CatchUpReader`). What the ring of frames no
+longer holds each subscriber reads from the database, in a small pool. A lost doorbell is healed by one query a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+
+from conversations.core.background_loop import run_forever
+from conversations.core.byte_budget import ByteBudget
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.failpoints import should_drop
+from conversations.events import commit_listeners, log
+from conversations.events.log.records import Stored
+from conversations.realtime import frames
+from conversations.realtime.catch_up_reader import CatchUpReader
+from conversations.realtime.feed import DRAWING_BYTES, MAX_DRAWING, MODES, Feed, Mode, Subscriber
+from conversations.realtime.frames import Frame
+from conversations.realtime.live_renderer import LiveRenderer
+from conversations.realtime.send_gate import SendGate
+
+logger = logging.getLogger(__name__)
+
+ALL_RINGS_BYTES = 48 << 20  # of all rings together
+HEAL_EVERY = 1.0  # seconds
+
+
+class Hub:
+    """All feeds of this process. `start` in the loop it shall live in."""
+
+    def __init__(self, epoch: str, hold: SendGate | None = None, ring_bytes: int = ALL_RINGS_BYTES) -> None:
+        self.epoch, self.hold = epoch, hold or SendGate()
+        self.rings = ByteBudget(ring_bytes)
+        self.drawing_bytes = 0  # of the bodies of events that wait to be drawn
+        self.feeds: dict[tuple[str, Mode], Feed] = {}
+        self.readers = DatabaseThreads("reader")
+        self._drawer = DatabaseThreads("drawer")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop_listening: list[Callable[[], None]] = []
+        self._fetcher = CatchUpReader(self.readers, self._take)
+        self._sent = 0  # bytes, of feeds that are gone
+
+    def start(self) -> None:
+        """Listen to the doorbell and heal what it loses."""
+        self._loop = asyncio.get_running_loop()
+        self._fetcher.start()
+        self._stop_listening = [
+            commit_listeners.on_committed(self._rung),
+            commit_listeners.on_remote_heads(self._on_heads),
+        ]
+        self._tasks = [asyncio.create_task(run_forever(self._heal, what="looking at the heads"), name="hub-heal")]
+
+    async def stop(self) -> None:
+        """End the tasks and the threads."""
+        for stop in self._stop_listening:
+            stop()
+        tasks = [*self._tasks, *filter(None, [self._fetcher.task])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.readers.shutdown(wait=False, cancel_futures=True)
+        self._drawer.shutdown(wait=False, cancel_futures=True)
+
+    def follow(self, key: str, mode: Mode, subscriber: Subscriber) -> Feed:
+        """Add a subscriber. First follow, then read: what is committed meanwhile is in the ring."""
+        feed = self.feeds.setdefault((key, mode), Feed(key, mode, self.hold, self.rings))
+        feed.subscribers.add(subscriber)
+        return feed
+
+    def leave(self, feed: Feed, subscriber: Subscriber) -> None:
+        """Remove a subscriber; a feed that nobody follows is forgotten."""
+        feed.subscribers.discard(subscriber)
+        if not feed.subscribers and self.feeds.get((feed.key, feed.mode)) is feed:
+            del self.feeds[feed.key, feed.mode]
+            feed.forget()
+            self._sent += feed.sent
+
+    @property
+    def sent(self) -> int:
+        """How many bytes were handed straight to level subscribers, since the start."""
+        return self._sent + sum(feed.sent for feed in self.feeds.values())
+
+    def advance(self, feed: Feed, seq: int) -> None:
+        """A conversation is at this seq: have it read, unless its events came already."""
+        feed.head = max(feed.head, seq)
+        if feed.taken is None:
+            feed.wake()
+        elif feed.head > feed.taken and not feed.is_fetching:
+            self._fetcher.fetch(feed)
+
+    def level(self, feed: Feed, seq: int) -> None:
+        """A subscriber has read up to this seq and found no more: what follows is for all."""
+        if feed.taken is None:
+            feed.taken = seq
+        self.advance(feed, seq)
+
+    def _rung(self, stored: Sequence[Stored]) -> None:
+        """Called by whoever committed, in their thread."""
+        if self._loop is None or should_drop("doorbell"):
+            return
+        self._loop.call_soon_threadsafe(self._publish, stored)
+
+    def _on_heads(self, heads: Mapping[str, int]) -> None:
+        """Called with what other processes committed, or what came to be seen here; in any thread."""
+        if self._loop is None or should_drop("doorbell"):
+            return
+        self._loop.call_soon_threadsafe(self._tell, heads)
+
+    def _tell(self, heads: Mapping[str, int]) -> None:
+        for key, seq in heads.items():
+            for feed in self._feeds_of(key):
+                self.advance(feed, seq)
+
+    def _feeds_of(self, key: str) -> list[Feed]:
+        return [feed for mode in MODES if (feed := self.feeds.get((key, mode))) is not None]
+
+    def _publish(self, stored: Sequence[Stored]) -> None:
+        for key, events in _by_conversation(stored):
+            for feed in self._feeds_of(key):
+                self._take(feed, events)
+
+    def _take(self, feed: Feed, events: Sequence[Stored]) -> None:
+        """Send events that follow what was sent; where something is missing before them, have all of it read."""
+        if feed.taken is not None and events[0].seq > feed.taken + 1:
+            self.advance(feed, events[-1].seq)
+            return
+        taken = feed.taken or 0
+        fresh = [event for event in events if event.seq > taken]
+        if not fresh:
+            return
+        feed.taken = fresh[-1].seq
+        if feed.mode == "data":
+            feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
+        else:
+            self._draw(feed, fresh)
+
+    def _draw(self, feed: Feed, events: list[Stored]) -> None:
+        feed.head = max(feed.head, events[-1].seq)
+        if feed.drawing > MAX_DRAWING or self.drawing_bytes > DRAWING_BYTES:
+            if not feed.drawing:
+                feed.wake()  # else they are woken when that is drawn
+            return  # the next frame leaves a hole in the ring, and readers go to the database
+        feed.drawing += len(events)
+        self.drawing_bytes += _bytes(events)
+        assert self._loop is not None
+        self._drawer.submit(self._drawn, feed, events)
+
+    def _drawn(self, feed: Feed, events: list[Stored]) -> None:
+        """In the drawer's thread: draw, part by part, and hand the frames back to the loop."""
+        assert self._loop is not None
+        while events:
+            ready: list[Frame] = []
+            count, drawn = len(events), events
+            try:
+                items = feed.artist.draw(events)
+                ready, count, drawn = frames.events(feed.topic, self.epoch, items), len(items), events[: len(items)]
+            except Exception:
+                seqs = [event.seq for event in events][:5]
+                logger.exception("events %s could not be drawn", seqs, extra={"conversation": feed.key})
+            self._loop.call_soon_threadsafe(self._take_drawn, feed, ready, count, _bytes(drawn))
+            events = events[count:]
+
+    def _take_drawn(self, feed: Feed, ready: list[Frame], n: int, size: int) -> None:
+        feed.drawing -= n
+        self.drawing_bytes -= size
+        if feed.subscribers:  # else it is forgotten, and gives nothing back any more
+            feed.push(ready)
+        if feed.is_fetching and feed.has_room:
+            self._fetcher.go_on()
+        if not feed.drawing:
+            feed.wake()  # what was too much to draw, or failed, comes in no frame: who is behind reads the database
+
+    async def read(self, feed: Feed, after: int) -> list[Frame]:
+        """Read from the database what comes after a seq, as frames."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.readers, self._read, feed, after)
+
+    def _read(self, feed: Feed, after: int) -> list[Frame]:
+        events = log.read_after(feed.key, after)
+        items = frames.data(events) if feed.mode == "data" else LiveRenderer(feed.key, feed.mode).draw(events)
+        return frames.events(feed.topic, self.epoch, items)
+
+    async def _heal(self) -> None:
+        """Each second, one query: a feed whose conversation went on without a ring is told."""
+        await asyncio.sleep(HEAL_EVERY)
+        before = {feed: feed.taken for feed in self.feeds.values()}
+        if not before:
+            return
+        loop = asyncio.get_running_loop()
+        keys = sorted({feed.key for feed in before})
+        heads = await loop.run_in_executor(self.readers, log.heads, keys)
+        for feed, taken in before.items():
+            head = heads.get(feed.key, 0)
+            if taken is not None and head < taken:
+                feed.go_back()
+            elif feed.subscribers:
+                self.advance(feed, head)
+
+
+def _bytes(events: Sequence[Stored]) -> int:
+    return sum(len(event.body) for event in events)
+
+
+def _by_conversation(stored: Sequence[Stored]) -> Iterable[tuple[str, list[Stored]]]:
+    """Group a batch; within a conversation it is in seq order already."""
+    ordered = sorted(stored, key=lambda e: e.conversation)
+    return ((key, list(events)) for key, events in groupby(ordered, key=lambda e: e.conversation))

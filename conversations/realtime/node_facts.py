@@ -1,0 +1,144 @@
+"""What this server process tells of itself in its `Node` row: figures, versions, and warnings for the ops page."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import re
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Any
+
+import django
+from channels.layers import get_channel_layer
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+
+from conversations.core import node_heartbeat
+
+if TYPE_CHECKING:
+    from conversations.realtime.server import ServerRuntime
+
+logger = logging.getLogger(__name__)
+
+MAX_SKEW_S = 1.0
+LOOK_EVERY = 60.0  # seconds between two looks for warnings
+MIN_POSTGRESQL = (14, 0)
+MIN_REDIS = (6, 2)
+
+
+class NodeMetrics:
+    """The facts of one engine. Sync; asked in a thread at every beat."""
+
+    def __init__(self, engine: ServerRuntime) -> None:
+        self._engine = engine
+        self._rows_before, self._at = 0, time.monotonic()
+        self._looked_at = float("-inf")
+        self._versions: dict[str, str] = {}
+        self._warnings: list[str] = []
+
+    def facts(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        engine = self._engine
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_EVERY:
+            self._looked_at = now
+            self._look()
+        skew_s = abs(time.time() - node_heartbeat.database_now() / 1e6)
+        skewed = [f"This machine's clock is {skew_s:.1f} s off the database's clock. Synchronize both with NTP."]
+        layer = engine.ear.state
+        return {
+            "url": engine.url,
+            "sockets": len(engine.watch.sockets),
+            "response_readers": len(engine.watch.responses),
+            "queue_bytes": engine.writer.waiting_bytes,
+            **{f"{name}_bytes": held() for name, held in engine.held_bytes.items()},
+            "commits": engine.writer.commits,
+            "rows": engine.writer.rows,
+            "events_per_s": self._rate(now),
+            "doorbell_age_s": engine.ear.age_s,
+            "layer": layer,
+            "search_lag": engine.indexer.lag.events if engine.indexer else None,
+            "versions": self._versions,
+            "warnings": [*self._warnings, *(skewed if skew_s > MAX_SKEW_S else []), *_search_trouble(engine)],
+        }
+
+    def _rate(self, now: float) -> float:
+        rows, before, since = self._engine.writer.rows, self._rows_before, now - self._at
+        self._rows_before, self._at = rows, now
+        return round((rows - before) / since, 1) if since > 0 else 0.0
+
+    def _look(self) -> None:
+        self._versions = {"python": platform.python_version(), "django": django.get_version(), **_database_version()}
+        redis = _redis_version() if get_channel_layer() is not None else ""
+        if redis:
+            self._versions["redis"] = redis
+        self._warnings = [*missing_indexes(), *_old(self._versions)]
+
+
+def _search_trouble(engine: ServerRuntime) -> list[str]:
+    """Return why search does not keep up."""
+    state = engine.indexer.state if engine.indexer else "ok"
+    return [] if state == "ok" else [f"Search is missing new events: {state}"]
+
+
+def missing_indexes() -> list[str]:
+    """Compare what the models declare with what the database has; answer one warning for each that is not there."""
+    there = _names()
+    return [
+        f"The database lacks the index {declared.name} of {model._meta.db_table}:"
+        " run `switchboard migrate`, or create it manually."
+        for model in apps.get_app_config("conversations").get_models()
+        for declared in (*model._meta.indexes, *model._meta.constraints)
+        if declared.name not in there
+    ]
+
+
+def _names() -> set[str]:
+    """Return the names of the database's indexes and constraints. Django's introspection parses every table's SQL for
+    them: half a second of CPU on SQLite."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(_POSTGRESQL)
+            return {name for (name,) in cursor.fetchall()}
+        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'table')")
+        rows = cursor.fetchall()
+    return {name for name, _ in rows} | {name for _, sql in rows for name in _CONSTRAINT.findall(sql or "")}
+
+
+_POSTGRESQL = """SELECT relname FROM pg_class WHERE relkind='i' AND pg_table_is_visible(oid)
+UNION SELECT conname FROM pg_constraint WHERE conrelid<>0 AND pg_table_is_visible(conrelid)"""
+_CONSTRAINT = re.compile(r'CONSTRAINT "([^"]+)"')
+
+
+def _database_version() -> dict[str, str]:
+    if connection.vendor == "sqlite":
+        return {"sqlite": sqlite3.sqlite_version}
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version")
+        return {"postgresql": str(cursor.fetchone()[0]).split()[0]}
+
+
+def _redis_version() -> str:
+    """Ask Redis itself, briefly; empty when it does not answer."""
+    import redis
+
+    try:
+        with redis.Redis.from_url(settings.CONFIG.redis_url, socket_timeout=1, socket_connect_timeout=1) as client:
+            return str(client.info("server").get("redis_version", ""))
+    except (redis.RedisError, OSError, ValueError):
+        return ""
+
+
+def _old(versions: dict[str, str]) -> list[str]:
+    least = {"postgresql": MIN_POSTGRESQL, "redis": MIN_REDIS}
+    return [
+        f"{name} {versions[name]} is older than {'.'.join(map(str, minimum))}, the oldest tested version."
+        for name, minimum in least.items()
+        if versions.get(name) and _numbers(versions[name]) < minimum
+    ]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

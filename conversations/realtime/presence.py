@@ -1,0 +1,203 @@
+"""Who looks at a conversation and who types, for those who look at it too (§3.5). Built by `ServerRuntime`.
+
+Hints, in memory alone: nothing of it is in the record. A process knows its own people by their sockets. It tells other
+processes by the channel layer when that changes, and all of it again every 10 seconds; one that falls silent is
+forgotten with its people, and where there is no layer each process shows its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from conversations.core import broadcast_sender
+from conversations.core.background_loop import run_forever
+from conversations.events import commit_listeners
+from conversations.realtime import frames
+from conversations.realtime.subscription import SocketWriter
+from conversations.rendering.participant_marks import letters
+
+State = Literal["typing", "looking", "away"]
+STATES: tuple[State, ...] = get_args(State)  # the one that is shown of several first
+COALESCE = 0.25  # seconds between two frames
+TELL_EVERY = 10.0  # seconds until a process tells again who looks
+FORGET_AFTER = 25.0  # seconds of silence
+TYPING_S = 6.0  # a page says it again while somebody types
+MAX_ITEMS = 20  # people of one frame, and of one word to other processes
+LONGEST = 200  # characters of a name that another process tells
+
+People = tuple[tuple[str, State], ...]
+
+
+def say(key: str, name: str, state: State) -> None:
+    """Tell that a person types, looks, or has put the page away. Any thread; it counts where their socket is."""
+    commit_listeners.notify_presence("", [("said", key, name, state)])
+    if (teller := broadcast_sender.sender()) is not None:
+        teller.say_presence({("said", key, name): state})
+
+
+@dataclass(eq=False, slots=True)
+class Viewer:
+    """A socket that follows a conversation. `name` is empty for a program, which is told but not shown."""
+
+    key: str
+    name: str
+    wire: SocketWriter
+    sent: People = ()
+
+
+class Presence:
+    """Everybody who follows something here. `start` in the loop; all but `say` is called there."""
+
+    def __init__(self) -> None:
+        self._lookers: dict[str, set[Viewer]] = {}
+        self._said: dict[tuple[str, str], tuple[State, float]] = {}  # until when (monotonic) a person does what
+        self._others: dict[str, dict[str, tuple[float, People]]] = {}  # by conversation and process: when, who
+        self._told: dict[str, People] = {}  # to other processes
+        self._changed: set[str] = set()
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop_listening: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin to listen and to tell."""
+        loop = asyncio.get_running_loop()
+
+        def on_notice(process: str, updates: Sequence[Any]) -> None:
+            loop.call_soon_threadsafe(self._hear, process, updates)
+
+        self._stop_listening = commit_listeners.on_presence(on_notice)
+        rounds = {"telling who looks": self._tell, "telling again who looks": self._renew}
+        self._tasks = [asyncio.create_task(run_forever(work, what=what), name=what) for what, work in rounds.items()]
+
+    async def stop(self) -> None:
+        """End it."""
+        self._stop_listening()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def look(self, key: str, name: str, wire: SocketWriter) -> Viewer:
+        """Somebody follows a conversation from now on."""
+        looker = Viewer(key, name, wire)
+        self._lookers.setdefault(key, set()).add(looker)
+        self._note(key)
+        return looker
+
+    def leave(self, looker: Viewer) -> None:
+        """They do no more."""
+        here = self._lookers.get(looker.key, set())
+        here.discard(looker)
+        if not any(viewer.name == looker.name for viewer in here):
+            self._said.pop((looker.key, looker.name), None)
+        if not here:
+            self._lookers.pop(looker.key, None)
+            self._others.pop(looker.key, None)
+        self._note(looker.key)
+
+    def _note(self, *keys: str) -> None:
+        self._changed.update(keys)
+        self._wake.set()
+
+    def _hear(self, process: str, updates: Sequence[Any]) -> None:
+        """Take over what a page said, or another process, as far as it makes sense."""
+        for word in updates:
+            match word:
+                case ["said", str(key), str(name), "typing" | "looking" | "away" as state]:
+                    self._take(key, name, state)
+                case ["here", str(key), list() | tuple() as people] if process and key in self._lookers:
+                    self._take_others(process, key, _read(people))
+
+    def _take(self, key: str, name: str, state: State) -> None:
+        if name and any(viewer.name == name for viewer in self._lookers.get(key, ())):
+            until = time.monotonic() + TYPING_S if state == "typing" else float("inf")
+            self._said[key, name] = (state, until)
+            self._note(key)
+
+    def _take_others(self, process: str, key: str, people: People) -> None:
+        others = self._others.setdefault(key, {})
+        if not people:
+            others.pop(process, None)
+        else:
+            if process not in others:
+                self._told.pop(key, None)  # they may not know who looks here
+            others[process] = (time.monotonic(), people)
+        self._note(key)
+
+    async def _tell(self) -> None:
+        """Tell what changed; what somebody typed is over after a while, without another word."""
+        with_typing = any(state == "typing" for state, _ in self._said.values())
+        try:
+            async with asyncio.timeout(1.0 if with_typing else None):
+                await self._wake.wait()
+        except TimeoutError:
+            self._forget_typing()
+        self._wake.clear()
+        changed, self._changed = self._changed, set()
+        for key in changed:
+            self._tell_of(key)
+        await asyncio.sleep(COALESCE)
+
+    def _forget_typing(self) -> None:
+        now = time.monotonic()
+        for (key, name), (_, until) in list(self._said.items()):
+            if until < now:
+                del self._said[key, name]
+                self._changed.add(key)
+
+    def _tell_of(self, key: str) -> None:
+        here = self._here(key)
+        if self._told.get(key, ()) != here and (teller := broadcast_sender.sender()) is not None:
+            teller.say_presence({("here", key): here})
+        self._told[key] = here
+        if key not in self._lookers:
+            del self._told[key]
+            return
+        everybody = _merged([here, *(people for _, people in self._others.get(key, {}).values())])
+        text = _frame(key, everybody)
+        for looker in self._lookers[key]:
+            if looker.sent != everybody and looker.wire.hint(text):
+                looker.sent = everybody
+
+    def _here(self, key: str) -> People:
+        """Return the people of this process."""
+        names = {viewer.name for viewer in self._lookers.get(key, ()) if viewer.name}
+        return _first((name, self._said.get((key, name), ("looking", 0.0))[0]) for name in names)
+
+    async def _renew(self) -> None:
+        """Forget processes that fell silent, and tell everything again: a hint may be lost on any way."""
+        await asyncio.sleep(TELL_EVERY)
+        old = time.monotonic() - FORGET_AFTER
+        for key, others in self._others.items():
+            self._others[key] = {process: report for process, report in others.items() if report[0] > old}
+        self._told.clear()
+        self._note(*self._lookers)
+
+
+def _merged(groups: Iterable[People]) -> People:
+    """Put the people of several processes together; who does several things does the loudest."""
+    loudest: dict[str, State] = {}
+    for people in groups:
+        for name, state in people:
+            loudest[name] = min(state, loudest.get(name, state), key=STATES.index)
+    return _first(loudest.items())
+
+
+def _first(people: Iterable[tuple[str, State]]) -> People:
+    """Order by name; of too many, those who do most."""
+    shown = sorted(people, key=lambda pair: (STATES.index(pair[1]), pair[0]))[:MAX_ITEMS]
+    return tuple(sorted(shown))
+
+
+def _read(people: Sequence[Any]) -> People:
+    """Read what another process told, leaving out what makes no sense."""
+    pairs = (tuple(entry) for entry in people[:MAX_ITEMS] if isinstance(entry, list | tuple) and len(entry) == 2)
+    return _first((str(name)[:LONGEST], state) for name, state in pairs if name and state in STATES)
+
+
+def _frame(key: str, people: People) -> str:
+    entries = [{"name": name, "letters": letters(name, "operator"), "state": state} for name, state in people]
+    return frames.control("presence", topic=f"stream:{key}", people=entries)

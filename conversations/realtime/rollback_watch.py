@@ -1,0 +1,61 @@
+"""Every process's look for a database that went back: at its start, each second, at its end (law D and E).
+
+Kept by `server` in whatever serves pages, by `record` and by `runagents`, each in its own data directory.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from django.conf import settings
+
+from conversations.access.audit.anchor_file import AuditAnchorFile
+from conversations.core import data_dir as datadir
+from conversations.core.background_loop import run_forever
+from conversations.core.db_threads import DatabaseThreads
+from conversations.events.epoch import HighWater
+
+EVERY = 1.0  # seconds
+
+
+class RollbackWatch:
+    """The high-water files and the audit anchor of one data directory. Sync; asked in a thread."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._high_water, self._anchor = HighWater(data_dir), AuditAnchorFile(data_dir)
+
+    def look(self) -> None:
+        """Change the epoch if the record went back; remember how far the record and the audit log are."""
+        self._high_water.check()
+        self._write_anchor()
+
+    def write(self) -> None:
+        """Remember it once more, at the end."""
+        self._high_water.write()
+        self._write_anchor()
+
+    def _write_anchor(self) -> None:
+        with datadir.turn(self._data_dir, "audit-head.lock"):
+            self._anchor.write()
+
+    async def again(self) -> None:
+        """Wait and look; for `background_loop.run_forever`."""
+        await asyncio.sleep(EVERY)
+        await asyncio.to_thread(self.look)
+
+
+@contextlib.asynccontextmanager
+async def watching() -> AsyncIterator[None]:
+    """Look now and every second, in a process that serves no pages."""
+    asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))
+    watch = RollbackWatch(settings.DATA_DIR)
+    await asyncio.to_thread(watch.look)
+    task = asyncio.create_task(run_forever(watch.again, what="looking for a rollback"), name="rollback")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,167 @@
+"""What lives in a server process beside its requests: writer, hub, states, watch, presence, ear. Built by `asgi`."""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from conversations.core import schema_state
+from conversations.core.background_loop import run_forever
+from conversations.core.db_threads import DatabaseThreads, unavailable
+from conversations.core.errors import Unavailable
+from conversations.core.node_heartbeat import Heartbeat
+from conversations.events import epoch, log
+from conversations.events.log.records import NewEvent, Stored
+from conversations.realtime.broadcast_listener import BroadcastListener
+from conversations.realtime.hub import Hub
+from conversations.realtime.node_facts import NodeMetrics
+from conversations.realtime.presence import Presence
+from conversations.realtime.rollback_watch import RollbackWatch
+from conversations.realtime.session_guard import TRY_AGAIN, SocketRegistry
+from conversations.realtime.state_topics import ApprovalsTopic, ConversationListTopic, StateTopic
+from conversations.search import Indexer
+from conversations.transport import relay_start
+
+logger = logging.getLogger(__name__)
+
+FOLLOW_EVERY = 1.0  # seconds between two looks at the epoch
+LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
+
+
+class ServerRuntime:
+    """Made before the loop runs; `start` and `stop` run in it."""
+
+    def __init__(self) -> None:
+        self.watch = SocketRegistry()
+        self.hub = Hub(epoch="", hold=self.watch.hold, ring_bytes=settings.CONFIG.rings_mib << 20)
+        self.held_bytes: dict[str, Callable[[], int]] = {"rings": lambda: self.hub.rings.held}  # for readers, by what
+        self.writer = log.Writer()
+        self.fleet = ConversationListTopic()
+        self.states: dict[str, StateTopic] = {"fleet": self.fleet, "approvals": ApprovalsTopic()}
+        self.presence = Presence()
+        self.ear = BroadcastListener()
+        self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
+        self.url = ""
+        self.publishes: Counter[int] = Counter()  # HTTP answers by status
+        self.responses: Counter[str] = Counter()  # of `/v1/responses`: how each came out, or the status of a refusal
+        self.indexer: Indexer | None = None  # where this process keeps the search index
+        self.further_parts: dict[str, Callable[[], str]] = {}  # what else this process runs: `ok` or why not
+        self._pulse: Heartbeat | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._may_be_restored = True
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether it takes and sends."""
+        return self.state == "ok"
+
+    async def start(self, *, waits: bool = False) -> None:
+        """Begin to take and to send. `waits`: first for a database that others bring up to date."""
+        asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))  # of every `to_thread`
+        rollback = RollbackWatch(settings.DATA_DIR)
+        await (self._until_prepared(rollback) if waits else self._prepare(rollback))
+        self.hub.start()
+        for state in self.states.values():
+            state.start()
+        self.watch.start()
+        self.presence.start()
+        self.ear.start()
+        self.writer.start()
+        self._pulse = Heartbeat("web", NodeMetrics(self).facts)
+        self._tasks = [
+            asyncio.create_task(run_forever(self._pulse.beat_in_thread, what="the pulse"), name="pulse"),
+            asyncio.create_task(run_forever(self._follow_epoch, what="following the epoch"), name="epoch"),
+            asyncio.create_task(run_forever(rollback.again, what="looking for a rollback"), name="rollback"),
+        ]
+        self.state = "ok"
+
+    async def drain(self) -> None:
+        """Be no longer ready, take nothing more, write what is queued."""
+        self.state = "stopping"
+        await asyncio.to_thread(self.writer.close)
+
+    async def stop(self) -> None:
+        """Drain and end everything."""
+        await self.drain()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._pulse is not None:
+            with contextlib.suppress(Unavailable):  # then the row is forgotten in its time
+                await asyncio.to_thread(self._pulse.stop)
+                await asyncio.to_thread(RollbackWatch(settings.DATA_DIR).write)
+        await asyncio.gather(
+            self.ear.stop(),
+            self.presence.stop(),
+            self.hub.stop(),
+            *(state.stop() for state in self.states.values()),
+            self.watch.stop(),
+        )
+
+    async def _prepare(self, rollback: RollbackWatch) -> None:
+        """Look what the database has before anything is served of it. Doing it again does nothing more."""
+        await asyncio.to_thread(rollback.look)
+        self.hub.epoch = await asyncio.to_thread(epoch.current)
+        if settings.CONFIG.redis_url:
+            await asyncio.to_thread(relay_start.ensure_start)
+
+    async def _until_prepared(self, rollback: RollbackWatch) -> None:
+        """Wait for tables that are up to date, and begin anew where the database goes away after that."""
+        while True:
+            await self._until_migrated()
+            try:
+                await self._prepare(rollback)
+            except (Unavailable, DatabaseError) as error:
+                self.state = error.message if isinstance(error, Unavailable) else unavailable(error).message
+                logger.warning("%s", self.state)
+                await asyncio.sleep(LOOK_AGAIN)
+            else:
+                return
+
+    async def _until_migrated(self) -> None:
+        """Look until the tables are up to date, and say once what there is to wait for."""
+        while reason := await asyncio.to_thread(_missing):
+            if reason != self.state:
+                logger.warning("%s", reason)
+                self.state = reason
+            await asyncio.sleep(LOOK_AGAIN)
+
+    async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
+        """Store events together; return after the commit. Raises Busy, Unavailable, or what made them unfit."""
+        done: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
+        self.writer.submit(events, done)
+        return await done
+
+    def head(self, key: str) -> int:
+        """Return a conversation's head. Sync; call it in a thread."""
+        return log.head(key)
+
+    def change_epoch(self, old: str) -> None:
+        """History went back under an open client: start a new epoch, once. Sync; call it in a thread.
+
+        Only a stopped server's file can be swapped, and after the first change nobody's epoch is from before the start:
+        whoever claims it again is mistaken, or means to have every open page load anew.
+        """
+        if self._may_be_restored:
+            self._may_be_restored = False
+            self.hub.epoch = epoch.change(old)
+
+    async def _follow_epoch(self) -> None:
+        """PostgreSQL may be restored under running servers, and another one found it out: clients start afresh."""
+        await asyncio.sleep(FOLLOW_EVERY)
+        now = await asyncio.to_thread(epoch.current)
+        if now != self.hub.epoch:
+            self.hub.epoch = now
+            for socket in self.watch.guarded:
+                socket.dismiss(TRY_AGAIN)
+
+
+def _missing() -> str:
+    try:
+        return "waiting for migrations: run `switchboard migrate`" if schema_state.is_behind() else ""
+    except DatabaseError as error:
+        return str(unavailable(error))

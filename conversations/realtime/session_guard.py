@@ -1,0 +1,189 @@
+"""Looks after open sockets, and requests that take long: ends those whose rights ended, within a second and without the
+doorbell (law H), and keeps how many sockets, and how many responses, one principal has open."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from conversations.access import authentication
+from conversations.access.authentication import Caller
+from conversations.core.background_loop import run_forever
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import SwitchboardError
+from conversations.core.principals import Principal
+from conversations.events import commit_listeners
+from conversations.realtime.send_gate import SendGate
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 0.5  # seconds
+LOOK_AGAIN = 0.1  # seconds after a look at the least, however often it is said that rights changed
+TRY_AGAIN = 1012  # close code: come back
+HEAD_EVERY = 15.0  # seconds between two `head` frames of a topic
+
+
+T = TypeVar("T")
+Key = TypeVar("Key")
+
+
+class GuardedSocket(Protocol):
+    """An open socket, or a request that takes long."""
+
+    visitor: Caller
+
+    def dismiss(self, code: int) -> None:
+        """Send nothing more and close with this code."""
+
+    def tell_heads(self) -> None:
+        """Say where each topic is."""
+
+
+class Reader:
+    """A request that takes long: a poll that waits, an import, an export."""
+
+    def __init__(self, visitor: Caller) -> None:
+        self.visitor = visitor
+        self._refusal: SwitchboardError | None = None
+        self._ended = asyncio.Event()
+
+    def dismiss(self, code: int) -> None:
+        """End it."""
+        self._refusal = authentication.refusal(code)
+        self._ended.set()
+
+    def tell_heads(self) -> None:
+        """A request has no head to tell."""
+
+    def check(self) -> None:
+        """Raise what it was sent away with, if it was."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    async def unless_dismissed(self, work: Awaitable[T]) -> T:
+        """Return what `work` comes to; it is cancelled when the reader is sent away. Raises as `check`."""
+        task, ending = asyncio.ensure_future(work), asyncio.ensure_future(self._ended.wait())
+        try:
+            await asyncio.wait({task, ending}, return_when=asyncio.FIRST_COMPLETED)
+            self.check()
+            return await task
+        finally:
+            ending.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+
+class SocketRegistry:
+    """All open sockets of this process. `start` in the loop it shall live in.
+
+    While a look is late, since the database hangs, what the sockets would send is held.
+    """
+
+    def __init__(self) -> None:
+        self.hold = SendGate()
+        self.sockets: set[GuardedSocket] = set()
+        self.responses: set[GuardedSocket] = set()  # requests and sockets of /v1/responses
+        self._readers: set[GuardedSocket] = set()
+        self.topics: Counter[Principal] = Counter()  # that one principal follows, over all its sockets
+        self._open: Counter[tuple[Principal, bool]] = Counter()  # of each principal; True: of /v1/responses
+        self.drops: Counter[int] = Counter()  # sockets we closed, by code
+        self._pool = DatabaseThreads("watch")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wake = asyncio.Event()
+        self._stop_listening: Callable[[], None] = lambda: None
+        self._looked_at = 0.0  # monotonic, the beginning of the last look
+
+    def admit(self, socket: GuardedSocket, *, most: int, is_response: bool = False) -> bool:
+        """Look after a socket, or a reader of `/v1/responses`, from now on; False when its principal has `most` of
+        those open here already."""
+        if self._open[socket.visitor.principal, is_response] >= most:
+            return False
+        self._open[socket.visitor.principal, is_response] += 1
+        (self.responses if is_response else self.sockets).add(socket)
+        return True
+
+    def forget(self, socket: GuardedSocket) -> None:
+        """A socket is closed; one that was not admitted is nothing new."""
+        for is_response, there in enumerate((self.sockets, self.responses)):
+            if socket in there:
+                there.discard(socket)
+                _give_back(self._open, (socket.visitor.principal, bool(is_response)))
+
+    @contextmanager
+    def reading(self, visitor: Caller) -> Iterator[Reader]:
+        """Look after a request that takes long."""
+        reader = Reader(visitor)
+        self._readers.add(reader)
+        try:
+            yield reader
+        finally:
+            self._readers.discard(reader)
+
+    @property
+    def guarded(self) -> set[GuardedSocket]:
+        """All whose rights are looked at: sockets, readers of responses, and other requests that take long."""
+        return self.sockets | self.responses | self._readers
+
+    def left(self, principal: Principal, topics: int) -> None:
+        """A principal follows so many topics no more."""
+        _give_back(self.topics, principal, topics)
+
+    def start(self) -> None:
+        """Begin to look."""
+        loop = asyncio.get_running_loop()
+
+        def revoked() -> None:
+            loop.call_soon_threadsafe(self._wake.set)
+
+        self._stop_listening = commit_listeners.on_revoked(revoked)
+        self._tasks = [
+            asyncio.create_task(run_forever(self._guard, what="the watch"), name="watch-guard"),
+            asyncio.create_task(run_forever(self._heads, what="telling heads"), name="watch-heads"),
+        ]
+
+    async def stop(self) -> None:
+        """End it."""
+        self._stop_listening()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._pool.shutdown(wait=False)
+
+    async def _guard(self) -> None:
+        wait = self._looked_at + LOOK_EVERY - time.monotonic()
+        if wait > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            await asyncio.sleep(self._looked_at + LOOK_AGAIN - time.monotonic())
+        self._wake.clear()
+        self._looked_at = time.monotonic()
+        if self.guarded:
+            await self._look()
+        self.hold.passed(self._looked_at)
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            gone = await loop.run_in_executor(self._pool, authentication.revoked, {s.visitor for s in self.guarded})
+        except Exception:
+            logger.exception("permissions could not be checked: all sockets were closed and may reconnect")
+            gone = {s.visitor: TRY_AGAIN for s in self.guarded}
+        for socket in [s for s in self.guarded if s.visitor in gone]:
+            socket.dismiss(gone[socket.visitor])
+
+    async def _heads(self) -> None:
+        await asyncio.sleep(HEAD_EVERY)
+        for socket in list(self.sockets):
+            socket.tell_heads()
+
+
+def _give_back(counts: Counter[Key], key: Key, number: int = 1) -> None:
+    counts[key] -= number
+    if counts[key] <= 0:
+        del counts[key]

@@ -1,0 +1,194 @@
+"""The state topics `fleet` and `approvals`: rows that changed, latest version wins, coalesced (§3.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from conversations.conversation import conversation_list
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.failpoints import should_drop
+from conversations.events import commit_listeners
+from conversations.events.log.records import Stored
+from conversations.realtime import frames
+from conversations.realtime.subscription import SocketWriter, tell_failure
+from conversations.runs.approvals import inbox
+
+logger = logging.getLogger(__name__)
+
+COALESCE = 0.25  # seconds between two frames
+HEAL_EVERY = 1.0  # seconds
+SNAPSHOT = 100  # rows
+
+Row = dict[str, Any]
+
+
+class RowSource(Protocol):
+    """Where a topic's rows come from. Sync; called in a thread."""
+
+    def newest_rows(self, limit: int) -> list[Row]:
+        """Draw the newest: key, version, html and what else a row tells."""
+
+    def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Row]:
+        """Draw what changed in these conversations; `versions` are those of rows that were told already."""
+
+    def versions(self, limit: int) -> dict[str, tuple[str, int]]:
+        """Return each newest row's conversation and version by its key."""
+
+    def standing(self) -> Row:
+        """Count the questions that wait for a person (`conversations.runs.approvals.pending_counts`)."""
+
+
+class StateTopic:
+    """What changed among the rows of a topic, for everybody who follows it. `start` in the loop."""
+
+    def __init__(self, topic: str, source: RowSource) -> None:
+        self.topic, self._source = topic, source
+        self.subscribers: set[StateSubscription] = set()
+        self.standing: Row = {"waiting": 0}  # questions that wait for a person
+        self._changed: dict[str, None] = {}
+        self._versions: dict[str, int] = {}
+        self._pool = DatabaseThreads(topic)
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop_listening: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Listen to the doorbell."""
+        loop = asyncio.get_running_loop()
+
+        def rung(stored: Sequence[Stored]) -> None:
+            if self.subscribers and not should_drop("doorbell"):
+                loop.call_soon_threadsafe(self._note, {e.conversation for e in stored})
+
+        def on_heads(heads: Mapping[str, int]) -> None:
+            if self.subscribers and not should_drop("doorbell"):
+                loop.call_soon_threadsafe(self._note, set(heads))
+
+        self._stop_listening = [commit_listeners.on_committed(rung), commit_listeners.on_remote_heads(on_heads)]
+        self._tasks = [
+            asyncio.create_task(self._tell(), name=f"{self.topic}-tell"),
+            asyncio.create_task(self._heal(), name=f"{self.topic}-heal"),
+        ]
+
+    async def stop(self) -> None:
+        """End it."""
+        for stop in self._stop_listening:
+            stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._pool.shutdown(wait=False)
+
+    async def snapshot(self) -> list[Row]:
+        """Return the newest rows."""
+        loop = asyncio.get_running_loop()
+        self.standing = await loop.run_in_executor(self._pool, self._source.standing)
+        return await loop.run_in_executor(self._pool, self._source.newest_rows, SNAPSHOT)
+
+    def _note(self, keys: Iterable[str]) -> None:
+        self._changed.update(dict.fromkeys(keys))
+        self._wake.set()
+
+    async def _tell(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            keys, self._changed = list(self._changed), {}
+            try:
+                changed = partial(self._source.changed_rows, keys, dict(self._versions))
+                rows = await loop.run_in_executor(self._pool, changed) if self.subscribers else []
+                if rows:
+                    self.standing = await loop.run_in_executor(self._pool, self._source.standing)
+            except Exception:
+                logger.exception("the rows of %s could not be read", self.topic)
+                rows = []
+            for row in rows:
+                self._versions[row["key"]] = row["version"]
+            for subscriber in list(self.subscribers):
+                subscriber.offer(rows)
+            await asyncio.sleep(COALESCE)
+
+    async def _heal(self) -> None:
+        """Each second, one query: what changed unheard is told."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(HEAL_EVERY)
+            if not self.subscribers:
+                self._versions.clear()
+                continue
+            try:
+                versions = await loop.run_in_executor(self._pool, self._source.versions, SNAPSHOT)
+            except Exception:
+                logger.exception("the rows of %s could not be looked at", self.topic)
+                continue
+            self._versions = {key: self._versions[key] for key in versions if key in self._versions}
+            if missed := {of for key, (of, version) in versions.items() if self._versions.get(key) != version}:
+                self._note(missed)
+
+
+class ConversationListTopic(StateTopic):
+    """The topic `fleet`: conversations."""
+
+    def __init__(self) -> None:
+        super().__init__("fleet", conversation_list.SOURCE)
+
+
+class ApprovalsTopic(StateTopic):
+    """The topic `approvals`: questions about tool calls."""
+
+    def __init__(self) -> None:
+        super().__init__("approvals", inbox.SOURCE)
+
+
+class StateSubscription:
+    """One socket's view of a topic: the rows it has not been sent, by key. Without `drawn` they have no html."""
+
+    def __init__(
+        self, state: StateTopic, wire: SocketWriter, *, failed: Callable[[BaseException], None], drawn: bool = True
+    ) -> None:
+        self._is_drawn = drawn
+        self._state, self._wire = state, wire
+        self._waiting: dict[str, Row] = {}
+        self._event = asyncio.Event()
+        state.subscribers.add(self)
+        self._task = asyncio.create_task(self._run(), name=f"subscription {state.topic}")
+        self._task.add_done_callback(partial(tell_failure, failed))
+
+    def offer(self, rows: Sequence[Row]) -> None:
+        """Keep the latest version of each row until it can be sent."""
+        for row in rows:
+            pending = self._waiting.get(row["key"])
+            if pending is None or pending["version"] <= row["version"]:
+                self._waiting[row["key"]] = row
+        if rows:
+            self._event.set()
+
+    def head(self) -> None:
+        """A state topic has no seq; the frame only shows that the connection lives."""
+        self._wire.hint(frames.control("head", topic=self._state.topic, seq=0))
+
+    async def _run(self) -> None:
+        await self._send(await self._state.snapshot())
+        while True:
+            await self._event.wait()
+            self._event.clear()
+            rows, self._waiting = list(self._waiting.values()), {}
+            await self._send(rows)
+
+    async def _send(self, rows: list[Row]) -> None:
+        if not self._is_drawn:
+            rows = [{name: value for name, value in row.items() if name != "html"} for row in rows]
+        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, **self._state.standing}
+        text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
+        await self._wire.frame(frames.Frame(0, 0, text))
+
+    def close(self) -> None:
+        """End it."""
+        self._state.subscribers.discard(self)
+        self._task.cancel()

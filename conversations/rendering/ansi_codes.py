@@ -1,0 +1,46 @@
+"""Terminal escapes in what tools print: colours from a closed list of classes, cursor moves gone, the rest visible."""
+
+import re
+
+from conversations.core.html_escape import escape
+
+MAX_SPANS = 400  # colour changes drawn in one text; later ones are dropped
+
+_SGR = re.compile(r"\x1b\[([0-9;]{0,40})m")
+_CSI = re.compile(r"\x1b\[[0-9;:<=>?]{0,40}[ -/]{0,4}[@-~]")
+_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+
+
+def strip(text: str) -> str:
+    """Drop colours and cursor moves (CSI). Other escapes, which can carry hidden text, stay and are drawn as U+001B."""
+    return _CSI.sub("", text) if "\x1b" in text else text
+
+
+def draw(text: str) -> str:
+    """Return escaped HTML with `<span class="ansi-red">` and the like. 256 and true colours are left out."""
+    if "\x1b" not in text:
+        return escape(text)
+    pieces = _SGR.split(text, MAX_SPANS)
+    parts, style = [escape(strip(pieces[0]))], ""
+    for codes, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        style = _styled(style, codes)
+        html = escape(strip(piece))
+        parts.append(f'<span class="{style}">{html}</span>' if style and html else html)
+    return "".join(parts)
+
+
+def _styled(style: str, codes: str) -> str:
+    classes = set(style.split())
+    numbers = [int(code) for code in codes.split(";") if code.isdigit()] or [0]
+    if numbers[0] in (38, 48):  # a colour of its own follows, not codes
+        return style
+    for number in numbers:
+        if number == 0:
+            classes.clear()
+        elif number == 1:
+            classes.add("ansi-bold")
+        elif 30 <= number <= 39 or 90 <= number <= 97:
+            classes = {name for name in classes if name == "ansi-bold"}
+            if number != 39:
+                classes.add(f"ansi-{_COLOURS[number % 10]}")
+    return " ".join(sorted(classes))

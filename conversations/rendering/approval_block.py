@@ -1,0 +1,122 @@
+"""A question to a person about a tool call, and its decision: the part of a block that asks. Called by
+`tool_call_block`."""
+
+import re
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.core import principals
+from conversations.events import registry
+from conversations.events.log.records import LEFT, CallEvents
+from conversations.rendering import event_rows, json_diff, json_tree, richtext, timestamps
+from conversations.rendering.participant_marks import ParticipantMark, mark_for
+from conversations.rendering.timestamps import When
+
+FIELDS = frozenset(
+    {"approval_id", "why", "deadline", "on_expiry", "notify", "decision", "message", "reason", "arguments_digest"}
+)
+_STATES = {"approve": "approved", "reject": "rejected", "respond": "answered", "edit": "edited"}
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class ApprovalBlock(NamedTuple):
+    """What templates/events/question.html draws. `approval` is its id while it can be decided, else empty."""
+
+    # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided; left: nor
+    # had anybody where a fork begins
+    state: str
+    approval: str
+    asker: Markup
+    asked: When
+    why: Markup | None
+    decider: Markup | None
+    decided: When | None
+    message: Markup | None
+    reason: Markup | None
+    edited: Markup | None = None  # the arguments that a person wrote
+    changes: json_diff.RenderedDiff | None = None  # what they made of those that were sent
+    answer: Markup | None = None  # what a person answered for the tool
+    rule: str = ""  # the always rule that approved it, or that was made with the decision
+    is_by_rule: bool = False  # `decider` made the rule; nobody was asked
+
+
+def closed_as(kind: str) -> str:
+    """Return the state in which an event of this kind leaves a question that nobody decided; empty for a decision."""
+    return event_type.closes_question if (event_type := registry.get(kind)) else ""
+
+
+def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
+    """Read a call's question from the event that asked and the one that decided."""
+    decided = event_rows.read(call.decided) if call.decided else None
+    state = call.status if call.status in ("waiting", LEFT) else "over"
+    if decided:
+        state = closed_as(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")
+    rule = _rule(decided, "rule") if decided else ""
+    approval = request.body.get("approval_id")
+    is_open = state == "waiting" and isinstance(approval, str) and _ID.fullmatch(approval) is not None
+    return ApprovalBlock(
+        state=state,
+        approval=str(approval) if is_open else "",
+        asker=event_rows.named(mark_for(request.said.speaker, request.event.principal)),
+        asked=_when(request),
+        why=_words(request, "why"),
+        decider=event_rows.named(_decider(decided)) if decided and _has_decider(state, decided) else None,
+        decided=_when(decided) if decided else None,
+        message=_words(decided, "message") if decided else None,
+        reason=_words(decided, "reason") if decided else None,
+        edited=_json(decided, "args_raw") if decided and state == "edited" else None,
+        changes=_changes(request, decided) if decided and state == "edited" else None,
+        answer=_json(decided, "output") if decided and state == "answered" else None,
+        rule=rule or (_rule(decided, "makes_rule") if decided else ""),
+        is_by_rule=bool(rule),
+    )
+
+
+def _has_decider(state: str, decided: event_rows.ParsedEvent) -> bool:
+    """Return whether somebody is to be named: a question that ended by itself was ended by a person, or by nobody."""
+    return not closed_as(decided.event.kind) or decided.event.principal.startswith("user:")
+
+
+def _rule(decided: event_rows.ParsedEvent, name: str) -> str:
+    """Return the id of a rule that one of our events names."""
+    rule_id = decided.body.get(name)
+    is_ours = principals.is_ours(decided.event.principal) and isinstance(rule_id, str)
+    return str(rule_id) if is_ours and _ID.fullmatch(str(rule_id)) else ""
+
+
+def _decider(decided: event_rows.ParsedEvent) -> ParticipantMark:
+    """Return who decided, or made the rule: what a token or a rule decided is written down by the system, with the
+    name."""
+    principal, by = decided.event.principal, decided.body.get("rule_by") or decided.body.get("by")
+    if principal == "system" and isinstance(by, str) and by.startswith("user:"):
+        return mark_for(by, by)
+    if principal == "system" and isinstance(by, str) and by.startswith("token:"):
+        return mark_for(by, by)
+    is_person = principal.startswith("user:")
+    return (
+        mark_for(principal, principal)
+        if is_person
+        else mark_for("system" if principals.is_ours(principal) else principal)
+    )
+
+
+def _when(read: event_rows.ParsedEvent) -> When:
+    return timestamps.of_event(read.event.at, read.event.principal, {}).shown
+
+
+def _json(read: event_rows.ParsedEvent, name: str) -> Markup | None:
+    text = read.body.get(name)
+    if not isinstance(text, str):
+        return None
+    return json_tree.draw(text) if name == "args_raw" else json_tree.draw_text(text)
+
+
+def _changes(request: event_rows.ParsedEvent, decided: event_rows.ParsedEvent) -> json_diff.RenderedDiff | None:
+    sent, ran = request.body.get("args_raw"), decided.body.get("args_raw")
+    return json_diff.draw(sent, ran) if isinstance(sent, str) and isinstance(ran, str) else None
+
+
+def _words(read: event_rows.ParsedEvent, name: str) -> Markup | None:
+    text = read.body.get(name)
+    return richtext.inline(text.strip()[:2000]) if isinstance(text, str) and text.strip() else None

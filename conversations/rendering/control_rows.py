@@ -1,0 +1,52 @@
+"""How a conversation was steered → thin lines: who did it, and why. Called by `event_renderer`."""
+
+from markupsafe import Markup
+
+from conversations.core import hidden_characters, principals
+from conversations.rendering import event_rows, message_body, richtext
+from conversations.rendering.event_rows import ParsedEvent, Repeat, view
+from conversations.rendering.run_rows import RunLine
+
+_FIELDS = message_body.ENVELOPE | frozenset({"by", "reason", "owner", "how"})
+_HOW = {
+    "stop": "asked a run to stop after its turn",
+    "cancel": "asked a run to stop",
+    "abort": "aborted a run",
+}
+
+
+@view
+def steered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw who did what to a conversation."""
+    event_type = event_rows.row_of(read.event.kind)
+    line = RunLine(event_type.glyph, event_type.words)
+    owner = event_rows.line(read.body.get("owner"))
+    if owner and owner != _by(read):
+        line = line._replace(facts=(f"{_name(owner)} had taken over",))
+    return _line(read, line)
+
+
+@view
+def run_stopping(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw how a run was asked to end."""
+    text = _HOW.get(event_rows.line(read.body.get("how")), "asked a run to stop")
+    return _line(read, RunLine("stop", text))
+
+
+def _line(read: ParsedEvent, line: RunLine) -> Markup:
+    """Draw it with who did it in front. A claim from outside says that it is one; it steered nothing."""
+    is_ours = principals.is_ours(read.event.principal)
+    reason = event_rows.line(read.body.get("reason"))
+    line = line._replace(detail=richtext.inline(reason[:1000]) if reason else None, tag="" if is_ours else "claim")
+    by = _by(read) if is_ours else None
+    face = event_rows.row(read, sender=by, principal=by)
+    return event_rows.render("run", face, line, message_body.more(read.body, _FIELDS))
+
+
+def _by(read: ParsedEvent) -> str:
+    by = event_rows.line(read.body.get("by"))
+    return by if by and read.event.principal == "system" else read.event.principal
+
+
+def _name(principal: str) -> str:
+    return hidden_characters.spelled_out(principal.removeprefix("user:"))[:160]

@@ -1,0 +1,171 @@
+"""Event → HTML, no query (§4): an `EventRenderer` draws one conversation's events in seq order."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.core import hidden_characters
+from conversations.events.log.records import CallEvents, Cut, Stored
+from conversations.events.log.tool_calls import STEPS
+from conversations.rendering import (
+    control_rows,
+    event_rows,
+    fork_rows,
+    offered_tools,
+    response_rows,
+    run_rows,
+    tool_call_block,
+    transport_rows,
+)
+from conversations.rendering.event_rows import Repeat
+from conversations.rendering.participant_marks import ParticipantMark
+from conversations.rendering.participant_marks import learn_hues as learn
+from conversations.rendering.render_cache import DrawnCache
+
+logger = logging.getLogger(__name__)
+
+# Imported for their views, which event types name.
+ROWS = (control_rows, event_rows, fork_rows, response_rows, run_rows, transport_rows)
+_cache = DrawnCache()
+
+
+class Fragment(NamedTuple):
+    """A drawn event. `html` replaces the block of `group` or is appended; `text` is added to that block's text.
+
+    `within` is the group of the call's block that it stands in, when that is there; `ends`, in lanes, whose lane it is
+    in and whose it points at. `also` are blocks of earlier events
+    that this one changed, by group: they are replaced where they stand. A token that is the first of its group for this
+    pen also carries `opens`: the empty block, for a client that has none under this group yet.
+    """
+
+    group: str | None = None
+    html: Markup | None = None
+    text: str | None = None
+    opens: Markup | None = None
+    also: tuple[tuple[str, Markup], ...] = ()
+    within: str = ""
+    ends: tuple[ParticipantMark, ParticipantMark | None] | None = None
+
+
+class EventRenderer:
+    """Draws events of one conversation, given in seq order, and knows the groups they belong to (§3.5).
+
+    `preview_after` is the seq of the last output without a run before the first event drawn; `previous` the event right
+    before it, where known: what repeats an output depends on it.
+    """
+
+    look = ""  # what tells its drawings from those of other pens
+
+    def __init__(self, conversation: str, preview_after: int = 0, previous: Stored | None = None) -> None:
+        self.conversation = conversation
+        self._preview_after = preview_after
+        self._previous = previous
+        self._opened: set[str] = set()
+
+    def draw(self, event: Stored, call: CallEvents | None = None, ended: Sequence[CallEvents] = ()) -> Fragment:
+        """Draw the next event; a step of a call needs its `call` to be one block with its other steps. `ended` are
+        calls that it ended without being a step of theirs (the end of their run).
+
+        One that cannot be drawn costs itself alone, not its page or its feed: its place and its text are shown.
+        """
+        try:
+            fragment = self._draw(event, call)
+            fragment = fragment._replace(within=event_rows.parent_group(call.called if call else event))
+            if ended:
+                fragment = fragment._replace(also=tuple(self._block(ended_call) for ended_call in ended))
+        except Exception:
+            logger.exception("event %s of %r could not be drawn", event.seq, event.conversation)
+            fragment = Fragment(html=self._failed(event))
+        self._previous = event
+        return fragment
+
+    def _draw(self, event: Stored, call: CallEvents | None) -> Fragment:
+        if event.kind == "token":
+            return self._token(event)
+        is_step = event.kind == "tool_step" or (call is not None and event.kind in STEPS)
+        return self._call(event, call) if is_step else self._event(event)
+
+    def group(self, event: Stored) -> str:
+        """Name the block of a token, or of an output to come."""
+        if event.run is not None:
+            return f"turn:{event.run}:{event.turn or 0}"
+        return f"stream:{self.conversation}:{self._preview_after}"
+
+    def open_block(self, group: str, text: str, event: Stored, cut: Cut | None = None) -> Markup:
+        """Draw the block of a turn that is still being written: `text` so far, `event` its first token.
+
+        `cut` is what is left out before that.
+        """
+        return event_rows.open_turn(event, group, text, cut)
+
+    def _token(self, event: Stored) -> Fragment:
+        group = self.group(event)
+        opens = None if group in self._opened else self.open_block(group, "", event)
+        self._opened.add(group)
+        return Fragment(group, text=hidden_characters.spelled_out(event_rows.read(event).said.text or ""), opens=opens)
+
+    def _call(self, event: Stored, call: CallEvents | None) -> Fragment:
+        if call is not None:
+            return Fragment(*self._block(call))
+        lone = tool_call_block.lone(event)
+        return Fragment(None, self._drawn(lone, None))
+
+    def _block(self, call: CallEvents) -> tuple[str, Markup]:
+        group = f"call:{call.id}"
+        return group, self._drawn(call, group)
+
+    def _drawn(self, call: CallEvents, group: str | None) -> Markup:
+        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, self.look)
+        return _cache.get(key, self.conversation, call.seqs, partial(self._call_face, call, group))
+
+    def _call_face(self, call: CallEvents, group: str | None) -> Markup:
+        return tool_call_block.draw(call, group)
+
+    def _face(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
+        return event_rows.draw(event, group, repeat)
+
+    def _failed(self, event: Stored) -> Markup:
+        return event_rows.draw_failed(event)
+
+    def _event(self, event: Stored) -> Fragment:
+        group = self._turn(event) if event.kind == "output" else None
+        repeat = repeats(event, self._previous) if event.kind == "message" else ""
+        names = offered_tools.learned() if event.kind == "model.turn" else 0
+        key = (self.conversation, event.seq, event.at, group, repeat, names, self.look)
+        make = partial(self._face, event, group, repeat)
+        return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
+
+    def _turn(self, output: Stored) -> str | None:
+        """Name the block this output ends. One from before `preview_after` has no block left to replace."""
+        if output.run is None and output.seq <= self._preview_after:
+            return None
+        group = self.group(output)
+        self._opened.discard(group)
+        if output.run is None:
+            self._preview_after = output.seq
+        return group
+
+
+def repeats(event: Stored, previous: Stored | None) -> Repeat:
+    """Return whether an envelope repeats an output: `same` as the event right before it, or just `named` by it."""
+    parsed = event_rows.read(event).said
+    if previous is not None and previous.kind == "output" and previous.seq == event.seq - 1:
+        output = event_rows.read(previous).said
+        if parsed.speaker and parsed.speaker == output.speaker and parsed.words == output.words:
+            return "same"
+    return "named" if parsed.metadata is not None and parsed.metadata.output_id else ""
+
+
+def learn_hues(hues: Mapping[str, int]) -> None:
+    """Take over agents' colours; what was drawn in others goes."""
+    if learn(hues):
+        event_rows.voice.cache_clear()
+        _cache.clear()
+
+
+def forget(conversation: str, seq: int) -> None:
+    """Drop what was drawn from an event: it was redacted."""
+    _cache.forget(conversation, seq)

@@ -1,0 +1,345 @@
+"""One event of each kind → one row of HTML. Called by `event_renderer`; the markup is templates/events/<kind>.html."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, cast
+
+from markupsafe import Markup
+
+from conversations.core import hidden_characters, principals
+from conversations.core.errors import SwitchboardError
+from conversations.core.html_escape import safe
+from conversations.events import payload, registry
+from conversations.events.event_type import EventType, Level, Row
+from conversations.events.log.records import Cut, Stored
+from conversations.events.payload import ParsedPayload
+from conversations.rendering import json_tree, message_body, richtext, timestamps
+from conversations.rendering.jinja_environment import macro
+from conversations.rendering.participant_marks import ParticipantMark, behind, mark_for
+from conversations.rendering.timestamps import RowTimes
+
+Body = Mapping[str, Any]  # a decoded payload: any JSON
+Repeat = Literal["", "named", "same"]  # whether an envelope says an output once more, and how we know
+
+
+EVERYBODY = "everyone"
+ALWAYS_VISIBLE = ("waiting", "unknown", "failed")  # states that are seen at any detail
+
+
+RowRenderer = Callable[["ParsedEvent", str | None, Repeat], Markup]
+VIEWS: dict[str, RowRenderer] = {}  # by the names that event types give them
+
+
+def view(renderer: RowRenderer) -> RowRenderer:
+    """Let event types name this function as the one that draws their rows."""
+    VIEWS[renderer.__name__] = renderer
+    return renderer
+
+
+class RowFields(NamedTuple):
+    """What every row shows, whatever its kind."""
+
+    seq: int
+    kind: str
+    level: str  # chat, steps or all: the least detail at which it is seen
+    state: str
+    group: str | None
+    voice: "SpeakerLabel"
+    times: RowTimes
+    within: str  # the group of the call that started the run it is of; empty for a run of its own
+
+
+class SpeakerLabel(NamedTuple):
+    """Who speaks to whom, and what stands behind it: drawn once, since a conversation has few of them."""
+
+    key: str  # of the sender, fit for an attribute
+    hue: int | None
+    by: str
+    mark: Markup
+    name: Markup
+    to: Markup
+    principal: Markup
+    head: Markup  # name, recipient and principal in a row
+
+
+class EditedText(NamedTuple):
+    """What a message was before a fork had it in other words, for templates/events/message.html."""
+
+    parent: str
+    seq: int
+    was: Markup
+    by: str
+
+
+class ParsedEvent(NamedTuple):
+    """An event's body, read."""
+
+    event: Stored
+    said: ParsedPayload
+    body: Body
+
+
+def read(event: Stored) -> ParsedEvent:
+    """Read a stored body; one that cannot be read (it cannot have come through a door) is all unknown."""
+    try:
+        parsed = payload.parse(event.body.encode("utf-8", "replace"))
+        body = payload.decoded(event.body.encode("utf-8", "replace"))
+    except (SwitchboardError, ValueError, RecursionError):
+        parsed, body = ParsedPayload(), {}
+    return ParsedEvent(event, parsed, body)
+
+
+def row(
+    read: ParsedEvent,
+    level: str = "",
+    *,
+    state: str = "",
+    group: str | None = None,
+    sender: str | None = None,
+    principal: str | None = None,
+) -> RowFields:
+    """Gather what every row shows; no level: that of its type. `sender` and `principal` take the place of the event's
+    own."""
+    event, parsed, body = read
+    within = parent_group(event)
+    level = level or level_of(event.kind)
+    if within and level == "chat" and state not in ALWAYS_VISIBLE:
+        level = "steps"  # talk inside a call is a part of that call
+    name = parsed.speaker if sender is None else sender
+    metadata = body.get("metadata")
+    is_demo = (body.get("demo") is True and event.kind != "model.turn") or (
+        isinstance(metadata, dict) and metadata.get("demo") is True
+    )
+    return RowFields(
+        seq=event.seq,
+        kind=hidden_characters.spelled_out(event.kind),
+        level=level,
+        state=state,
+        group=group,
+        voice=voice(name, _recipient(parsed, event), principal or event.principal, is_demo),
+        times=timestamps.of_event(event.at, event.principal, body),
+        within=within,
+    )
+
+
+def level_of(kind: str) -> Level:
+    """Return the least detail at which events of this kind are seen."""
+    return event_type.level if (event_type := registry.find(kind)) else "all"
+
+
+def state_of(kind: str) -> str:
+    """Return the state in which events of this kind are drawn."""
+    return event_type.state if (event_type := registry.find(kind)) else ""
+
+
+def default_speaker(kind: str) -> str:
+    """Return who is drawn to say an event of this kind where its payload names nobody."""
+    return event_type.speaker if (event_type := registry.find(kind)) else ""
+
+
+def row_of(kind: str) -> Row:
+    """Return how rows of this kind are drawn."""
+    return event_type.row if (event_type := registry.find(kind)) else Row()
+
+
+def parent_group(event: Stored) -> str:
+    """Name the block of the call that an event of ours is inside; empty for none. A claim is inside nothing (law I)."""
+    if event.run is None or '"parent_call"' not in event.body:
+        return ""
+    parent = read(event).body.get("parent_call")
+    return f"call:{hidden_characters.spelled_out(parent)[:64]}" if isinstance(parent, str) and parent else ""
+
+
+@lru_cache(maxsize=2048)
+def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> SpeakerLabel:
+    """Draw a pair of voices and their principal."""
+    face, beyond = mark_for(sender, principal), behind(principal, sender)
+    name, principal_html = named(face), _macro("macros/principal.html", "principal", beyond, is_demo)
+    to = _macro("macros/mark.html", "to", mark_for(recipient)) if recipient else safe("")
+    return SpeakerLabel(
+        key=face.key,
+        hue=face.hue,
+        by=beyond.by,
+        mark=_macro("macros/mark.html", "symbol", face),
+        name=name,
+        to=to,
+        principal=principal_html,
+        head=name + principal_html + to if beyond.by else name + to + principal_html,
+    )
+
+
+def _recipient(parsed: ParsedPayload, event: Stored) -> str:
+    """Return whom it was said to; the conversation's own topic is everybody in it, in a fork's copy as well."""
+    return EVERYBODY if is_to_all(ParsedEvent(event, parsed, {})) else parsed.recipient or ""
+
+
+def is_to_all(read: "ParsedEvent") -> bool:
+    """Return whether it was said to everybody in the conversation."""
+    return read.said.recipient in (f"chat:{read.event.conversation}", f"chat:{read.said.conversation_id}")
+
+
+def is_copy(read: "ParsedEvent") -> bool:
+    """Return whether an event of ours was copied from the conversation that its body names: whatever can be done about
+    it is done there."""
+    there = read.said.conversation_id
+    return read.event.run is not None and there is not None and there != read.event.conversation
+
+
+def named(face: ParticipantMark) -> Markup:
+    """Draw a name in its hue."""
+    return _macro("macros/mark.html", "name", face)
+
+
+def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
+    """Draw any event but a token and a tool step; one that cannot be read, or that nobody declared, as it came."""
+    parsed, event_type = read(event), registry.find(event.kind)
+    if event_type is None or not parsed.body:
+        return unknown(parsed, group, repeat)
+    return VIEWS[event_type.row.view](parsed, group, repeat) if event_type.row.view else _fields(parsed, event_type)
+
+
+def draw_failed(event: Stored) -> Markup:
+    """Draw an event that nothing else here could draw: its kind, and its body as text."""
+    bare = ParsedEvent(event, ParsedPayload(), {})
+    return render("unknown", row(bare, "all"), richtext.inline(event.kind), json_tree.draw_text(event.body[:4000]))
+
+
+def open_turn(event: Stored, group: str, text: str, cut: Cut | None = None) -> Markup:
+    """Draw a turn that is still being written; `text` so far, as it stands, without what was `cut` off before it."""
+    face = row(read(event), "chat", state="running", group=group)
+    return render("token", face, hidden_characters.spelled_out(text), cut, event.conversation)
+
+
+@view
+def message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw an envelope; one that repeats an output is a line."""
+    parsed = read.said
+    if repeat:  # a name alone proves nothing: such a line stays in sight, its words behind it
+        face = row(read, "all" if repeat == "same" else "")
+        first = "" if repeat == "same" else _first_line(parsed.words)
+        return render("repeat", face, richtext.plain(parsed.words), first)
+    changed, body = _changed(read), dict(read.body)
+    if changed is not None:
+        body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "changed"}
+    extra = message_body.more(body, message_body.ENVELOPE, sent_by=read.event.principal)
+    is_sent = read.event.principal.startswith("user:")
+    return render("message", row(read), message_body.words(parsed.words), extra, _reason(read), changed, is_sent)
+
+
+@view
+def user_message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw what a person typed."""
+    sender = read.said.speaker or default_speaker(read.event.kind)
+    extra = message_body.more(read.body, message_body.ENVELOPE)
+    return render("user_message", row(read, sender=sender), message_body.words(read.said.words), extra)
+
+
+@view
+def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw what an agent answered."""
+    is_comment = read.body.get("phase") == "commentary"
+    is_known = is_comment or read.body.get("phase") == "final_answer"
+    extra = message_body.more(read.body, message_body.ENVELOPE | {"phase"} if is_known else message_body.ENVELOPE)
+    face = row(read, group=group)
+    return render("output", face, message_body.words(read.said.words), extra, usage(read.body.get("usage")), is_comment)
+
+
+@view
+def control(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw an envelope that steers."""
+    extra = message_body.more(read.body, message_body.ENVELOPE)
+    return render("control", row(read), message_body.words(read.said.words), extra)
+
+
+@view
+def conversation_opened(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw how a conversation begins."""
+    title = richtext.inline(read.said.title or "")
+    handler = named(mark_for(agent(read.said.handler))) if read.said.handler else None
+    extra = message_body.more(read.body, message_body.ENVELOPE | {"title", "handler"})
+    by = read.event.principal if read.event.principal.startswith("user:") else None
+    return render("conversation_opened", row(read, sender=by), title, handler, extra)
+
+
+@view
+def agent_handoff(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw who hands the conversation to whom."""
+    giver, taker = line(read.body.get("from_agent")), line(read.body.get("to_agent"))
+    reason = richtext.inline(line(read.body.get("reason")))
+    face = row(read, sender=agent(giver or read.said.agent))
+    extra = message_body.more(read.body, message_body.ENVELOPE | {"from_agent", "to_agent", "reason"})
+    return render("agent_handoff", face, named(mark_for(agent(taker))), reason, extra)
+
+
+def _fields(read: ParsedEvent, event_type: EventType) -> Markup:
+    """Draw an event by its type's template alone."""
+    names = event_type.fields - message_body.ENVELOPE
+    fields = {name: richtext.inline(line(read.body.get(name))) for name in names}
+    details = {name for name, text in fields.items() if text}
+    is_claim = not event_type.may_be_said_by(read.event.principal)
+    face = row(read, event_type.level, state="" if is_claim else event_type.state)
+    return render(event_type.row.template, face, fields, message_body.more(read.body, message_body.ENVELOPE | details))
+
+
+def unknown(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw a kind that this version does not know, as it came."""
+    return render("unknown", row(read, "all"), richtext.inline(read.event.kind), json_tree.draw(read.event.body))
+
+
+def render(template: str, *values: object) -> Markup:
+    """Call the `draw` macro of an event's template."""
+    return render_as(template, "draw", *values)
+
+
+def render_as(template: str, name: str, *values: object) -> Markup:
+    """Call another macro of an event's template."""
+    return _macro(f"events/{template}.html", name, *values)
+
+
+def _macro(template: str, name: str, *values: object) -> Markup:
+    return cast(Markup, macro(template, name)(*values))
+
+
+def agent(name: str | None) -> str:
+    """Return an agent as it is named on the wire; nobody for none."""
+    return f"agent:{name.removeprefix('agent:')}" if name else ""
+
+
+def line(value: object) -> str:
+    """Return what can stand in a line: texts and numbers of the body, clipped; anything else is empty."""
+    return str(value)[:2000] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def _first_line(text: str) -> Markup:
+    return richtext.inline(text.strip().split("\n", 1)[0][:160])
+
+
+def _reason(read: ParsedEvent) -> Markup | None:
+    """Return the reason a person gave for speaking, told by us."""
+    metadata = read.body.get("metadata")
+    reason = metadata.get("reason") if isinstance(metadata, dict) else None
+    return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
+
+
+def _changed(read: ParsedEvent) -> EditedText | None:
+    """Return what a message of ours was in the conversation that this one is a fork of."""
+    metadata = read.body.get("metadata")
+    changed = metadata.get("changed") if isinstance(metadata, dict) else None
+    if not isinstance(changed, dict) or not principals.is_ours(read.event.principal):
+        return None
+    text, parent, seq = (changed.get(name) for name in ("content", "conversation_id", "seq"))
+    if not isinstance(text, str) or not isinstance(parent, str) or type(seq) is not int:
+        return None
+    if not 1 <= len(parent) <= payload.MAX_KEY or not 0 < seq < 1 << 53:
+        return None
+    return EditedText(parent, seq, richtext.plain(text[:8000]), mark_for(line(changed.get("sender"))[:200]).name)
+
+
+def usage(counts: object) -> str:
+    """Return what a model spent, as far as it is known: 0 was not counted."""
+    if not isinstance(counts, dict):
+        return ""
+    spent, usage_text, total = (counts.get(f"{side}_tokens") for side in ("input", "output", "total"))
+    if type(spent) is int and type(usage_text) is int and spent and usage_text:
+        return f"{spent:,} tokens in, {usage_text:,} out"
+    return f"{total:,} tokens" if type(total) is int and total else ""

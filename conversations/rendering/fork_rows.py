@@ -1,0 +1,54 @@
+"""Forks → where a conversation comes from. Called by `event_renderer`."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.core import hidden_characters, principals
+from conversations.rendering import event_rows, message_body, richtext
+from conversations.rendering.event_rows import ParsedEvent, Repeat, view
+
+_FIELDS = message_body.ENVELOPE | frozenset({"by", "reason", "parent", "forked_at", "title", "handler", "changed"})
+_LONGEST = 200  # characters of a conversation's id
+
+
+class Origin(NamedTuple):
+    """What templates/events/conversation_forked.html draws. `parent` is as it is for an address; `name`, its title or
+    id, and `hint`, its id, are to be read."""
+
+    parent: str
+    name: str
+    hint: str
+    at: int
+    changed: int  # the message there that follows here in other words; 0: none
+    reason: Markup | None
+    tag: str
+
+
+@view
+def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw where a fork comes from."""
+    body, is_ours = read.body, principals.is_ours(read.event.principal)
+    parent = _id(body.get("parent"))
+    by = event_rows.line(body.get("by")) if is_ours else ""
+    who = (by if by and read.event.principal == "system" else read.event.principal) if is_ours else None
+    reason = event_rows.line(body.get("reason"))
+    origin = Origin(
+        parent,
+        hidden_characters.spelled_out(event_rows.line(body.get("title"))[:200] or parent),
+        hidden_characters.spelled_out(parent),
+        _seq(body.get("forked_at")),
+        _seq(body.get("changed")),
+        richtext.inline(reason[:1000]) if reason else None,
+        "" if is_ours else "claim",
+    )
+    face = event_rows.row(read, sender=who, principal=who)
+    return event_rows.render("conversation_forked", face, origin, message_body.more(body, _FIELDS))
+
+
+def _id(value: object) -> str:
+    return value if isinstance(value, str) and 1 <= len(value) <= _LONGEST else ""
+
+
+def _seq(value: object) -> int:
+    return value if type(value) is int and 0 < value < 1 << 53 else 0

@@ -1,0 +1,33 @@
+"""The Jinja2 environment of pages and fragments: autoescape on, a missing name is an error."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.template import engines
+from django.urls import reverse
+from jinja2 import Environment, StrictUndefined
+
+
+def make(**options: Any) -> Environment:
+    """Make it, as Django's template backend asks for it."""
+    options["undefined"] = StrictUndefined
+    environment = Environment(**options)
+    environment.globals.update(static=static, url=reverse)
+    return environment
+
+
+def static(path: str) -> str:
+    """Return a static file's address: the hashed one, or the plain one where nothing was collected (tests, checks)."""
+    if not getattr(staticfiles_storage, "hashed_files", True):
+        return f"{settings.STATIC_URL}{path}"
+    return str(staticfiles_storage.url(path))
+
+
+@cache
+def macro(template: str, name: str) -> Callable[..., str]:
+    """Return a template's macro as a function: a fifth of the price of rendering a template."""
+    environment = cast(Any, engines["jinja2"]).env
+    return cast(Callable[..., str], getattr(environment.get_template(template).module, name))

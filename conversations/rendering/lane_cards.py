@@ -1,0 +1,154 @@
+"""One event → one short card in its sender's lane, pointing at the lane of whom it was said to. Drawn by `LanePen`.
+
+The same groups, levels and states as in the transcript, so that the two views follow the same frames; the words are cut
+short, and lead to the whole event in the transcript.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.core import hidden_characters, principals
+from conversations.events import registry
+from conversations.events.log.records import CallEvents, Cut, Stored
+from conversations.events.payload import ParsedPayload
+from conversations.rendering import event_rows, richtext, timestamps, tool_call_block
+from conversations.rendering.event_renderer import EventRenderer, Fragment
+from conversations.rendering.event_rows import ParsedEvent, Repeat, RowFields
+from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
+
+WORDS = 220  # characters of a card
+_READ = 4 * WORDS  # characters looked at for them
+NOBODY = "system"  # whose lane it is when nobody is named
+
+
+class Card(NamedTuple):
+    """What templates/events/lane.html draws. `words` lead to the event in the transcript."""
+
+    row: RowFields
+    sender: ParticipantMark
+    recipient: ParticipantMark | None
+    is_to_all: bool
+    verb: str
+    words: Markup
+    facts: tuple[str, ...] = ()
+    is_code: bool = False
+    is_open: bool = False  # more text comes
+    sign: str = ""  # the word of the state, where it has to be told
+
+
+CALLS = registry.names_with("opens_call")  # one of a server's tools points at the server
+_SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown"}
+_CALLER = ("conversation.", "run.stopping")  # who did it is told by the principal
+
+
+class LanePen(EventRenderer):
+    """Draws events as cards of lanes. What happens inside a call is a card of its own: its agent has a lane."""
+
+    look = "lanes"
+
+    def draw(self, event: Stored, call: CallEvents | None = None, ended: Sequence[CallEvents] = ()) -> Fragment:
+        """Draw the next event, and tell whose lane it is in."""
+        drawn = super().draw(event, call, ended)
+        return drawn._replace(within="", ends=ends(event, call) if drawn.html or drawn.opens else None)
+
+    def open_block(self, group: str, text: str, event: Stored, cut: Cut | None = None) -> Markup:
+        """Draw the card of a turn that is still being written."""
+        notes = (f"{cut.events:,} earlier events not shown",) if cut else ()
+        row = event_rows.row(event_rows.read(event), "chat", state="running", group=group)
+        return _draw(_card(row, event, None, text=richtext.inline(text))._replace(is_open=True, facts=notes))
+
+    def _face(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
+        return _draw(_of_event(event, group, repeat))
+
+    def _call_face(self, call: CallEvents, group: str | None) -> Markup:
+        return _draw(_of_call(call, group))
+
+    def _failed(self, event: Stored) -> Markup:
+        bare = event_rows.ParsedEvent(event, ParsedPayload(), {})
+        return _draw(_card(event_rows.row(bare, "all"), event, None, text=_short(event.body[:_READ])))
+
+
+def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, ParticipantMark | None]:
+    """Return in whose lane an event is drawn, and whose lane it points at."""
+    read = event_rows.read(call.called if call else event)
+    sender, recipient = mark_for(_sender(read) or NOBODY, read.event.principal), _recipient(read)
+    if read.said.mcp_server and read.event.kind in CALLS:
+        return sender, mark_for_name(read.said.mcp_server, "system")._replace(
+            key=hidden_characters.spelled_out(f"server:{recipient}")
+        )
+    return sender, mark_for(recipient) if recipient else None
+
+
+def _draw(card: Card) -> Markup:
+    return event_rows.render("lane", card)
+
+
+def _card(
+    row: RowFields, event: Stored, call: CallEvents | None, *, text: Markup, verb: str = "", code: bool = False
+) -> Card:
+    sender, recipient = ends(event, call)
+    read = event_rows.read(call.called if call else event)
+    is_to_all = recipient is None and event_rows.is_to_all(read)
+    return Card(row, sender, recipient, is_to_all, verb, text, is_code=code, sign=_SIGNS.get(row.state, ""))
+
+
+def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
+    read = event_rows.read(event)
+    event_type = registry.find(event.kind)
+    if event_type is None or event_type.lane is None or not read.body:
+        row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
+        return _card(row, event, None, text=_short(event.body[:_READ]), verb=event.kind[:64], code=True)
+    is_claim = "claimable" in event_type.traits and not principals.is_ours(event.principal)
+    level, state = "all" if repeat == "same" else event_type.level, "" if is_claim else event_type.state
+    row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY)
+    notes = (_duration(read), "claim" if is_claim else "", "again" if repeat else "")
+    card = _card(row, event, None, text=_words(read, event_type.lane.field), verb=event_type.lane.verb)
+    return card._replace(facts=tuple(filter(None, notes)))
+
+
+def _of_call(call: CallEvents, group: str | None) -> Card:
+    called, block = event_rows.read(call.called), tool_call_block.brief(call)
+    is_loud = call.status in tool_call_block.LOUD
+    row = event_rows.row(called, "chat" if is_loud else "steps", state=block.state, group=group)
+    parts = [block.name, block.preview]
+    text = Markup(" ").join(_short(part) for part in parts if part)
+    card = _card(row, call.called, call, text=text, code=True)
+    ended = (block.word, timestamps.duration(call.duration_ms), block.came)
+    return card._replace(facts=tuple(filter(None, ended)), sign="", verb="calls")
+
+
+def _sender(read: ParsedEvent) -> str:
+    """Return who it is told of, as in the transcript."""
+    event, parsed, body = read
+    if event.kind == "agent.handoff":
+        return event_rows.agent(event_rows.line(body.get("from_agent")) or parsed.agent)
+    if event.kind == "conversation.handler":
+        return event_rows.agent(event_rows.line(body.get("handler")))
+    if event.kind.startswith(_CALLER) and principals.is_ours(event.principal):
+        by = event_rows.line(body.get("by"))
+        return by if by and event.principal == "system" else event.principal
+    return parsed.speaker or event_rows.default_speaker(event.kind)
+
+
+def _recipient(read: ParsedEvent) -> str:
+    if read.event.kind == "agent.handoff":
+        return event_rows.agent(event_rows.line(read.body.get("to_agent")))
+    if read.event.kind in CALLS:
+        return read.said.mcp_server or ""
+    return "" if event_rows.is_to_all(read) else read.said.recipient or ""
+
+
+def _words(read: ParsedEvent, field: str) -> Markup:
+    text = event_rows.line(read.body.get(field)) if field else read.said.words
+    return _short(text.replace("_", " ") if field == "stage" else text)
+
+
+def _short(text: str) -> Markup:
+    line = " ".join(text[:_READ].split())
+    return richtext.inline(line if len(line) <= WORDS else f"{line[: WORDS - 1]}…")
+
+
+def _duration(read: ParsedEvent) -> str:
+    return timestamps.duration(read.said.duration_ms) if read.event.kind in ("run.done", "model.turn") else ""

@@ -1,0 +1,84 @@
+"""A model's turn → the tools that it was offered, by name, those that it called numbered. Called by `run_rows`.
+
+A turn's event holds hashes of schemas; their names are learned before the drawing, since a drawing asks no database.
+"""
+
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.rendering import event_rows, richtext
+
+MAX_ITEMS = 60  # tools in one row
+MAX_NAMES = 20_000
+HASH = re.compile(r"[0-9a-f]{64}")
+
+_names: dict[str, str] = {}
+_lock = threading.Lock()
+
+
+class OfferedToolView(NamedTuple):
+    """A tool in a turn. `hash` is empty for one that was not offered; `places` are its numbers in the answer."""
+
+    name: Markup
+    hash: str
+    places: tuple[int, ...]
+
+
+class Offered(NamedTuple):
+    """What an agent's turn was offered; `called` in the order of the calls."""
+
+    agent: str
+    called: tuple[OfferedToolView, ...]
+    every: tuple[OfferedToolView, ...]
+    left_out: int
+
+
+def learn(names: Mapping[str, str]) -> None:
+    """Take over the names of schemas."""
+    with _lock:
+        if len(_names) + len(names) > MAX_NAMES:
+            _names.clear()
+        _names.update(names)
+
+
+def unknown(hashes: Iterable[str]) -> set[str]:
+    """Return those whose names are still to be learned."""
+    return {tool_hash for tool_hash in hashes if tool_hash not in _names}
+
+
+def learned() -> int:
+    """Return how many names are known: what was drawn with fewer may be drawn anew."""
+    return len(_names)
+
+
+def hashes_of(tools: object) -> list[str]:
+    """Return the hashes that a turn tells; anything else in their place is left out."""
+    entries = tools if isinstance(tools, list) else []
+    return [entry for entry in entries[:1000] if isinstance(entry, str) and HASH.fullmatch(entry)]
+
+
+def of_turn(read: event_rows.ParsedEvent) -> Offered | None:
+    """Return what a turn of ours was offered; None of a turn that is told from outside."""
+    if read.event.run is None:
+        return None
+    tools, calls = hashes_of(read.body.get("tools")), _calls(read.body.get("called"))
+    offers = [OfferedToolView(_name(tool), tool, tuple(n for n, (_, hash) in calls if hash == tool)) for tool in tools]
+    strays = [OfferedToolView(richtext.inline(name[:200]), "", (n,)) for n, (name, hash) in calls if hash not in tools]
+    called = sorted([*(tool for tool in offers if tool.places), *strays], key=lambda tool: tool.places)
+    return Offered(
+        read.said.agent or "", tuple(called[:MAX_ITEMS]), tuple(offers[:MAX_ITEMS]), max(0, len(offers) - MAX_ITEMS)
+    )
+
+
+def _calls(called: object) -> list[tuple[int, tuple[str, str]]]:
+    calls = [call for call in called if isinstance(call, dict)] if isinstance(called, list) else []
+    named = [(event_rows.line(call.get("name")), event_rows.line(call.get("schema"))) for call in calls[:MAX_ITEMS]]
+    return list(enumerate(named, start=1))
+
+
+def _name(hash: str) -> Markup:
+    return richtext.inline(_names.get(hash, f"schema {hash[:8]}")[:200])

@@ -1,0 +1,119 @@
+"""Who is drawn: the kind, letters and hue of a mark, and what stands behind the name. Read by drawing and pages.
+
+Looks only: a name never becomes authority here (law G). That is the principal's, told beside the name.
+"""
+
+import re
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from conversations.core import hidden_characters
+from conversations.rendering import richtext
+
+Kind = Literal["person", "agent", "operator", "system"]
+
+KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
+HUES = 10  # the palette's agents (static/css/tokens.css)
+_PREFIXES: dict[str, Kind] = {
+    "agent": "agent",
+    "user": "person",
+    "person": "person",
+    "human": "person",
+    "token": "person",
+}
+_BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "": "system"}
+_stored: dict[str, int] = {}
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class ParticipantMark(NamedTuple):
+    """One voice, ready to draw. `name` is HTML, `title` plain text fit for an attribute."""
+
+    kind: Kind
+    name: str
+    title: str
+    letters: str
+    hue: int | None
+    key: str  # the sender's own text, fit for an attribute: equal keys are one voice
+
+
+class Attribution(NamedTuple):
+    """What the principal adds to a name: a person behind it, a warning, or a quiet word."""
+
+    by: str = ""  # a person who spoke under this name
+    unverified: bool = False
+    via: str = ""
+    title: str = ""
+
+
+@lru_cache(maxsize=4096)
+def mark_for(sender: str, principal: str = "") -> ParticipantMark:
+    """Draw a sender or recipient. Only `user:*` speaking as themselves is an operator; a claim of it is a person."""
+    kind, name = _read(sender)
+    if principal.startswith("user:") and principal == sender:
+        kind = "operator"
+    return mark_for_name(name, kind)._replace(key=hidden_characters.spelled_out(sender))
+
+
+@lru_cache(maxsize=4096)
+def mark_for_name(name: str, kind: str = "agent") -> ParticipantMark:
+    """Draw a bare name whose kind the record knows: agent, person, operator, system; anything else is a person."""
+    mark_kind: Kind = next((candidate for candidate in KINDS if candidate == kind), "person")
+    drawn, title = richtext.inline(name or "unknown"), hidden_characters.spelled_out(name or "unknown")
+    return ParticipantMark(
+        mark_kind, drawn, title, letters(name, mark_kind), _hue(mark_kind, name), hidden_characters.spelled_out(name)
+    )
+
+
+@lru_cache(maxsize=4096)
+def behind(principal: str, sender: str) -> Attribution:
+    """Return what the principal adds: `user:*` behind another name, the bus, a token, an import."""
+    kind, _, name = principal.partition(":")
+    if kind == "user" and principal != sender:
+        return Attribution(by=name)
+    if kind == "bus":
+        return Attribution(unverified=True, title="Received over the bus, where any sender can claim any name")
+    if kind == "token":
+        return Attribution(via=f"via token {name}")
+    if kind == "import":
+        return Attribution(via="imported", title=f"Imported by {name}")
+    return Attribution()
+
+
+def letters(name: str, kind: Kind = "agent") -> str:
+    """Make two letters: the initials of the first two words, else the beginning of the one."""
+    parts = [part for word in _WORD.findall(name) for part in _HUMP.split(word)][:2]
+    if not parts:
+        return "?"
+    initials = "".join(word[0] for word in parts).upper() if len(parts) > 1 else parts[0][:1].upper() + parts[0][1:2]
+    return initials.upper() if kind == "operator" else initials
+
+
+def learn_hues(hues: Mapping[str, int]) -> bool:
+    """Take over the hues (1 to 10) stored with agents; answer whether any is another than before."""
+    if hues == _stored:
+        return False
+    _stored.clear()
+    _stored.update(hues)
+    mark_for.cache_clear()
+    mark_for_name.cache_clear()
+    return True
+
+
+def hue(name: str) -> int:
+    """Return the hue stored with an agent of this name, else one of ten by it, the same everywhere and always."""
+    return _stored.get(name) or zlib.crc32(name.encode("utf-8", "replace")) % HUES + 1
+
+
+def _hue(kind: Kind, name: str) -> int | None:
+    return hue(name) if kind == "agent" and name else None
+
+
+def _read(sender: str) -> tuple[Kind, str]:
+    prefix, mark, rest = sender.partition(":")
+    if mark and rest and prefix in _PREFIXES:
+        return _PREFIXES[prefix], rest
+    return _BARE.get(sender.lower(), "person"), sender

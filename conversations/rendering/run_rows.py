@@ -1,0 +1,262 @@
+"""Runs, model turns and handlers → thin lines; a bad end in full, with the way to run it again. Called by
+`event_renderer`."""
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from conversations.core import hidden_characters
+from conversations.rendering import event_rows, message_body, offered_tools, richtext, timestamps
+from conversations.rendering.event_rows import ParsedEvent, Repeat, view
+
+_FIELDS = message_body.ENVELOPE | frozenset(
+    {
+        "run_kind",
+        "replay_of",
+        "by",
+        "input_seq",
+        "parent_call",
+        "attempt",
+        "worker",
+        "reason",
+        "error",
+        "calls",
+        "duration_ms",
+        "handler",
+    }
+    | {
+        "model",
+        "tools",
+        "approval_id",
+        "tool_call",
+        "tool_call_id",
+        "server",
+        "detail",
+        "args",
+        "args_raw",
+        "why",
+        "deadline",
+        "decision",
+        "to",
+    }
+    | {
+        "message",
+        "stage",
+        "arguments_digest",
+        "namespace",
+        "qualified_name",
+        "lookup_key",
+        "origin",
+        "schema",
+        "effect",
+        "place",
+        "called",
+    }
+)
+_WAITS = {"approval": "paused for approval", "pause": "paused"}
+_DECISIONS = {"approve": "approved", "reject": "rejected"}
+_REASONS = {"hop_limit": "too many hops", "error": ""}
+
+
+class RunLine(NamedTuple):
+    """What templates/events/run.html draws."""
+
+    glyph: str
+    words: str
+    about: Markup | None = None  # a second name, after the words
+    link: int = 0  # the event that is answered
+    detail: Markup | None = None  # quiet, in the line
+    facts: tuple[str, ...] = ()
+    tag: str = ""
+    fault: Markup | None = None  # in full, under the line
+    again: str = ""  # the run that may be asked for again
+    rerun: str = ""  # the run from whose beginning a fork may go on
+    place: str = ""  # its conversation
+
+
+@view
+def run_queued(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw what a run is to answer."""
+    body = read.body
+    seq = body.get("input_seq")
+    is_again = event_rows.line(body.get("reason")).startswith("again: ")
+    text = "queued to retry" if is_again else "queued to answer"
+    link = seq if type(seq) is int and seq > 0 else 0
+    text = "queued a replay, requested at" if read.body.get("run_kind") == "replay" else text
+    return _line(read, RunLine("s-queued", text if link else "queued a run", link=link), "steps" if is_again else "")
+
+
+@view
+def run_started(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw a start; of an agent's first attempt with the way to a fork from there."""
+    attempt = read.body.get("attempt")
+    details = f"attempt {attempt}" if type(attempt) is int and attempt > 1 else ""
+    event = read.event
+    is_own = event.run is not None and not event_rows.is_copy(read) and attempt == 1
+    is_own = is_own and read.body.get("run_kind", "agent") == "agent"
+    rerun = hidden_characters.spelled_out(event.run) if is_own and event.run else ""
+    return _line(read, RunLine("play", "started", facts=(details,), rerun=rerun, place=event.conversation))
+
+
+@view
+def run_waiting(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw what a run waits for."""
+    reason = event_rows.line(read.body.get("reason"))
+    if reason == "server":
+        return _away(read)
+    return _line(read, RunLine("s-paused", _WAITS.get(reason, "waiting"), facts=("no worker occupied",)))
+
+
+def _away(read: ParsedEvent) -> Markup:
+    """Draw that a run needs an MCP server that is not connected: seen at any detail, since nobody was asked."""
+    notes = ("Nothing was called. The run resumes automatically when the server is back, or you can stop it.",)
+    line = RunLine(
+        "s-paused", "waiting for MCP server", _words(read, "server"), detail=_words(read, "detail"), facts=notes
+    )
+    return _line(read, line, "chat", "waiting")
+
+
+@view
+def run_resumed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw that a run goes on."""
+    after = _DECISIONS.get(event_rows.line(read.body.get("reason")), "")
+    return _line(read, RunLine("play", "resumed", facts=(after,)))
+
+
+@view
+def run_done(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw a good end, and what it spent."""
+    details = (_duration(read), event_rows.usage(read.body.get("usage")))
+    return _line(read, RunLine("s-done", "finished", facts=details))
+
+
+@view
+def run_failed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw an error in full."""
+    reason = event_rows.line(read.body.get("reason"))
+    details = richtext.inline(_REASONS.get(reason, reason))
+    fault = read.body.get("error")
+    drawn = richtext.plain(fault[:8000]) if isinstance(fault, str) and fault else None
+    line = RunLine("s-failed", "failed", detail=details or None, facts=(_place(read.body.get("place")),), fault=drawn)
+    return _bad_end(read, line)
+
+
+@view
+def run_cancelled(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw who stopped a run."""
+    reason = event_rows.line(read.body.get("reason"))
+    details = None if reason.startswith("by user:") else _words(read, "reason")  # who it was stands behind it anyway
+    return _bad_end(read, RunLine("s-rejected", "was stopped", detail=details))
+
+
+@view
+def run_interrupted(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw that a worker was lost."""
+    return _bad_end(read, RunLine("s-unknown", "was interrupted", detail=_words(read, "reason")))
+
+
+@view
+def run_incompatible(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw why a run could not go on."""
+    text = "could not resume: the saved state does not match the current team"
+    choices = "Run again to start over with the current team, or take over and answer yourself."
+    return _bad_end(read, RunLine("s-failed", text, detail=_words(read, "reason"), facts=(choices,)))
+
+
+@view
+def model_turn(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw what a model was asked."""
+    is_demo, tools = read.body.get("demo") is True, offered_tools.of_turn(read)
+    name = event_rows.line(read.body.get("model"))
+    line = RunLine(
+        "agent",
+        "asked the model",
+        None if is_demo and "demo" in name.lower() else richtext.inline(name or "unknown"),
+        facts=tuple(filter(None, (_duration(read), event_rows.usage(read.body.get("usage"))))),
+        tag="demo model" if is_demo else "",
+    )
+    if tools is None:
+        return _line(read, line)
+    return event_rows.render("model_turn", event_rows.row(read), line, tools, message_body.more(read.body, _FIELDS))
+
+
+@view
+def handler_changed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw who answers from now on."""
+    name = event_rows.line(read.body.get("handler"))
+    face = event_rows.row(read, sender=event_rows.agent(name) or "system")
+    return event_rows.render(
+        "run", face, RunLine("handoff", "now handles this conversation"), message_body.more(read.body, _FIELDS)
+    )
+
+
+@view
+def stage(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw where a team's context has come to; what is no such event is drawn as any unknown one."""
+    stage = event_rows.line(read.body.get("stage"))
+    if not stage or read.event.run is None:
+        return event_rows.unknown(read, group, repeat)
+    return _line(read, RunLine("timeline", "reached stage", richtext.inline(stage.replace("_", " ")[:200])))
+
+
+@view
+def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw a step of a call that the record does not know: a claim from outside, or a stray."""
+    text = event_rows.row_of(read.event.kind).words
+    if read.event.kind == "approval.decided":
+        text += f" {hidden_characters.spelled_out(event_rows.line(read.body.get('decision')))[:40]}"
+    tag = "" if read.event.run else "claim"
+    name = richtext.inline(read.said.name) if read.said.name else _words(read, "to")
+    detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")
+    return _line(read, RunLine("gate", text, name, detail=detail, tag=tag))
+
+
+def _place(location: object) -> str:
+    """Return where in the run it was."""
+    if not isinstance(location, dict):
+        return ""
+    turn = location.get("turn")
+    agent, path, why = (
+        hidden_characters.spelled_out(event_rows.line(location.get(word)))[:200] for word in ("agent", "path", "why")
+    )
+    text = f"in turn {turn}" if type(turn) is int else ""
+    text += f" of {agent}" if text and agent else ""
+    text += f", at {path}" if text and path else ""
+    return f"{text}: {why}" if text and why else text
+
+
+def _bad_end(read: ParsedEvent, line: RunLine) -> Markup:
+    run, calls = read.event.run, read.body.get("calls")
+    left = len(calls) if isinstance(calls, list) else 0
+    note = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
+    is_replay = read.body.get("run_kind") == "replay"  # it is asked for anew, on its call's page
+    again = hidden_characters.spelled_out(run) if run and not is_replay and not event_rows.is_copy(read) else ""
+    line = line._replace(again=again, facts=(*line.facts, note))
+    return _line(read, line, state=event_rows.state_of(read.event.kind))
+
+
+def _line(read: ParsedEvent, line: RunLine, level: str = "", state: str = "") -> Markup:
+    kind, _, person = read.event.principal.partition(":")
+    is_asked = kind == "user"  # a person had it happen; the words are still about the agent
+    author = f"by {hidden_characters.spelled_out(person)}" if is_asked else ""
+    line = line._replace(facts=tuple(filter(None, (*line.facts, author))))
+    is_claim = read.event.run is None and not line.tag
+    face = event_rows.row(
+        read,
+        level,
+        state=state if not is_claim else "",
+        sender=None if read.said.speaker else "system",
+        principal="system" if is_asked else None,
+    )
+    return event_rows.render(
+        "run", face, line._replace(tag="claim") if is_claim else line, message_body.more(read.body, _FIELDS)
+    )
+
+
+def _words(read: ParsedEvent, name: str) -> Markup | None:
+    text = event_rows.line(read.body.get(name))
+    return richtext.inline(text[:1000]) if text else None
+
+
+def _duration(read: ParsedEvent) -> str:
+    return timestamps.duration(read.said.duration_ms)

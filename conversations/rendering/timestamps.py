@@ -1,0 +1,89 @@
+"""When it happened, as a drawn row tells it: the commit time, and the sender's own where it differs (§3.6)."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from conversations.core.micros import YEAR_10000, to_micros
+
+DIFFERS_US = 5_000_000  # a sender's time closer than this to the commit is not worth a word
+
+Body = Mapping[str, Any]  # a decoded payload: any JSON
+
+
+class When(NamedTuple):
+    """One moment: for `datetime`, for reading, and in full."""
+
+    iso: str
+    clock: str
+    title: str
+
+
+class RowTimes(NamedTuple):
+    """The time in the row's last column, and the sender's where it is told beside the name."""
+
+    shown: When
+    said: When | None
+
+
+def of_event(at: int, principal: str, body: Body) -> RowTimes:
+    """Choose the times of an event. An imported one is shown at the time it first happened, its import in the title."""
+    created = _read(body.get("created_at"))
+    if principal.startswith("import:"):
+        imported = body.get("imported")
+        first = _read(imported.get("at")) if isinstance(imported, dict) else None
+        shown = first if first is not None else created
+        if shown is not None:
+            return RowTimes(_when(shown, also=f"stored {_when(at).title}"), None)
+    elif created is not None and abs(created - at) > DIFFERS_US:
+        stated = _when(created)
+        other_day = stated.iso[:10] != _when(at).iso[:10]
+        return RowTimes(_when(at), stated._replace(clock=f"{stated.iso[:10]} {stated.clock}") if other_day else stated)
+    return RowTimes(_when(at), None)
+
+
+def moment(value: object) -> When | None:
+    """Read a moment that a body tells; None for what is none."""
+    at = _read(value)
+    return None if at is None else _when(at)
+
+
+def duration(ms: float | None) -> str:
+    """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known (a recording without times says 0)."""
+    if not ms:
+        return ""
+    if ms < 1:
+        return "< 1 ms"
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    if ms < 3_600_000:
+        return f"{ms // 60_000:.0f} min {ms % 60_000 // 1000:02.0f} s"
+    return f"{ms / 3_600_000:,.1f} h"
+
+
+def _when(at: int, also: str = "") -> When:
+    seconds, micro = divmod(at, 1_000_000)
+    iso, title = _second(seconds)
+    title = f"{title}.{micro // 1000:03d} UTC"
+    return When(f"{iso}.{micro:06d}Z", iso[11:], f"{title}; {also}" if also else title)
+
+
+@lru_cache(maxsize=1024)
+def _second(at: int) -> tuple[str, str]:
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S"), f"{moment.day} {moment:%b %Y, %H:%M:%S}"
+
+
+def _read(value: object) -> int | None:
+    """Read µs UTC or ISO 8601 (without a zone: UTC); None for anything else, or outside the years 1970 to 9999."""
+    if isinstance(value, str):
+        try:
+            value = to_micros(datetime.fromisoformat(value))
+        except (ValueError, OverflowError):
+            return None
+    if type(value) is not int:
+        return None
+    return value if 0 <= value < YEAR_10000 else None

@@ -1,0 +1,282 @@
+"""A tool call → one block: name, arguments, outcome, duration, closed until asked. Called by `event_renderer`."""
+
+import re
+from typing import NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from conversations.core import hidden_characters, principals
+from conversations.events import recorded_arguments, registry
+from conversations.events.log.records import LEFT, CallEvents, Stored
+from conversations.events.response_ids import EXTERNAL
+from conversations.rendering import (
+    approval_block,
+    event_rows,
+    json_tree,
+    message_body,
+    offered_tools,
+    richtext,
+    timestamps,
+)
+
+PREVIEW = 160  # characters of the arguments in the closed block
+READABLE = 65_536  # bytes of arguments whose escapes are written out there
+
+STATES = {  # status of §3.6 → the glyph
+    "called": "running",
+    "waiting": "waiting",
+    "approved": "queued",
+    "executing": "running",
+    "done": "done",
+    "failed": "failed",
+    "timeout": "failed",
+    "rejected": "rejected",
+    "blocked": "rejected",
+    "unknown": "unknown",
+    LEFT: "queued",
+}
+WORDS = {
+    LEFT: "not finished",
+    "called": "called",
+    "executing": "running",
+    "timeout": "timed out",
+    "blocked": "did not run",
+}
+_WAITS = {"waiting": "waiting for approval"}
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_OPENING = registry.names_with("opens_call")
+LOUD = ("waiting", "unknown")  # statuses that are told at every level of detail
+OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
+
+
+class Brief(NamedTuple):
+    """A call in one line: plain texts, cut short."""
+
+    name: str
+    preview: str
+    state: str
+    word: str
+    came: str  # the beginning of what came of it
+
+
+class Block(NamedTuple):
+    """What templates/events/tool_step.html draws beside the row."""
+
+    name: Markup
+    title: str
+    status: str
+    word: str
+    preview: Markup
+    duration: str
+    arguments: Markup | None
+    result: Markup | None
+    error: Markup | None
+    call_id: Markup | None
+    nth: int
+    where: str
+    has_inner: bool  # runs here, and so may have runs inside it
+    steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
+    extra: Markup | None
+    question: approval_block.ApprovalBlock | None
+    schema: str  # the hash of the schema that the call was made under, where a page tells of it
+    agent: str  # who called it, as it is named in an address
+    note: Markup | None  # why it did not run, or what is not known of it
+    place: str = ""  # the address of its conversation, where it is drawn elsewhere
+    awaits: str = ""  # its id, while it waits for its client: a person may answer it by hand
+    answered_by: str = ""  # who gave the output of a client's call
+    home: str = ""  # its conversation
+    before: int = 0  # the event before it: where a fork begins that has not called it
+    id: str = ""  # of the call, where it has a page of its own
+    replay_of: str = ""  # the call that it repeats, ours
+
+
+def word_of(status: str) -> str:
+    """Say a status."""
+    return WORDS.get(status, status)
+
+
+def note_of(call: CallEvents) -> Markup | None:
+    """Return why a call did not run, or what is not known of it; None where there is nothing to say."""
+    return _note(event_rows.read(call.finished) if call.finished else None, call.status)
+
+
+def brief(call: CallEvents) -> Brief:
+    """Tell a call in short, for a place that leads to its block."""
+    called, finished = event_rows.read(call.called), event_rows.read(call.finished) if call.finished else None
+    is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
+    is_awaited = is_ours and called.said.origin == EXTERNAL and call.status == "called"
+    steps = [step for step in (called, finished) if step is not None]
+    raw = finished and (finished.said.error or finished.said.output or finished.said.result_summary)
+    return Brief(
+        name=next(filter(None, (step.said.name for step in steps)), "unnamed tool")[:PREVIEW],
+        preview=_arguments_line(called, call),
+        state="waiting" if is_awaited else STATES.get(call.status, "unknown"),
+        word="waiting for the client" if is_awaited else _WAITS.get(call.status, word_of(call.status)),
+        came=hidden_characters.spelled_out(bytes(raw)[: PREVIEW * 4].decode("utf-8", "ignore"))[:PREVIEW]
+        if raw
+        else "",
+    )
+
+
+def draw(call: CallEvents, group: str | None) -> Markup:
+    """Draw a call from both its steps."""
+    return event_rows.render("tool_step", *_parts(call, group, ""))
+
+
+def card(call: CallEvents, address: str) -> Markup:
+    """Draw a call's question as its block in the transcript has it, without the row around it. `address` is the address
+    of its conversation: links within a transcript begin there."""
+    return event_rows.render_as("tool_step", "card", *_parts(call, None, address))
+
+
+def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_rows.RowFields, Block]:
+    called = event_rows.read(call.called)
+    finished, request = (event_rows.read(event) if event else None for event in (call.finished, call.asked))
+    question = approval_block.of_call(call, request) if request else None
+    is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
+    is_clients = is_ours and called.said.origin == EXTERNAL
+    is_awaited = is_clients and call.status == "called"
+    state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
+    level = "chat" if call.status in LOUD else "steps"
+    row = event_rows.row(called, level, state=state, group=group)
+    steps = [step for step in (called, finished, request) if step is not None]
+    result = finished if finished and finished.event.kind == "tool_step" else None
+    return row, Block(
+        name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
+        title=hidden_characters.spelled_out(called.said.lookup_key or called.said.name or ""),
+        status=call.status,
+        word="waiting for the client" if is_awaited else word_of(call.status),
+        preview=richtext.inline(_arguments_line(called, call)),
+        duration=timestamps.duration(call.duration_ms),
+        arguments=_arguments(called),
+        result=_result(result) if result else None,
+        error=_error(result) if result else None,
+        call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
+        nth=call.nth,
+        where=_where(is_ours, is_clients),
+        has_inner=is_ours and not is_clients,
+        steps=_steps(call),
+        extra=_extra(called, result),
+        question=question,
+        schema=_schema(call, called),
+        agent=called.said.agent or "",
+        note=_note(finished, call.status) if question is None or question.state not in OVER else None,
+        place=address,
+        awaits=hidden_characters.spelled_out(call.id) if is_awaited else "",
+        answered_by=_answered_by(result) if result and is_clients else "",
+        home=call.called.conversation,
+        before=call.called.seq - 1,
+        id=call.id if _ID.fullmatch(call.id) else "",
+        replay_of=_original(called),
+    )
+
+
+def _answered_by(result: event_rows.ParsedEvent) -> str:
+    return hidden_characters.spelled_out(event_rows.line(result.body.get("answered_by")))[:160]
+
+
+def _where(is_ours: bool, is_clients: bool) -> str:
+    if is_clients:
+        return "Runs on the client"
+    return "Runs on this server" if is_ours else "Observed"
+
+
+def _original(called: event_rows.ParsedEvent) -> str:
+    """Return the call that one of ours repeats; a claim from outside repeats none."""
+    replay_of = called.said.replay_of or ""
+    return replay_of if called.event.run is not None and _ID.fullmatch(replay_of) else ""
+
+
+def _steps(call: CallEvents) -> tuple[tuple[str, int], ...]:
+    """Return the later events that the block is made of: they have no row of their own to link to."""
+    word = (approval_block.closed_as(call.decided.kind) or "decided").capitalize() if call.decided else ""
+    steps = (("Requested", call.asked), (word, call.decided), ("Ended", call.finished))
+    seen = {call.called.seq: "", **{event.seq: word for word, event in reversed(steps) if event is not None}}
+    if call.finished is not None and _broken_off(call.finished.kind):
+        seen.pop(call.finished.seq)  # it has a row of its own
+    return tuple((word, seq) for seq, word in sorted(seen.items()) if seq != call.called.seq)
+
+
+def _broken_off(kind: str) -> str:
+    """Return why a call did not end by itself, where an event of this kind ended its run; else empty."""
+    event_type = registry.get(kind)
+    return event_type.run_end.call if event_type is not None and event_type.run_end is not None else ""
+
+
+def _extra(called: event_rows.ParsedEvent, result: event_rows.ParsedEvent | None) -> Markup | None:
+    if called.event.kind not in _OPENING:
+        return None
+    for step in (called, result):
+        extra = message_body.more(step.body, message_body.STEP | approval_block.FIELDS) if step else None
+        if extra is not None:
+            return extra
+    return None
+
+
+def _schema(call: CallEvents, called: event_rows.ParsedEvent) -> str:
+    """Return the schema of a call of ours; what is told from outside links nowhere."""
+    schema = called.said.schema or ""
+    is_known = call.called.run is not None and offered_tools.HASH.fullmatch(schema) is not None
+    return schema if is_known else ""
+
+
+def _note(finished: event_rows.ParsedEvent | None, status: str) -> Markup | None:
+    if status == LEFT:
+        return richtext.inline("Not finished when this conversation was forked; see the original for the outcome.")
+    if finished is None or finished.event.kind == "tool_step" or status == "rejected":
+        return None
+    if why := _broken_off(finished.event.kind):
+        text = f"It was running when {why}: it may or may not have taken effect."
+        return richtext.inline(text if status == "unknown" else f"It did not run: {why} before.")
+    if approval_block.closed_as(finished.event.kind):
+        return None  # the question says it
+    reason = finished.body.get("reason")
+    return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
+
+
+def lone(event: Stored) -> CallEvents:
+    """Make a call of one step whose partner the record does not know."""
+    parsed = event_rows.read(event).said
+    has_result = parsed.result_summary is not None or parsed.output is not None or parsed.error is not None
+    is_end = parsed.status in ("success", "error") or (parsed.status is None and has_result)
+    failed = parsed.status == "error" or (parsed.status is None and parsed.error is not None)
+    status = ("failed" if failed else "done") if is_end else "called"
+    return CallEvents("", status, 1, event.at, parsed.duration_ms, event, event if is_end else None)
+
+
+def _arguments_line(step: event_rows.ParsedEvent, call: CallEvents) -> str:
+    """Return the beginning of the arguments that ran: a person's where they were changed, else those sent."""
+    edited = recorded_arguments.edited(event_rows.read(call.decided).body) if call.decided else None
+    raw = bytes(step.said.args or b"") or (step.said.args_raw or "").encode("utf-8", "replace")
+    raw = raw if edited is None else edited.encode("utf-8", "replace")
+    text = _readable(raw)[: PREVIEW * 4].decode("utf-8", "ignore")
+    return " ".join(text.split())[:PREVIEW]
+
+
+def _readable(raw: bytes) -> bytes:
+    """Write out the letters that a sender escaped; what is long or no JSON stays as it came."""
+    if b"\\u" not in raw or len(raw) > READABLE:
+        return raw
+    try:
+        return msgspec.json.encode(msgspec.json.decode(raw))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return raw
+
+
+def _arguments(step: event_rows.ParsedEvent) -> Markup | None:
+    if step.said.args is not None and bytes(step.said.args) != b"null":
+        return json_tree.draw(bytes(step.said.args).decode("utf-8", "replace"))
+    return json_tree.draw(step.said.args_raw) if step.said.args_raw else None
+
+
+def _result(step: event_rows.ParsedEvent) -> Markup | None:
+    raw = step.said.output if step.said.output is not None else step.said.result_summary
+    return message_body.result(bytes(raw).decode("utf-8", "replace")) if raw is not None else None
+
+
+def _error(step: event_rows.ParsedEvent) -> Markup | None:
+    if step.said.error is None or (raw := bytes(step.said.error)) in (b"null", b'""'):
+        return None
+    value = msgspec.json.decode(raw)
+    return json_tree.draw_text(value if isinstance(value, str) else raw.decode("utf-8", "replace"))

@@ -1,0 +1,1 @@
+"""The life of a run, and what people decide about it."""

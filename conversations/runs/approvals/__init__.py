@@ -1,0 +1,1 @@
+"""Approval requests: inbox, decision, expiry and auto-approval rules."""

@@ -1,0 +1,120 @@
+"""Rules by which calls are approved without asking again: which calls one is about. Asked by the gate and the actions.
+
+A rule is about one tool (by its lookup key, and as long as it is the tool that the rule was made for), one agent or any
+and arguments: exact, the same object; or partial, an object that they contain. Arguments are compared as canonical
+JSON, with secrets covered, as the record has them; those that are no object fit no rule, nor do those with a secret.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from django.db.models import F
+
+from conversations.core import secret_masking
+from conversations.core.node_heartbeat import database_now
+from conversations.core.ttl_cache import TtlCache
+from conversations.models import AlwaysRule
+
+MAX_ITEMS = 1_000  # live rules; the actions make no more
+MAX_ARGUMENTS = 64 * 1024  # characters of a rule's arguments
+IN_TURN = (F("uses").asc(nulls_first=True), F("made_at"), F("id"))  # one without a number of uses spares the others
+
+
+class MatchedCall(NamedTuple):
+    """A call that waits or would: what rules look at. `arguments` None: they are no object, or cover a secret."""
+
+    agent: str
+    tool: str
+    lookup_key: str
+    schema: str
+    effect: str
+    arguments: dict[str, Any] | None
+
+
+Rules = Mapping[str, list[AlwaysRule]]  # by lookup key
+
+
+def call_of(request: Mapping[str, Any]) -> MatchedCall:
+    """Read a call from the event that asks about it."""
+    tool = str(request.get("qualified_name") or request.get("name") or "")
+    return MatchedCall(
+        agent=str(request.get("agent") or ""),
+        tool=tool,
+        lookup_key=str(request.get("lookup_key") or f"bare:{tool}"),
+        schema=str(request.get("schema") or ""),
+        effect=str(request.get("effect") or ""),
+        arguments=_arguments(request),
+    )
+
+
+def fits(rule: AlwaysRule, call: MatchedCall, *, is_destructive: bool) -> bool:
+    """Return whether a rule is about a call. One that destroys has to be named exactly: agent, tool and arguments."""
+    if rule.lookup_key != call.lookup_key or rule.agent not in ("", call.agent) or call.arguments is None:
+        return False
+    if rule.schema and rule.schema != call.schema:
+        return False
+    if is_destructive and not (rule.agent and rule.is_exact):
+        return False
+    if rule.is_exact:
+        return rule.digest == digest(call.arguments)
+    return contains(call.arguments, json.loads(rule.arguments))
+
+
+def contains(whole: object, part: object) -> bool:
+    """Return whether a JSON value contains another: of objects every field, of all else the same value."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(name in whole and contains(whole[name], part[name]) for name in part)
+    return canonical(whole) == canonical(part)
+
+
+def canonical(value: object) -> str:
+    """Write a JSON value so that equal ones are equal texts; 1, 1.0 and true are three. Raises ValueError for NaN."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of the canonical JSON."""
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def live() -> list[AlwaysRule]:
+    """Read the rules that may approve something now, in the order in which they are asked. Sync."""
+    return list(AlwaysRule.objects.live(database_now()).order_by(*IN_TURN)[:MAX_ITEMS])
+
+
+def by_key(rules: Iterable[AlwaysRule]) -> dict[str, list[AlwaysRule]]:
+    """Sort rules by the tools that they are about."""
+    grouped: dict[str, list[AlwaysRule]] = {}
+    for rule in rules:
+        grouped.setdefault(rule.lookup_key, []).append(rule)
+    return grouped
+
+
+def rules() -> Rules:
+    """Return the live rules as they were half a second ago, or later. Sync."""
+    return _kept.answer()
+
+
+def known() -> Rules | None:
+    """Return them without a query, or None when that takes one. For event loops."""
+    return _kept.fresh()
+
+
+def forget() -> None:
+    """The rules have changed: read them anew. Called after the commit."""
+    _kept.forget()
+
+
+def _arguments(request: Mapping[str, Any]) -> dict[str, Any] | None:
+    arguments = request.get("args")
+    if not isinstance(arguments, dict):
+        return None
+    try:
+        return None if secret_masking.MASK in canonical(arguments) else arguments
+    except (ValueError, RecursionError):
+        return None
+
+
+_kept: TtlCache[Rules] = TtlCache(lambda: by_key(live()), {})

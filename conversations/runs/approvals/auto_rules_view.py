@@ -1,0 +1,179 @@
+"""Always rules as the page and the API show them: what each is about, whether it counts and why not, what it did."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+from markupsafe import Markup
+
+from conversations.core import hidden_characters
+from conversations.core.errors import Invalid
+from conversations.core.micros import to_datetime
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Agent, AlwaysRule, Approval
+from conversations.rendering import json_tree, richtext
+from conversations.runs.approvals import terms
+from conversations.runs.approvals.auto_approve import makers_right
+from conversations.runs.policy import evaluate
+
+STATES = ("live", "ended")
+LATELY = 5  # approvals of a rule that are told
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A question that a rule answered."""
+
+    approval: str
+    conversation: str
+    title: Markup
+    seq: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAutoRule:
+    """A rule. Texts are fit to be shown; `idle` says why it approves nothing now, empty when it does."""
+
+    row: AlwaysRule
+    tool: str
+    agent: str
+    arguments: Markup
+    is_any: bool
+    idle: str
+    uses: list[Use]
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether it can be revoked still."""
+        return self.row.revoked_at is None
+
+    @property
+    def title(self) -> str:
+        """Name it."""
+        return f"{self.tool} by {self.agent or 'any agent'}"
+
+    @property
+    def maker(self) -> str:
+        """Who made it, without the kind."""
+        return hidden_characters.spelled_out(self.row.made_by.partition(":")[2] or self.row.made_by)
+
+    @property
+    def made_at(self) -> datetime:
+        """When it was made."""
+        return to_datetime(self.row.made_at)
+
+    @property
+    def until(self) -> datetime | None:
+        """Until when it counts."""
+        return to_datetime(self.row.until) if self.row.until is not None else None
+
+    @property
+    def reason(self) -> str:
+        """Why it was made."""
+        return hidden_characters.spelled_out(self.row.reason)
+
+
+def page(
+    *, state: str = "live", rule: str = "", before: str = "", limit: int = 50
+) -> tuple[list[ShownAutoRule], str | None]:
+    """Return rules newest first, and the id that older ones come before. `rule`: only this one. Raises `Invalid`.
+
+    `live` are those that can approve something still, as far as uses, time and revocation go.
+    """
+    if state not in STATES:
+        raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
+    live = AlwaysRule.objects.live(database_now())
+    rules = live if state == "live" else AlwaysRule.objects.exclude(id__in=live.values("id"))
+    if rule:
+        rules = AlwaysRule.objects.filter(id=rule[:64])
+    if before:
+        rules = rules.filter(id__lt=before[:64])
+    rows = list(rules.order_by("-id")[: limit + 1])
+    return shown(rows[:limit]), rows[limit - 1].id if len(rows) > limit else None
+
+
+def shown(rows: Sequence[AlwaysRule]) -> list[ShownAutoRule]:
+    """Make them fit to be shown."""
+    now, schemas = database_now(), _schemas()
+    return [
+        ShownAutoRule(
+            row=row,
+            tool=hidden_characters.spelled_out(row.tool),
+            agent=hidden_characters.spelled_out(row.agent),
+            arguments=json_tree.draw(row.arguments),
+            is_any=not row.is_exact and row.arguments == "{}",
+            idle=_idle(row, now, schemas),
+            uses=_uses(row),
+        )
+        for row in rows
+    ]
+
+
+def item(rule: ShownAutoRule) -> Json:
+    """Return a rule for programs."""
+    row = rule.row
+    return {
+        "rule_id": row.id, "tool": row.tool, "lookup_key": row.lookup_key, "schema": row.schema, "agent": row.agent,
+        "match": "exact" if row.is_exact else "partial", "arguments": json.loads(row.arguments),
+        "uses": row.uses, "used": row.used, "until": rule.until.isoformat() if rule.until else None,
+        "made_by": row.made_by, "made_at": rule.made_at.isoformat(), "approval_id": row.approval or None,
+        "reason": row.reason, "revoked_by": row.revoked_by or None,
+        "revoked_at": to_datetime(row.revoked_at).isoformat() if row.revoked_at else None,
+        "idle": rule.idle, "url": f"{reverse('approval-rules')}?rule={row.id}",
+    }  # fmt: skip
+
+
+def _idle(row: AlwaysRule, now: int, schemas: dict[str, set[str]]) -> str:
+    """Return why a rule approves nothing now."""
+    if row.revoked_at is not None:
+        return f"Revoked by {hidden_characters.spelled_out(row.revoked_by)}"
+    if row.uses is not None and row.used >= row.uses:
+        return "Used up"
+    if row.until is not None and row.until <= now:
+        return "Expired"
+    if not makers_right(row):
+        return f"{hidden_characters.spelled_out(row.made_by)} may no longer decide"
+    about = evaluate.matching(evaluate.rows(), row.agent, row.tool)
+    held = evaluate.effective(evaluate.Declared("ask", "read"), about)
+    if held.rule == "deny":
+        return "Policy denies these calls"
+    if terms.of_call(about).no_always:
+        return "Policy requires a person to decide each call"
+    if held.effect == "destructive" and not (row.agent and row.is_exact):
+        return "Policy treats these calls as destructive: a rule needs one agent and exact arguments"
+    offered = schemas.get(row.lookup_key, set())
+    if row.schema and offered and row.schema not in offered:
+        return "The tool has changed"
+    return ""
+
+
+def _schemas() -> dict[str, set[str]]:
+    """Return the hashes under which each tool is offered now, by its lookup key."""
+    hashes: dict[str, set[str]] = {}
+    for tools in Agent.objects.values_list("tools", flat=True):
+        for tool in json.loads(tools):
+            key = str(tool.get("lookup_key") or f"bare:{tool.get('name')}")
+            hashes.setdefault(key, set()).add(str(tool.get("schema") or ""))
+    return hashes
+
+
+def _uses(row: AlwaysRule) -> list[Use]:
+    last: Iterable[Approval] = (
+        Approval.objects.filter(rule=row.id).order_by("-id").select_related("conversation")[:LATELY]
+    )
+    return [
+        Use(
+            approval.id,
+            approval.conversation.key,
+            richtext.inline((approval.conversation.title or approval.conversation.key)[:120]),
+            approval.asked_seq,
+            to_datetime(approval.decided_at or approval.asked_at),
+        )
+        for approval in last
+    ]  # fmt: skip

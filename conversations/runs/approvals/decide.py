@@ -1,0 +1,213 @@
+"""Approvals: asked by a run that waits, decided once by a person (§3.1, law E)."""
+
+import hashlib
+import json
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from conversations.access.action_context import audited_action, event_author
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
+from conversations.core.ids import new_id
+from conversations.core.micros import to_datetime
+from conversations.core.principals import Principal
+from conversations.events import log
+from conversations.models import AlwaysRule, Approval, Conversation, Event, Run
+from conversations.runs.approvals import auto_rules, terms
+from conversations.runs.lifecycle import Body
+from conversations.runs.policy import evaluate
+from conversations.runs.replay import eligibility
+from conversations.tool_calls.schemas import edited_arguments
+
+DECISIONS = ("approve", "reject", "respond", "edit")
+MAX_OUTPUT = 256 * 1024  # characters of an answer that a person gives
+MAX_AT_ONCE = 200  # decisions of one request
+
+
+class DecisionInput(NamedTuple):
+    """What is decided. `output` belongs to respond, `arguments` (an object, or its text) to edit."""
+
+    decision: str
+    message: str = ""
+    reason: str = ""
+    output: str | None = None
+    arguments: dict[str, Any] | str | None = None
+
+
+class DecisionOutcome(NamedTuple):
+    """What became of one question of several: `found` as it was decided, or the error."""
+
+    approval: str
+    found: Approval | None
+    error: SwitchboardError | None
+
+
+def decide(by: Who, approval: str, decision: str, **more: Any) -> Approval:
+    """Decide a tool call; the run is queued again once nothing more is pending. `more` are the fields of
+    `DecisionInput`.
+
+    Raises `Conflict` when somebody was first (code already_decided) or the question is over (cancelled, expired,
+    run_over), `NotAllowed` without the right or by four eyes, `NotFound`, `Invalid`.
+    """
+    answer = DecisionInput(decision, **more)
+    with audited_action(by, "decide", f"approval:{approval}", right="decide") as principal:
+        row = apply_decision(principal, approval, answer)
+    row.refresh_from_db()
+    return row
+
+
+def decide_each(by: Who, approvals: Collection[str], decision: str, **more: Any) -> list[DecisionOutcome]:
+    """Decide several, each in a transaction of its own: one that fails takes no other with it."""
+    if not 1 <= len(approvals) <= MAX_AT_ONCE:
+        raise Invalid(f"must have 1 to {MAX_AT_ONCE} items; got {len(approvals):,}", field="approvals")
+    if decision not in ("approve", "reject"):
+        raise Invalid("must be approve or reject for several calls at once", field="decision")
+    return [_outcome(by, approval, decision, **more) for approval in dict.fromkeys(approvals)]
+
+
+def apply_decision(principal: Principal, approval: str, answer: DecisionInput, **beside: object) -> Approval:
+    """Decide inside an action; `beside` goes into the event. Raises as `decide` does."""
+    row = Approval.objects.filter(id=approval).first()
+    if row is None:
+        raise NotFound(f"there is no approval {approval[:80]}")
+    conversation = Conversation.objects.locked(row.conversation_id)
+    row.refresh_from_db()
+    if row.status != "pending":
+        raise _over(row)
+    run = _waiting(row)
+    _require_other_eyes(principal, row, run)
+    eligibility.require_second(principal, row, run)
+    body = _decision_body(row, answer) | beside
+    close_request(principal, row, conversation.key, run, body)
+    correlation = {"conversation": conversation.key, "run": run.id, "call": row.tool_call, "decision": answer.decision}
+    before = chain.digest({"args_raw": asked_of(row).get("args_raw")}) if answer.decision == "edit" else ""
+    chain.enter(
+        principal, "decide", f"approval:{approval}", reason=answer.reason, correlation=correlation, before=before,
+        after=chain.digest({name: body[name] for name in ("decision", "output", "args_raw") if name in body}),
+    )  # fmt: skip
+    return row
+
+
+def close_request(principal: Principal, approval: Approval, key: str, run: Run, body: Body) -> None:
+    """Give a question its one decision, with the conversation locked. Raises `Conflict` when it has one."""
+    if not Approval.objects.filter(id=approval.id, status="pending").update(status="decided"):
+        approval.refresh_from_db()
+        raise _over(approval)
+    _tell(principal, key, run, body)
+
+
+def asked_of(approval: Approval) -> Body:
+    """Read the event that asked."""
+    events = Event.objects.filter(conversation=approval.conversation_id, seq=approval.asked_seq)
+    return read_asked(events.values_list("body", flat=True).get())
+
+
+def read_asked(body: str) -> Body:
+    """Read the body of an event that asked."""
+    request: Body = json.loads(body)
+    return request
+
+
+def wrote_input(principal: Principal, run: Run) -> bool:
+    """Return whether somebody wrote or sent what a run answers, as themselves or as an agent, or had it run again."""
+    return str(principal) in authors(run)
+
+
+def authors(run: Run) -> set[str]:
+    """Return who wrote or sent what a run answers, or had it run again. What a token does is written down by the
+    system, with `by`."""
+    seqs = (run.input_seq, run.queued_seq)
+    behind = Event.objects.filter(conversation=run.conversation_id, seq__in=seqs)
+    return {
+        str(json.loads(body).get("by") or author) if author == "system" else author
+        for author, body in behind.values_list("principal", "body")
+    }
+
+
+def needs_other_eyes(request: Body) -> bool:
+    """Return whether who wrote a run's input may not decide about this call of it, as the policy stands now."""
+    call = auto_rules.call_of(request)
+    return terms.of_call(evaluate.about(call.agent, call.tool)).four_eyes
+
+
+def _outcome(by: Who, approval: str, decision: str, **more: Any) -> DecisionOutcome:
+    try:
+        return DecisionOutcome(approval, decide(by, approval, decision, **more), None)
+    except SwitchboardError as error:
+        return DecisionOutcome(approval, None, error)
+
+
+def _waiting(approval: Approval) -> Run:
+    run = Run.objects.get(id=approval.run)
+    if run.status != "waiting":
+        raise Conflict(f"the run is no longer waiting: it is {run.status}", code="run_over")
+    return run
+
+
+def _require_other_eyes(principal: Principal, approval: Approval, run: Run) -> None:
+    if wrote_input(principal, run) and needs_other_eyes(asked_of(approval)):
+        raise NotAllowed(
+            f"{principal} wrote or sent the message this run answers, so someone else has to decide (four eyes)",
+            code="four_eyes",
+        )
+
+
+def _decision_body(approval: Approval, answer: DecisionInput) -> Body:
+    """Make the `approval.decided` of an answer. Raises Invalid when it is none."""
+    body: Body = {"event": "approval.decided", "approval_id": approval.id, "tool_call": approval.tool_call}
+    body["decision"] = answer.decision
+    body |= {name: text for name in ("message", "reason") if (text := getattr(answer, name))}
+    if answer.decision not in DECISIONS:
+        raise Invalid(f"must be one of {', '.join(DECISIONS)}", field="decision")
+    if answer.output is not None and answer.decision != "respond":
+        raise Invalid("must only be given with the decision respond", field="output")
+    if answer.arguments is not None and answer.decision != "edit":
+        raise Invalid("must only be given with the decision edit", field="arguments")
+    if answer.decision == "respond":
+        return body | {"output": _output(answer.output)}
+    if answer.decision == "edit":
+        return body | _edited(approval, answer.arguments)
+    return body
+
+
+def _output(output: str | None) -> str:
+    if output is None:
+        raise Invalid("must be the output to give the agent", field="output")
+    if len(output) > MAX_OUTPUT:
+        raise Invalid(f"must be at most {MAX_OUTPUT:,} characters", field="output")
+    return output
+
+
+def _edited(approval: Approval, arguments: dict[str, Any] | str | None) -> Body:
+    if arguments is None:
+        raise Invalid("must be the arguments to run with", field="arguments")
+    read, text = edited_arguments.read(arguments, str(asked_of(approval).get("schema") or ""))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return {"args": read, "args_raw": text, "digest": digest}
+
+
+def _tell(principal: Principal, key: str, run: Run, body: Body) -> None:
+    """Append the decision and, when it was the last one that the run waited for, queue it."""
+    writer, by_whom = event_author(principal)
+    fields: Body = {"run_id": run.id, "agent": run.agent, **by_whom}
+    log.append([log.from_internal(key, {"id": new_id(), **fields} | body, writer)])
+    is_last = not Approval.objects.filter(run=run.id, status="pending").exists()
+    if is_last and Run.objects.filter(id=run.id, status="waiting").update(status="queued"):
+        resumed: Body = {"event": "run.resumed", "id": new_id(), **fields, "reason": body["decision"]}
+        log.append([log.from_internal(key, resumed, writer)])
+
+
+def _over(approval: Approval) -> Conflict:
+    at = to_datetime(approval.decided_at or 0).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if approval.status == "cancelled":
+        message = f"the approval request was withdrawn: {approval.decided_by} ended its run at {at}"
+        return Conflict(message, code="cancelled")
+    if approval.status == "expired":
+        return Conflict(f"the approval request expired at {at}", code="expired")
+    who = f"an auto-approval rule by {_maker(approval.rule)}" if approval.rule else approval.decided_by
+    return Conflict(f"{who} already decided: {approval.decision}, at {at}", code="already_decided")
+
+
+def _maker(rule: str) -> str:
+    return AlwaysRule.objects.filter(id=rule).values_list("made_by", flat=True).first() or "somebody"

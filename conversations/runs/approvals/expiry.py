@@ -1,0 +1,89 @@
+"""Questions whose time is up: told, or ended, once, by the worker's round (§3.1). Nothing here is silent.
+
+A question says itself until when it may wait and what happens then (`conversations.runs.approvals.terms`): `wait`
+tells that it still waits, `notify` tells a role, `reject` ends the question and the run goes on without the call. One
+that says nothing goes by the settings: `SWITCHBOARD_APPROVAL_S`, 0 for ever, and `SWITCHBOARD_APPROVAL_EXPIRY`.
+"""
+
+from django.conf import settings
+from django.db.models import Q
+
+from conversations.access.audit import chain
+from conversations.core.ids import new_id
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import SYSTEM
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.models import Approval, Conversation, Run
+from conversations.runs.approvals import terms
+from conversations.runs.approvals.decide import asked_of
+from conversations.runs.lifecycle import Body
+from conversations.runs.policy.file_format import time_of
+
+AT_A_TIME = 100
+
+
+def expire_due() -> list[str]:
+    """End or tell the questions whose time is up; answer the ids of those that this call did."""
+    now, limit_s = database_now(), settings.CONFIG.approval_s
+    is_up = Q(deadline__lt=now)
+    if limit_s:
+        is_up |= Q(deadline=None, asked_at__lt=now - int(limit_s * 1e6))
+    due = Approval.objects.open().filter(is_up, escalated_seq=None).order_by("id")
+    return [approval.id for approval in due[:AT_A_TIME] if _end(approval)]
+
+
+def _end(approval: Approval) -> bool:
+    request = asked_of(approval)
+    then, role = terms.terms_of_request(request)
+    return _expire(approval) if then == "reject" else _escalate(approval, role)
+
+
+def _expire(approval: Approval) -> bool:
+    with write_transaction():
+        conversation = Conversation.objects.locked(approval.conversation_id)
+        if not Approval.objects.open().filter(id=approval.id).update(status="expired"):
+            return False
+        fields = _facts(approval)
+        body: Body = {"event": "approval.expired", "id": new_id(), **fields, "approval_id": approval.id}
+        body |= {"tool_call": approval.tool_call, "reason": f"no decision within {_limit(approval)}"}
+        log.append([log.from_internal(conversation.key, body, SYSTEM)])
+        is_last = not Approval.objects.filter(run=approval.run, status="pending").exists()
+        if is_last and Run.objects.filter(id=approval.run, status="waiting").update(status="queued"):
+            resumed: Body = {"event": "run.resumed", "id": new_id(), **fields, "reason": "expired"}
+            log.append([log.from_internal(conversation.key, resumed, SYSTEM)])
+        _enter("expire", approval, conversation.key)
+    return True
+
+
+def _escalate(approval: Approval, role: str) -> bool:
+    """Tell a role once that a question waits for long; it stays open."""
+    with write_transaction():
+        conversation = Conversation.objects.locked(approval.conversation_id)
+        if not Approval.objects.open().filter(id=approval.id, escalated_seq=None).exists():
+            return False
+        body: Body = {"event": "approval.escalated", "id": new_id(), **_facts(approval), "approval_id": approval.id}
+        body |= {"tool_call": approval.tool_call, "to": role, "reason": f"no decision within {_limit(approval)}"}
+        log.append([log.from_internal(conversation.key, body, SYSTEM)])
+        _enter("escalate", approval, conversation.key)
+    return True
+
+
+def _facts(approval: Approval) -> Body:
+    return {"run_id": approval.run, "agent": Run.objects.values_list("agent", flat=True).get(id=approval.run)}
+
+
+def _enter(verb: str, approval: Approval, key: str) -> None:
+    correlation = {"conversation": key, "run": approval.run, "call": approval.tool_call}
+    chain.enter(
+        SYSTEM,
+        verb,
+        f"approval:{approval.id}",
+        reason=f"no decision within {_limit(approval)}",
+        correlation=correlation,
+    )
+
+
+def _limit(approval: Approval) -> str:
+    waited = (approval.deadline - approval.asked_at) / 1e6 if approval.deadline else settings.CONFIG.approval_s
+    return time_of(round(waited, 1) if waited < 1 else round(waited) if waited < 60 else round(waited / 5) * 5)

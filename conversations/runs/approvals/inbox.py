@@ -1,0 +1,333 @@
+"""Questions about tool calls, as the approvals page and the `approvals` topic show them. Called by pages, API, hub."""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.template.loader import get_template
+from django.urls import reverse
+from markupsafe import Markup
+
+from conversations.core import hidden_characters
+from conversations.core.errors import Invalid, NotFound
+from conversations.core.html_escape import safe
+from conversations.core.micros import to_datetime
+from conversations.events import log, payload, recorded_arguments
+from conversations.events.log.records import Stored
+from conversations.models import Approval, ToolCall
+from conversations.models.tool_call import NEWEST_FIRST
+from conversations.rendering import agent_colors, richtext, tool_call_block
+from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
+from conversations.runs.approvals import auto_rules, pending_counts, terms
+from conversations.runs.policy import evaluate
+from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
+from conversations.runs.policy.file_format import describe_target
+
+logger = logging.getLogger(__name__)
+
+LATELY = 5  # calls of an agent that are told beside its question
+STATUSES = ("pending", "decided", "expired", "cancelled")
+THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": "{role} is notified"}
+MAX_ESCALATED = 200
+GLYPHS = {**tool_call_block.STATES, "approved": "done", "executing": "running"}
+
+VERSION = Coalesce("decided_seq", "escalated_seq", "asked_seq")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecentCall:
+    """What an agent did lately."""
+
+    name: Markup
+    status: str
+    conversation: str
+    seq: int
+    at: datetime
+
+    @property
+    def glyph(self) -> str:
+        """The sign of its status."""
+        return GLYPHS.get(self.status, "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalCard:
+    """One question. `told` is the body of the event that asked, `drawn` its card; `effect` and `terms` by the
+    operators' policy as it is now; `barred` are the principals who may not decide it (four eyes). `edited` are the
+    arguments that a person wrote instead, as JSON text; None where nobody changed them."""
+
+    row: Approval
+    key: str
+    title: Markup
+    told: Json
+    drawn: Markup
+    agent: ParticipantMark
+    effect: str
+    lately: list[RecentCall]
+    held: evaluate.Effective
+    terms: terms.ApprovalTerms
+    barred: frozenset[str]
+    edited: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it can be decided still."""
+        return self.row.status == "pending"
+
+    @property
+    def version(self) -> int:
+        """The seq that last changed it."""
+        return self.row.decided_seq or self.row.escalated_seq or self.row.asked_seq
+
+    @property
+    def asked_at(self) -> datetime:
+        """When it was asked."""
+        return to_datetime(self.row.asked_at)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When its time is up."""
+        until, limit_s = self.row.deadline, settings.CONFIG.approval_s
+        if until is None and limit_s:
+            until = self.row.asked_at + int(limit_s * 1e6)
+        return to_datetime(until) if until is not None else None
+
+    @property
+    def on_expiry(self) -> evaluate.OnExpiry:
+        """What its end does."""
+        return terms.terms_of_request(self.told)[0]
+
+    @property
+    def then(self) -> str:
+        """What happens when its time is up."""
+        return THEN[self.on_expiry].format(role=hidden_characters.spelled_out(terms.terms_of_request(self.told)[1]))
+
+    @property
+    def escalated(self) -> str:
+        """The role that was told, while it is open."""
+        return hidden_characters.spelled_out(self.row.escalated_to) if self.is_open else ""
+
+    @property
+    def risk(self) -> str:
+        """What the operators' policy says of such a call, beside its effect; empty when it says nothing."""
+        row = self.held.effect_by or self.held.by
+        note = f": {row.note}" if row is not None and row.note else ""
+        return (
+            hidden_characters.spelled_out(f"by policy for {describe_target(row)}{note}")
+            if row is not None
+            else "set in team code"
+        )
+
+    @property
+    def name(self) -> str:
+        """The tool, fit for text and attributes."""
+        return hidden_characters.spelled_out(self.tool)
+
+    @property
+    def tool(self) -> str:
+        """The tool's qualified name, as the record has it."""
+        return str(self.told.get("qualified_name") or self.told.get("name") or "")
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The layers of the tool's identity that the record has."""
+        names = {"origin": "Origin", "mcp_server": "MCP server", "namespace": "Namespace", "lookup_key": "Lookup key"}
+        return {
+            label: hidden_characters.spelled_out(str(self.told[name]))[:200]
+            for name, label in names.items()
+            if self.told.get(name)
+        }
+
+
+def page(*, status: str = "", before: str = "", limit: int = 50) -> tuple[list[ApprovalCard], str | None]:
+    """Return questions newest first, and the id that older ones come before. `status`: one of STATUSES, or all.
+
+    Of pending ones only those whose run waits: the others cannot be decided; and on the first page those that were
+    escalated before all others, beyond the limit. Raises `Invalid`.
+    """
+    if status and status not in STATUSES:
+        raise Invalid(f"must be one of {', '.join(STATUSES)}", field="status")
+    approvals = Approval.objects.filter(conversation__is_staged=False)
+    approvals = approvals.open() if status == "pending" else approvals.filter(status=status) if status else approvals
+    approvals = approvals.order_by("-id").select_related("conversation")
+    first: list[Approval] = []
+    if status == "pending":
+        first = [] if before else list(approvals.exclude(escalated_seq=None)[:MAX_ESCALATED])
+        approvals = approvals.filter(escalated_seq=None)
+    if before:
+        approvals = approvals.filter(id__lt=before[:64])
+    rows = list(approvals[: limit + 1])
+    return _questions([*first, *rows[:limit]]), rows[limit - 1].id if len(rows) > limit else None
+
+
+def find(approval: str) -> ApprovalCard:
+    """Return one question. Raises NotFound."""
+    rows = Approval.objects.filter(id=approval[:64], conversation__is_staged=False).select_related("conversation")
+    questions = _questions(list(rows))
+    if not questions:
+        raise NotFound(f"there is no approval {approval[:80]!r}")
+    return questions[0]
+
+
+def item(card: ApprovalCard) -> Json:
+    """Return a question for programs."""
+    row, request = card.row, card.told
+    at = to_datetime(row.decided_at).isoformat() if row.decided_at else None
+    layers = ("name", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema")
+    return {
+        "approval_id": row.id,
+        "conversation_id": card.key,
+        "run_id": row.run,
+        "tool_call": row.tool_call,
+        "tool_call_id": request.get("tool_call_id"),
+        "agent": request.get("agent"),
+        **{name: request.get(name) for name in layers},
+        "arguments": request.get("args"),
+        "args_raw": request.get("args_raw"),
+        "ran_with": request.get("args") if card.edited is None else payload.decoded(card.edited.encode()),
+        "changed_by": None if card.edited is None else row.decided_by,
+        "why": request.get("why"),
+        "effect": card.effect,
+        "asked_seq": row.asked_seq,
+        "asked_at": card.asked_at.isoformat(),
+        "deadline": card.deadline.isoformat() if card.deadline else None,
+        "on_expiry": card.on_expiry,
+        "notify": terms.terms_of_request(request)[1] if card.on_expiry == "notify" else None,
+        "escalated_to": row.escalated_to or None,
+        "four_eyes": card.terms.four_eyes,
+        "status": row.status,
+        "decision": row.decision,
+        "by": row.decided_by,
+        "at": at,
+        "rule": row.rule,
+        "version": card.version,
+        "url": reverse("approval", args=[row.id]),
+    }
+
+
+def drawn(card: ApprovalCard) -> Markup:
+    """Draw a question, the same for everybody: on the page and live. One that cannot be drawn is nothing, and told."""
+    try:
+        return safe(get_template("partials/approval.html").render({"q": card}).strip())
+    except Exception:
+        logger.exception("the question %r could not be drawn", card.row.id)
+        return Markup()
+
+
+class _Source:
+    """The rows of the `approvals` topic."""
+
+    def newest_rows(self, limit: int) -> list[Json]:
+        """Return the newest, whatever became of them."""
+        return _rows(_visible().order_by("-id")[:limit])
+
+    def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Json]:
+        """Return what is new in these conversations; most of what happens there is about no question."""
+        there = _visible().filter(conversation__key__in=conversations).order_by("-id")
+        current = there.values_list("id", VERSION)[:100]
+        changed = [key for key, version in current if versions.get(key) != version]
+        return _rows(_visible().filter(id__in=changed).order_by("-id")) if changed else []
+
+    def versions(self, limit: int) -> dict[str, tuple[str, int]]:
+        """Return the newest by id."""
+        names = ("id", "conversation__key", VERSION)
+        return {key: (of, version) for key, of, version in _visible().order_by("-id").values_list(*names)[:limit]}
+
+    def standing(self) -> Json:
+        """Count those that can still be decided."""
+        return pending_counts.pending_counts()
+
+
+SOURCE = _Source()
+
+
+def _visible() -> QuerySet[Approval]:
+    return Approval.objects.filter(conversation__is_staged=False)
+
+
+def _rows(approvals: Iterable[Approval]) -> list[Json]:
+    assert isinstance(approvals, QuerySet)
+    return [
+        {
+            "key": card.row.id, "version": card.version, "status": card.row.status, "conversation_id": card.key,
+            "escalated": card.escalated, "html": str(drawn(card)),
+        }
+        for card in _questions(list(approvals.select_related("conversation")))
+    ]  # fmt: skip
+
+
+def _questions(rows: Sequence[Approval]) -> list[ApprovalCard]:
+    """Make questions of rows; one whose event cannot be read costs itself alone."""
+    agent_colors.refresh_colors()
+    cards: list[ApprovalCard] = []
+    lately: dict[str, list[RecentCall]] = {}
+    barred = pending_counts.excluded_approvers([row.id for row in rows if row.status == "pending"])
+    for row in rows:
+        try:
+            cards.append(_question(row, lately, frozenset(barred.get(row.id, ()))))
+        except Exception:
+            logger.exception("the question %r could not be drawn", row.id)
+    return cards
+
+
+def _question(row: Approval, lately: dict[str, list[RecentCall]], barred: frozenset[str]) -> ApprovalCard:
+    key = row.conversation.key
+    events = log.read_after(key, row.asked_seq - 1, 1)
+    request: Json = json.loads(events[0].body)
+    agent = str(request.get("agent") or "")
+    held = _held(agent, request)
+    if row.status == "pending" and agent not in lately:
+        lately[agent] = _lately(agent)
+    return ApprovalCard(
+        row=row,
+        key=key,
+        title=richtext.inline((row.conversation.title or key)[:200]),
+        told=request,
+        drawn=_card(key, events),
+        agent=mark_for_name(agent),
+        effect=held.effect,
+        held=held,
+        terms=terms.of_call(evaluate.matching(evaluate.rows(), agent, auto_rules.call_of(request).tool)),
+        barred=barred,
+        edited=_edited(row),
+        lately=[
+            recent for recent in lately.get(agent, []) if recent.seq != row.asked_seq or recent.conversation != key
+        ][:LATELY],
+    )
+
+
+def _edited(row: Approval) -> str | None:
+    if row.decision != "edit" or row.decided_seq is None:
+        return None
+    return recorded_arguments.edited(recorded_arguments.body_of(row.conversation_id, row.decided_seq))
+
+
+def _card(key: str, events: Sequence[Stored]) -> Markup:
+    calls = log.calls_of(key, events)
+    return tool_call_block.card(calls[events[0].seq], reverse("conversation", args=[key]))
+
+
+def _held(agent: str, request: Json) -> evaluate.Effective:
+    """Return what holds for the call: as it was declared, tightened by the rules of now."""
+    declared = request.get("effect")
+    effect: Effect = next((name for name in EFFECTS if name == declared), "unsafe")
+    tool = str(request.get("qualified_name") or request.get("name") or "")
+    return evaluate.for_tool(agent, tool, Declared("ask", effect))
+
+
+def _lately(agent: str) -> list[RecentCall]:
+    fields = ("name", "namespace", "status", "conversation__key", "called_seq", "started_at")
+    rows = ToolCall.objects.filter(Q(run__isnull=False), agent=agent).order_by(*NEWEST_FIRST).values_list(*fields)
+    return [
+        RecentCall(richtext.inline(f"{space}.{name}" if space and space != name else name), status, key, seq,
+             to_datetime(at))
+        for name, space, status, key, seq, at in rows[: LATELY + 1]
+    ]  # fmt: skip

@@ -1,0 +1,68 @@
+"""How many questions wait, for the navigation of every page and the frames of the state topics.
+
+One answer for everybody: how many can be decided, how many of them are escalated to which role, and how many each
+person may not decide, since they wrote what the run answers (four eyes). Each browser takes what concerns its person.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Count, OuterRef, Subquery
+
+from conversations.models import Approval, Event
+from conversations.runs.approvals import auto_rules, terms
+from conversations.runs.policy import evaluate
+
+MAX_ITEMS = 500  # questions whose authors are looked up
+
+_AUTHORS = """SELECT a.id, e.principal, CASE WHEN e.principal='system' THEN e.body ELSE '{}' END
+FROM conversations_approval a JOIN conversations_run r ON r.id=a.run
+JOIN conversations_event e ON e.conversation_id=r.conversation_id AND e.seq IN (r.input_seq, r.queued_seq)
+WHERE a.status='pending' AND r.status='waiting' AND a.id=ANY(%s)"""
+
+
+def pending_counts() -> dict[str, Any]:
+    """Return `waiting`, `escalated` (by role) and `barred` (by principal), in numbers of questions."""
+    open_approvals = Approval.objects.open()
+    escalated = open_approvals.exclude(escalated_seq=None).order_by().values_list("escalated_to")
+    return {
+        "waiting": open_approvals.count(),
+        "escalated": dict(escalated.annotate(Count("id"))),
+        "barred": dict(Counter(who for people in excluded_approvers().values() for who in people)),
+    }
+
+
+def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, set[str]]:
+    """Return who may not decide which open question (of these, or of all), by its id: four eyes, as the policy is."""
+    rows = evaluate.rows()
+    if not settings.CONFIG.four_eyes and not any(row.four_eyes for row in rows.values()):
+        return {}
+    requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
+    open_approvals = Approval.objects.open().order_by("-id")
+    open_approvals = open_approvals if approvals is None else open_approvals.filter(id__in=approvals)
+    barred_ids = []
+    for id_, body in open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_ITEMS]:
+        call = auto_rules.call_of(json.loads(body))
+        if terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:
+            barred_ids.append(id_)
+    return input_authors(barred_ids)
+
+
+def input_authors(approvals: list[str]) -> dict[str, set[str]]:
+    """Return who wrote or sent what the runs of these open questions answer, or had them run again."""
+    if not approvals:
+        return {}
+    is_sqlite = connection.vendor == "sqlite"
+    sql = _AUTHORS.replace("a.id=ANY(%s)", f"a.id IN ({','.join(['%s'] * len(approvals))})") if is_sqlite else _AUTHORS
+    authors: dict[str, set[str]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(sql, approvals if is_sqlite else [approvals])
+        for id_, principal, body in cursor.fetchall():
+            who = str(json.loads(body).get("by") or principal)
+            if who.startswith(("user:", "token:")):  # whoever else wrote it does not decide anyway
+                authors.setdefault(id_, set()).add(who)
+    return authors

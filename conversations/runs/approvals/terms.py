@@ -1,0 +1,69 @@
+"""On which terms a question is asked: the operators' rows about the call, tightened by the settings. For the agents'
+side that asks, the actions that decide, and pages.
+
+| term | rows | with the settings |
+|---|---|---|
+| deadline | the most specific row that has one | the shorter |
+| what expiry does | the most specific row that says it | the stricter: reject > notify > wait |
+| who is told | that row's role | else the settings' |
+| four eyes | any row | or |
+| no always rule | any row | |
+
+The deadline and what expiry does are told in `approval.requested` and stay as they were asked; four eyes and "no always
+rule" are those of the moment of a decision.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.conf import settings
+
+from conversations.runs.policy.evaluate import ENDS, OnExpiry, PolicyRule
+
+Told = dict[str, object]
+
+
+class ApprovalTerms(NamedTuple):
+    """What holds for a question. `deadline_s` None: it may wait for ever."""
+
+    deadline_s: float | None
+    on_expiry: OnExpiry
+    role: str
+    four_eyes: bool
+    no_always: bool
+
+    def request_fields(self) -> Told:
+        """Return what `approval.requested` tells of a question that is asked now."""
+        if not self.deadline_s:
+            return {}
+        until = datetime.now(UTC) + timedelta(seconds=self.deadline_s)
+        fields: Told = {"deadline": until.isoformat(timespec="milliseconds"), "on_expiry": self.on_expiry}
+        return fields | ({"notify": self.role} if self.on_expiry == "notify" else {})
+
+
+def of_call(rows: Iterable[PolicyRule]) -> ApprovalTerms:
+    """Return the terms of a call; `rows` are those about it, the most specific first."""
+    config, about = settings.CONFIG, list(rows)
+    limits = [config.approval_s or None, next((row.deadline_s for row in about if row.deadline_s), None)]
+    ends = next((row for row in about if row.on_expiry), None)
+    by_row: OnExpiry = (ends.on_expiry if ends is not None else "") or "wait"
+    by_settings: OnExpiry = config.approval_expiry
+    on_expiry = by_row if ENDS.index(by_row) >= ENDS.index(by_settings) else by_settings
+    is_rows = ends is not None and by_row == on_expiry
+    return ApprovalTerms(
+        deadline_s=min((limit for limit in limits if limit is not None), default=None),
+        on_expiry=on_expiry,
+        role=(ends.notify if ends is not None and is_rows else "") or config.approval_role,
+        four_eyes=config.four_eyes or any(row.four_eyes for row in about),
+        no_always=any(row.no_always for row in about),
+    )
+
+
+def terms_of_request(request: dict[str, Any]) -> tuple[OnExpiry, str]:
+    """Return what a question's end does, by the event that asked it, and the role that is told; of one that says
+    nothing, the settings."""
+    config = settings.CONFIG
+    ends = next((end for end in ENDS if end == request.get("on_expiry")), config.approval_expiry)
+    role = str(request.get("notify") or config.approval_role) if ends == "notify" else "approver"
+    return ends, role[:20]

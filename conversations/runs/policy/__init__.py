@@ -1,0 +1,1 @@
+"""The operators' policy for tool calls: evaluate, edit, view."""

@@ -1,0 +1,151 @@
+"""What the operators' policy comes to for a call. Asked by the agents' gate before every call, and by pages.
+
+The rule of the most specific row counts:
+
+1. this agent and this tool
+2. any agent, this tool
+3. this agent, any tool
+4. any agent, any tool
+
+and then the stricter of it and what the team's code says: deny > ask > allow. A row that tells an effect counts for
+the effect the same way, and then the stronger of it and the code's: destructive > unsafe > idempotent > read. So a row
+never loosens the code; among rows, a specific `allow` frees one agent from a general `deny`. Rules are about tools. A
+handoff is none: which agent may follow which is the team's code. What a row says of questions (deadline, what expiry
+does, four eyes) is `conversations.runs.approvals.terms`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from django.db.models import Q
+
+from conversations.core.ttl_cache import TtlCache
+from conversations.models import Policy
+
+Rule = Literal["allow", "ask", "deny"]
+Effect = Literal["read", "idempotent", "unsafe", "destructive"]
+OnExpiry = Literal["wait", "notify", "reject"]
+
+RULES: tuple[Rule, ...] = ("allow", "ask", "deny")  # the later the stricter
+EFFECTS: tuple[Effect, ...] = ("read", "idempotent", "unsafe", "destructive")
+ENDS: tuple[OnExpiry, ...] = ("wait", "notify", "reject")  # the later the stricter
+MAX_ITEMS = 1_000  # rows; the actions take no more
+
+Target = tuple[str, str]  # agent and tool, either may be empty
+
+
+class PolicyRule(NamedTuple):
+    """A rule as it was stored."""
+
+    agent: str
+    tool: str
+    rule: Rule
+    effect: Effect | Literal[""] = ""
+    note: str = ""
+    updated_by: str = ""
+    deadline_s: int | None = None
+    on_expiry: OnExpiry | Literal[""] = ""
+    notify: str = ""
+    four_eyes: bool = False
+    no_always: bool = False
+
+    @property
+    def target(self) -> Target:
+        """Whom and what it is about."""
+        return self.agent, self.tool
+
+    def said(self) -> dict[str, object]:
+        """Return what it says of the calls that it is about, without what it leaves open."""
+        beside = ("agent", "tool", "updated_by")
+        return {name: value for name, value in self._asdict().items() if value and name not in beside}
+
+
+class Declared(NamedTuple):
+    """What the team's code says of a call."""
+
+    rule: Rule = "allow"
+    effect: Effect = "unsafe"
+
+
+UNDECLARED = Declared()
+
+
+class Effective(NamedTuple):
+    """What holds. `by` and `effect_by` are the rows that tightened it; None where it is the code's own word."""
+
+    rule: Rule
+    effect: Effect
+    by: PolicyRule | None = None
+    effect_by: PolicyRule | None = None
+
+
+Rows = Mapping[Target, PolicyRule]
+
+
+def targets(agent: str, tool: str) -> Iterator[Target]:
+    """Return whom and what rows may name to be about a call, the most specific first."""
+    yield from dict.fromkeys(((agent, tool), ("", tool), (agent, ""), ("", "")))
+
+
+def matching(rows: Rows, agent: str, tool: str) -> list[PolicyRule]:
+    """Return the rows about a call, the most specific first."""
+    return [rows[target] for target in targets(agent, tool) if target in rows]
+
+
+def effective(declared: Declared, rows: Iterable[PolicyRule]) -> Effective:
+    """Tighten what the code says by `rows`, which are about this call, the most specific first."""
+    matched = list(rows)
+    rule, effect = declared
+    first = next(iter(matched), None)
+    by = first if first is not None and RULES.index(first.rule) > RULES.index(rule) else None
+    second = next((row for row in matched if row.effect), None)
+    effect_by = second if second is not None and _strength(second.effect) > _strength(effect) else None
+    return Effective(
+        by.rule if by else rule, (effect_by.effect or effect) if effect_by else effect, by=by, effect_by=effect_by
+    )
+
+
+def for_tool(agent: str, tool: str, declared: Declared = UNDECLARED) -> Effective:
+    """Return what holds for a tool of an agent now. At most one query in half a second. Sync."""
+    return effective(declared, matching(rows(), agent, tool))
+
+
+def stored() -> dict[Target, PolicyRule]:
+    """Read all rows, by whom and what they are about. Sync."""
+    read = Policy.objects.order_by("agent", "tool").values_list(*PolicyRule._fields)[:MAX_ITEMS]
+    return {(row[0], row[1]): PolicyRule(*row) for row in read}
+
+
+def about(agent: str, tool: str) -> list[PolicyRule]:
+    """Read the rows about a call afresh, the most specific first: what a transaction decides by. Sync."""
+    read = Policy.objects.filter(Q(agent="") | Q(agent=agent), Q(tool="") | Q(tool=tool)).values_list(
+        *PolicyRule._fields
+    )
+    return matching({(row[0], row[1]): PolicyRule(*row) for row in read}, agent, tool)
+
+
+def rows() -> Rows:
+    """Return the rows as they were half a second ago, or later. Sync."""
+    return _kept.answer()
+
+
+def known() -> Rows | None:
+    """Return them without a query, or None when that takes one. For event loops."""
+    return _kept.fresh()
+
+
+def latest() -> Rows:
+    """Return the rows that were read last, without a query, however old. For what only has to be told."""
+    return _kept.latest
+
+
+def forget() -> None:
+    """The rows have changed: read them anew. Called after the commit."""
+    _kept.forget()
+
+
+_kept: TtlCache[Rows] = TtlCache(lambda: stored(), {})
+
+
+def _strength(effect: str) -> int:
+    return EFFECTS.index(effect) if effect in EFFECTS else -1

@@ -1,0 +1,1 @@
+"""A recorded tool call, made again."""

@@ -1,0 +1,197 @@
+"""What a recorded call could do today: its tool found again by registered identity, or why not. Reads rows, starts
+nothing. Called by the pages of a call, the API, and `request`, which does it.
+
+A tool is found by the agent that called it, the lookup key, the origin and the MCP server, never by a name alone: a
+tool that took over another's name is another tool.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from conversations.core.errors import NotAllowed
+from conversations.core.json_values import text_of
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import Principal
+from conversations.events import recorded_arguments
+from conversations.events.recorded_arguments import arguments_changed, body_of
+from conversations.models import Agent, Approval, Run, ToolCall
+from conversations.runs.policy import evaluate
+from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect, PolicyRule, Rule
+from conversations.tool_calls.schemas.tool_offers import Facts, entries
+
+PRESENT = ("lookup_key", "origin", "mcp_server")  # what makes two tools of an agent the same one
+FREE: tuple[Effect, ...] = ("read",)  # done on one click, with whatever arguments
+KEYED: Effect = "idempotent"  # done on one click under the first call's key, with the recorded arguments
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayEligibility:
+    """A call's tool as it is offered now. `facts` is empty where there is none; `why_not` is empty where it can run."""
+
+    agent: str
+    team: str = ""
+    facts: Facts = field(default_factory=dict)
+    why_not: str = ""
+    effect: Effect = "unsafe"
+    rule: Rule = "allow"
+    by: PolicyRule | None = None
+    effect_by: PolicyRule | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tool(self) -> str:
+        """Its qualified name: what is typed to make an unsafe call again, and what a grant is about."""
+        return self.text("name")
+
+    @property
+    def schema(self) -> str:
+        """The hash of the schema that arguments have to fit."""
+        return self.text("schema")
+
+    def text(self, name: str) -> str:
+        """Return a fact that is a text, else nothing."""
+        return text_of(self.facts.get(name)) or ""
+
+    def is_free(self, *, is_edited: bool) -> bool:
+        """Return whether one click is enough: nothing is changed by it, or nothing more than was changed already."""
+        return self.effect in FREE or (self.effect == KEYED and not is_edited)
+
+    @property
+    def needs_second(self) -> bool:
+        """Return whether a second person decides: what destroys, where the policy or the code has a person asked."""
+        return self.effect == "destructive" and self.rule == "ask"
+
+
+def of_call(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows | None = None) -> ReplayEligibility:
+    """Return what a call's tool is today; `body` is the body of the event that called it. Sync.
+
+    `rows` are the operators' rules, where they are to be those of this transaction.
+    """
+    if why := _permanent_reason(call, body):
+        return ReplayEligibility(call.agent, why_not=why)
+    result = _offered(call, body)
+    if isinstance(result, str):
+        return ReplayEligibility(call.agent, why_not=result)
+    row, tool = result
+    rules = evaluate.rows() if rows is None else rows
+    declared = Declared(_rule(tool), _effect(tool))
+    held = evaluate.effective(declared, evaluate.matching(rules, call.agent, str(tool.get("name") or "")))
+    return ReplayEligibility(
+        call.agent, row.team, tool, _current_reason(row, tool, held), held.effect, held.rule, held.by, held.effect_by,
+        tuple(_notes(call, tool)),
+    )  # fmt: skip
+
+
+def named_by(body: dict[str, Any]) -> dict[str, str]:
+    """Return the registered identity that an event of a call tells; empty texts where it tells none."""
+    return {name: text_of(body.get(name)) or "" for name in PRESENT}
+
+
+def _permanent_reason(call: ToolCall, body: dict[str, Any]) -> str:
+    """Return why a call of this kind is never made from here."""
+    if call.run is None:
+        return "Its agent runs elsewhere, so this server cannot make the call."
+    if call.origin == "external":
+        return "This tool runs on the client that requested the response, not on this server."
+    if call.origin == "hosted":
+        return "It only runs within a response that requests it: send that request again."
+    if not call.lookup_key:
+        return "The record does not identify the tool reliably: a name alone is not enough."
+    return ""
+
+
+def _offered(call: ToolCall, body: dict[str, Any]) -> tuple[Agent, Facts] | str:
+    """Find the tool among what its agent is offered, in a team that is served first; else say why there is none."""
+    agents = list(Agent.objects.filter(name=call.agent).order_by("-served_until", "-is_entry", "team"))
+    if not agents:
+        if body.get("parent_call"):
+            return f"{call.agent} only runs inside another call: replay that call to run it again."
+        return f"No team here has the agent {call.agent} any more."
+    identity, others = named_by(body), list[Facts]()
+    for row in agents:
+        for tool in entries(row.tools):
+            if {name: text_of(tool.get(name)) or "" for name in PRESENT} == identity:
+                return row, tool
+            others.append(tool)
+    return _missing(call, identity, others)
+
+
+def _missing(call: ToolCall, identity: dict[str, str], others: list[Facts]) -> str:
+    if any(tool.get("lookup_key") == identity["lookup_key"] for tool in others):
+        return f"{call.agent} now has a different tool with this name, from another origin."
+    if identity["mcp_server"]:
+        return f"{call.agent} cannot use it now: MCP server {identity['mcp_server']} is disconnected or dropped it."
+    if any(tool.get("public_name") == call.name for tool in others):
+        return (
+            f"{call.agent} only has a tool with the same public name in another namespace, which is a different tool."
+        )
+    return f"{call.agent} no longer has this tool: it was removed or renamed."
+
+
+def _current_reason(row: Agent, tool: Facts, held: evaluate.Effective) -> str:
+    if row.served_until <= database_now():
+        return f"{row.name} is not available now: no worker runs it."
+    if "approval_keys" in tool and "enabled" not in tool:
+        return "It runs at the model's provider, not here."
+    if tool.get("enabled") == "never":
+        return "The tool is disabled (is_enabled)."
+    if held.rule == "deny" and held.by is not None:
+        note = f": {held.by.note}" if held.by.note else ""
+        return f"Policy denies it (set by {held.by.updated_by}){note}."
+    return ""
+
+
+def _notes(call: ToolCall, tool: Facts) -> list[str]:
+    """Return what goes with making the call today."""
+    notes: list[str] = []
+    if call.schema and tool.get("schema") != call.schema:
+        notes.append("Its schema has changed since then: the arguments must match today’s schema.")
+    if inside := tool.get("agent_inside"):
+        notes.append(f"It starts a nested run: {inside} works again and calls its model.")
+    if server := tool.get("mcp_server"):
+        notes.append(f"The call goes to the MCP server {server} over its worker’s connection.")
+    if tool.get("is_deferred") is True:
+        notes.append("A model has to search for this tool first; a replay does not.")
+    if (enabled := tool.get("enabled")) not in (None, "always"):
+        notes.append(f"{enabled} decides at call time whether the tool is enabled.")
+    if (asks := tool.get("approval")) not in (None, "always", "never"):
+        notes.append(f"{asks} decides whether approval is needed.")
+    return notes
+
+
+def _rule(tool: Facts) -> Rule:
+    return "ask" if tool.get("needs_approval") is True and tool.get("approval") in (None, "always") else "allow"
+
+
+def _effect(fields: Facts) -> Effect:
+    return next((effect for effect in EFFECTS if effect == fields.get("effect")), "unsafe")
+
+
+def replay_root(call: ToolCall) -> str:
+    """Return the first call of a line of replays, under whose key an idempotent tool knows them all."""
+    root = call
+    for _ in range(100):
+        before = root.replay_of and ToolCall.objects.filter(id=root.replay_of, run__isnull=False).first()
+        if not before:
+            return root.id
+        root = before
+    return root.id
+
+
+def as_ran(call: ToolCall) -> dict[str, Any]:
+    """Return the body of the event that called a call, with the arguments that it ran with: a person's, if changed."""
+    changed = arguments_changed(Approval.objects.filter(tool_call=call.id))
+    text = next((ran for _, ran in changed.values()), None)
+    return recorded_arguments.as_ran(body_of(call.conversation_id, call.called_seq), text)
+
+
+def require_second(principal: Principal, approval: Approval, run: Run) -> None:
+    """Raise `NotAllowed` when somebody decides about a destructive call that they themselves have made again."""
+    if run.kind != "replay":
+        return
+    request = body_of(approval.conversation_id, approval.asked_seq)
+    held = evaluate.for_tool(run.agent, text_of(request.get("qualified_name")) or "", Declared("ask", _effect(request)))
+    if held.effect == "destructive" and body_of(approval.conversation_id, run.input_seq).get("by") == str(principal):
+        raise NotAllowed(
+            f"{principal} requested this destructive replay, so someone else has to decide", code="four_eyes"
+        )

@@ -1,0 +1,220 @@
+"""One tool call as the record has it: its row, its events, what is around it and inside it, and its replays. Rows and
+events only. Called by the pages of a call, and by the API."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+
+from conversations.core.errors import NotFound
+from conversations.events import log, recorded_arguments
+from conversations.events.log.records import CallEvents, Stored
+from conversations.models import Approval, SessionItem, ToolCall
+from conversations.models.tool_call import NEWEST_FIRST
+from conversations.rendering import event_rows
+
+SIBLINGS = 40  # calls of a run told beside one
+INSIDE = 200  # events inside a call
+LOOKED = 1_000  # events after a call's beginning that are looked through for those inside it
+AROUND = 4  # events before and after
+REPLAYS = 50
+LATELY = 12  # other calls of the tool
+ITEMS = 4  # of the model's memory
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call. `told` is the body of the event that called it, `result` of the one that ended it (empty: none)."""
+
+    row: ToolCall
+    call: CallEvents
+    told: Json
+    result: Json
+    approval: Approval | None
+
+    @property
+    def key(self) -> str:
+        """Its conversation's id."""
+        return self.row.conversation.key
+
+    @property
+    def tool(self) -> str:
+        """The tool's qualified name, as the record has it."""
+        space, name = self.row.namespace, self.row.name
+        qualified_name = self.told.get("qualified_name")
+        return (
+            qualified_name
+            if isinstance(qualified_name, str) and qualified_name
+            else f"{space}.{name}"
+            if space and space != name
+            else name
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it has ended."""
+        return self.row.finished_seq is not None
+
+    @property
+    def arguments(self) -> str:
+        """What was sent, as JSON text; the text itself where it is none."""
+        raw, parsed = self.told.get("args_raw"), event_rows.read(self.call.called).said
+        if isinstance(raw, str):
+            return raw if _is_json(raw) or not raw.strip() else json.dumps(raw, ensure_ascii=False)
+        return bytes(parsed.args).decode("utf-8", "replace") if parsed.args is not None else ""
+
+    @property
+    def edited(self) -> str | None:
+        """The arguments that a person wrote before it ran, as JSON text; None where nobody changed them."""
+        return recorded_arguments.edited(event_rows.read(self.call.decided).body) if self.call.decided else None
+
+    @property
+    def ran(self) -> str:
+        """The arguments that it ran with, or would have, as JSON text: the person's, else those that were sent."""
+        return self.arguments if self.edited is None else self.edited
+
+    @property
+    def as_ran(self) -> Json:
+        """What the event that called it tells, with the arguments that it ran with."""
+        return recorded_arguments.as_ran(self.told, self.edited)
+
+    @property
+    def output(self) -> str:
+        """What it gave, as JSON text; empty while it gave nothing."""
+        return self._of_end("output") or self._of_end("result_summary")
+
+    @property
+    def error(self) -> str:
+        """What went wrong, as JSON text; empty where nothing did."""
+        return self._of_end("error")
+
+    def _of_end(self, name: str) -> str:
+        if not self.result:
+            return ""
+        value = self.result.get(name)
+        return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def find(id: str) -> RecordedCall:
+    """Return a call by our id. Raises NotFound."""
+    calls = ToolCall.objects.filter(id=id[:64].replace("\0", ""), conversation__is_staged=False)
+    row = calls.select_related("conversation").first()
+    if row is None:
+        raise NotFound(
+            f"There is no tool call {id[:80]!r}. It may be mistyped, or the database was restored from a backup."
+        )
+    called = log.read_after(row.conversation.key, row.called_seq - 1, 1)
+    call = log.calls_of(row.conversation.key, called).get(row.called_seq)
+    if call is None:
+        raise NotFound(f"The record no longer contains the call {id[:80]!r}")
+    ended = call.finished if call.finished is not None and call.finished.kind == "tool_step" else None
+    approval = Approval.objects.filter(tool_call=row.id).first()
+    return RecordedCall(
+        row, call, dict(event_rows.read(call.called).body), dict(event_rows.read(ended).body) if ended else {}, approval
+    )
+
+
+def siblings(recorded: RecordedCall) -> list[ToolCall]:
+    """Return the calls of the same run in order; of an observed call those around it in its conversation."""
+    calls = ToolCall.objects.filter(conversation_id=recorded.row.conversation_id)
+    if recorded.row.run is not None:
+        near = calls.filter(run=recorded.row.run, called_seq__gte=_first_seq(recorded)).order_by("called_seq")
+        return list(near[:SIBLINGS])
+    observed = calls.filter(run=None)
+    before = observed.filter(called_seq__lt=recorded.row.called_seq).order_by("-called_seq")[: SIBLINGS // 4]
+    after = observed.filter(called_seq__gte=recorded.row.called_seq).order_by("called_seq")[: SIBLINGS // 4 + 1]
+    return [*reversed(before), *after]
+
+
+def _first_seq(recorded: RecordedCall) -> int:
+    """Return where the siblings begin: a long run's are told from a few before this one."""
+    before = ToolCall.objects.filter(conversation_id=recorded.row.conversation_id, run=recorded.row.run)
+    seqs = (
+        before.filter(called_seq__lte=recorded.row.called_seq)
+        .order_by("-called_seq")
+        .values_list("called_seq", flat=True)
+    )
+    return min(list(seqs[: SIBLINGS // 2]), default=0)
+
+
+def nested_events(recorded: RecordedCall) -> list[Stored]:
+    """Return the events of what ran inside the call, tokens left out; in order."""
+    if recorded.row.run is None or recorded.told.get("tool_call") != recorded.row.id:
+        return []
+    last = recorded.row.finished_seq or recorded.row.called_seq + LOOKED
+    events = log.read_after(recorded.key, recorded.row.called_seq, min(LOOKED, last - recorded.row.called_seq))
+    mine = (e for e in events if e.run == recorded.row.run and e.kind != "token" and '"parent_call"' in e.body)
+    return [e for e in mine if event_rows.read(e).body.get("parent_call") == recorded.row.id][:INSIDE]
+
+
+def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
+    """Return the events right before and after the call's own, tokens left out."""
+    first, last = min(recorded.call.seqs), max(recorded.call.seqs)
+    before = [e for e in log.read_before(recorded.key, first, AROUND * 8) if e.kind != "token"][-AROUND:]
+    after = [e for e in log.read_after(recorded.key, last, AROUND * 8) if e.kind != "token"][:AROUND]
+    own = [
+        e
+        for e in (recorded.call.called, recorded.call.asked, recorded.call.decided, recorded.call.finished)
+        if e is not None
+    ]
+    return [*before, *sorted({e.seq: e for e in own}.values(), key=lambda e: e.seq), *after]
+
+
+def replays(recorded: RecordedCall) -> list[ToolCall]:
+    """Return the calls that people had made again from this one, newest first."""
+    calls = ToolCall.objects.filter(
+        replay_of=recorded.row.id, conversation_id=recorded.row.conversation_id, run__isnull=False
+    )
+    return list(calls.order_by("-called_seq")[:REPLAYS])
+
+
+def original(recorded: RecordedCall) -> RecordedCall | None:
+    """Return the call that this one repeats, where the record has it; a claim from outside repeats none."""
+    if recorded.row.replay_of is None or recorded.row.run is None:
+        return None
+    try:
+        return find(recorded.row.replay_of)
+    except NotFound:
+        return None
+
+
+def recent_calls(recorded: RecordedCall) -> list[ToolCall]:
+    """Return other calls of the same public name by the same agent, newest first: what it is worth comparing with."""
+    others = ToolCall.objects.filter(name=recorded.row.name, agent=recorded.row.agent, conversation__is_staged=False)
+    calls = others.exclude(id=recorded.row.id).order_by(*NEWEST_FIRST).select_related("conversation")
+    return list(calls[:LATELY])
+
+
+def raw(recorded: RecordedCall) -> list[tuple[str, str]]:
+    """Return the call's events as they are stored, with their kind and seq; then items of the model's memory."""
+    own = [
+        e
+        for e in (recorded.call.called, recorded.call.asked, recorded.call.decided, recorded.call.finished)
+        if e is not None
+    ]
+    events = sorted({e.seq: e for e in own}.values(), key=lambda e: e.seq)
+    entries = [(f"{event.kind}, event {event.seq}", event.body) for event in events]
+    if recorded.row.run is None or not recorded.row.call_id:
+        return entries
+    items = SessionItem.objects.filter(Q(payload__contains=json.dumps(recorded.row.call_id)), conversation=recorded.key)
+    payloads = items.order_by("seq").values_list("payload", flat=True)[:ITEMS]
+    return [*entries, *((f"memory, {_type(payload)}", payload) for payload in payloads)]
+
+
+def _type(payload: str) -> str:
+    try:
+        item = json.loads(payload)
+    except ValueError:
+        return "item"
+    return str(item.get("type") or item.get("role") or "item")[:40] if isinstance(item, dict) else "item"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

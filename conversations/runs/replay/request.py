@@ -1,0 +1,159 @@
+"""A recorded call made again by a person (§3.4): a run of kind replay, done by the worker.
+
+What it takes, by the effect that the code declares and the operators' policy tightens: `read` one click; `idempotent`
+one click with the recorded arguments, which go out under the first call's key; everything else the grant, a reason and
+the tool's name typed. The worker's gate checks policy, guardrails, is_enabled and approval again before the call.
+"""
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+from conversations.access import grants
+from conversations.access.action_context import audited_action, event_author
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core import principals, secret_masking
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.ids import new_id
+from conversations.core.principals import Principal
+from conversations.events import log, recorded_arguments
+from conversations.models import Conversation, Event, ToolCall
+from conversations.runs.begin_tool_call import tool_call_id
+from conversations.runs.lifecycle import Body
+from conversations.runs.policy import evaluate
+from conversations.runs.replay import eligibility
+from conversations.runs.replay.eligibility import ReplayEligibility
+from conversations.tool_calls.schemas import edited_arguments
+
+MAX_REASON = 2_000  # characters
+LAYERS = ("lookup_key", "origin", "mcp_server", "schema")
+
+
+class StartedReplay(NamedTuple):
+    """What was begun: the run, and the id of the new call."""
+
+    run: str
+    call: str
+
+
+def replay(
+    by: Who, call: str, *, arguments: dict[str, Any] | str | None = None, reason: str = "", tool: str = "",
+    client_id: str = "",
+) -> StartedReplay:  # fmt: skip
+    """Have a call made again, with other `arguments` (an object, or its text) or those that it ran with.
+
+    `tool` is its qualified name as the person typed it. The same `client_id` again answers the same replay. Raises
+    `NotFound`, `Conflict` (code not_replayable) when there is nothing to call, `NotAllowed` without the right,
+    `Invalid` naming what is missing.
+    """
+    if len(client_id) > 100:
+        raise Invalid("must be at most 100 characters", field="client_id")
+    with audited_action(by, "replay", f"call:{call}"[:300], right="replay") as principal:
+        old = ToolCall.objects.filter(id=call[:64], conversation__is_staged=False).first()
+        if old is None:
+            raise NotFound(f"there is no tool call {call[:80]!r}")
+        conversation = Conversation.objects.locked(old.conversation_id)
+        mark = _mark(principal, call, client_id) if client_id else new_id()
+        if client_id and (existing := _made(conversation, mark)) is not None:
+            return existing
+        body = eligibility.as_ran(old)
+        today = eligibility.of_call(old, body, rows=evaluate.stored())
+        if today.why_not:
+            raise _refusal(today)
+        sent, text, is_edited = checked(body, arguments, today.schema)
+        if not today.is_free(is_edited=is_edited):
+            _require(by, today, reason, tool)
+        run, call_id = new_id(), f"replay-{new_id()}"
+        new = StartedReplay(run, tool_call_id(run, call_id, 1))
+        fields = _facts(old, body, today) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
+        fields |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
+        _tell(principal, conversation.key, mark, fields | ({"reason": reason.strip()} if reason.strip() else {}))
+        chain.enter(
+            principal, "replay", f"call:{old.id}", reason=reason.strip(), after=chain.digest({"args_raw": text}),
+            correlation={
+                "conversation": conversation.key, "run": new.run, "call": new.call, "tool": today.tool,
+                "effect": today.effect, "edited": is_edited,
+            },
+        )  # fmt: skip
+    return new
+
+
+def checked(
+    body: dict[str, Any], arguments: dict[str, Any] | str | None, schema: str
+) -> tuple[dict[str, Any], str, bool]:
+    """Return arguments as an object, as the text that would go, and whether they are others than the recorded ones.
+
+    Raises `Invalid` when they do not fit today's schema: the SDK drops what it does not know, and says nothing.
+    """
+    sent, text = edited_arguments.read(
+        recorded_arguments.arguments_of(body) or "{}" if arguments is None else arguments, schema
+    )
+    if secret_masking.mask(text) != text:
+        raise Invalid("must not contain a key or password, because arguments are kept in the record", field="arguments")
+    return sent, text, _is_edited(body, sent)
+
+
+def _refusal(today: ReplayEligibility) -> Conflict | NotAllowed:
+    if today.rule == "deny":
+        return NotAllowed(today.why_not, code="policy")
+    return Conflict(today.why_not, code="not_replayable")
+
+
+def _require(by: Who, today: ReplayEligibility, reason: str, typed: str) -> None:
+    grants.require(by, grants.REPLAY, today.tool)
+    if not reason.strip():
+        raise Invalid(f"a reason is required: {today.tool} is {today.effect}", field="reason")
+    if len(reason) > MAX_REASON:
+        raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
+    if typed.strip() != today.tool:
+        raise Invalid(f"must be the tool's name, {today.tool}", field="tool")
+
+
+def _facts(old: ToolCall, body: dict[str, Any], today: ReplayEligibility) -> Body:
+    """Return what is told of the new call. Of the old one its own tool: that it is still the same was found out."""
+    layers: Body = {name: value for name in LAYERS if (value := today.facts.get(name))}
+    name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": today.tool}
+    line: Body = {"replay_of": old.id, "key": eligibility.replay_root(old), "effect": today.effect}
+    return {"agent": old.agent, "team": today.team, **name, **layers, **line}
+
+
+def _mark(principal: Principal, call: str, client_id: str) -> str:
+    """Return the id of a request's event: the same for the same asker, call and client id."""
+    mark = hashlib.sha256(f"replay\0{principal}\0{call}\0{client_id}".encode()).hexdigest()
+    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+
+
+def _made(conversation: Conversation, mark: str) -> StartedReplay | None:
+    """Find the replay that was begun under this id. Raises `Conflict` when a stranger's event has it."""
+    event = Event.objects.filter(conversation=conversation, event_id=mark).first()
+    if event is None:
+        return None
+    if event.kind != "replay.requested" or not principals.is_ours(event.principal):
+        raise Conflict("the event id of this client_id is already used", code="id_reused")
+    body = json.loads(event.body)
+    return StartedReplay(body["run_id"], body["tool_call"])
+
+
+def _tell(principal: Principal, key: str, mark: str, fields: Body) -> None:
+    """Append the request and, on it, its run."""
+    writer, by_whom = event_author(principal)
+    requested: Body = {"event": "replay.requested", "id": mark, **fields, **by_whom}
+    (stored,) = log.append([log.from_internal(key, requested, writer)])
+    queued: Body = {"event": "run.queued", "id": new_id(), "run_kind": "replay", "input_seq": stored.seq}
+    queued |= {"run_id": fields["run_id"], "agent": fields["agent"], "replay_of": fields["replay_of"], **by_whom}
+    log.append([log.from_internal(key, queued, writer)])
+
+
+def _is_edited(body: dict[str, Any], sent: dict[str, Any]) -> bool:
+    """Compare as JSON: for Python 1, 1.0 and true are equal."""
+    text = recorded_arguments.arguments_of(body)
+    try:
+        recorded = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return True
+    return json.dumps(recorded, sort_keys=True) != json.dumps(sent, sort_keys=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

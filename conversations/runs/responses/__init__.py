@@ -1,0 +1,1 @@
+"""Requests of the Responses API as runs."""

@@ -1,0 +1,229 @@
+"""A client asks for a response: what it asked, the conversation it belongs to and the run that answers, together.
+
+Like publishing, asking is recorded by its own event, which names who asked; the audit log has refusals. Called by the
+responses door, in a thread.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from django.db.models import Exists, OuterRef, Q
+
+from conversations.access.action_context import audited_action
+from conversations.access.permissions import Who
+from conversations.core.errors import Invalid, NotFound, Unavailable
+from conversations.core.ids import new_id
+from conversations.core.principals import SYSTEM, Principal
+from conversations.events import log, payload
+from conversations.events.log import response_queries as log_asked
+from conversations.events.log.records import NewEvent
+from conversations.events.log.response_queries import ModelAvailability
+from conversations.events.response_ids import (
+    CONTINUABLE,
+    DELETED,
+    PLAIN_MODEL,
+    Json,
+    ResponseRequest,
+    new_response_id,
+    words_of,
+)
+from conversations.models import Response, Run
+from conversations.runs.responses import unknown_calls
+
+DEMO = "demo"
+TITLE = 80  # characters
+TRIES = 3
+LIVE = ("queued", "running", "waiting")
+NOBODY = ModelAvailability(False, False, False, "", False)
+
+Body = dict[str, object]
+
+
+class Received(NamedTuple):
+    """A response that is under way. `seq` is its run.queued's: whoever follows it begins after that."""
+
+    response: str
+    conversation: str
+    run: str
+    seq: int
+    at: int  # µs UTC
+    body: dict[str, Any]  # of response.received
+    must_wait: bool  # for another run of the conversation, or for a person
+
+
+class ResponseTarget(NamedTuple):
+    """Where a response goes. `opened` is the body of conversation.opened where it makes the conversation."""
+
+    key: str
+    head: int
+    must_wait: bool
+    opened: Body | None
+
+
+class _Moved(Exception):
+    """The conversation went on between the look and the append."""
+
+
+def receive(by: Who, request: ResponseRequest, *, socket: str = "", known_here: bool = True) -> Received:
+    """Store the request and queue its run.
+
+    `socket` is the id of the websocket that asks: what it was answered with store=false it may continue, unless
+    `known_here` is false. Raises `NotFound` for a model, `Unavailable` while no worker serves it, `Invalid` for a
+    response that cannot be continued, `NotAllowed`.
+    """
+    _check_outputs(request, socket if known_here else "")
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(_Moved):
+            return _receive(by, request, socket, known_here=known_here)
+    return _receive(by, request, socket, known_here=known_here)
+
+
+def _receive(by: Who, request: ResponseRequest, socket: str, *, known_here: bool) -> Received:
+    with audited_action(by, "respond", "responses", right="respond", is_shared=True) as principal:
+        served = _served(request.model)
+        agent, hosted = _agent(request.model, served), _hosted(request.tools, served)
+        earlier = previous_of(request.previous_response_id, socket if known_here else "")
+        response, run = new_response_id(), new_id()
+        target = _place(request, earlier, response)
+        if request.conversation is not None and target.opened is None:
+            earlier = remembered(request.conversation)
+        body = _received(request, response, agent, principal) | {"hosted": hosted}
+        queued: Body = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "agent"}
+        queued |= {"input_seq": target.head + (2 if target.opened else 1), "response_id": response}
+        queued |= {"previous_response_id": earlier.id if earlier else None, "store": request.store, "socket": socket}
+        queued |= {"must_wait": True} if target.must_wait else {}
+        events = [_ours(target, target.opened)] if target.opened else []
+        events += [log.from_internal(target.key, body, principal), _ours(target, queued)]
+        *_, received, last = log.append(events)
+        if received.seq != queued["input_seq"]:
+            raise _Moved
+    return Received(response, target.key, run, last.seq, received.at, body, target.must_wait)
+
+
+def _check_outputs(request: ResponseRequest, socket: str) -> None:
+    """Raise `Invalid` for the output of a call that nobody made. Before the transaction: what is earlier stays so."""
+    if not any(item.get("type") == "function_call_output" for item in request.input):
+        return
+    earlier = previous_of(request.previous_response_id, socket)
+    if request.conversation is not None:
+        earlier = remembered(request.conversation)
+    index = unknown_calls.first_unknown(request.input, earlier.id if earlier else None)
+    if index is not None:
+        shown = payload.clean_text(str(request.input[index].get("call_id"))[:80])
+        message = f"no call {shown!r} is waiting for output in this input or the response it continues"
+        raise Invalid(message, code="tool_call_not_found", field=f"input[{index}].call_id")
+
+
+def agent_of(model: str) -> str:
+    """Return the agent that answers for a model's name. Raises `NotFound` where none is served now, `Unavailable` where
+    its worker is on its way."""
+    return _agent(model, _served(model))
+
+
+def _served(model: str) -> ModelAvailability:
+    return log_asked.model_availability(model) if payload.clean_text(model) == model else NOBODY
+
+
+def _agent(model: str, served: ModelAvailability) -> str:
+    if served.is_agent:
+        return model
+    shown = payload.clean_text(model[:80])
+    if served.is_away:
+        raise Unavailable(f"{shown!r} is not available right now: try again", code="model_unavailable", field="model")
+    if served.is_plain and (model == DEMO or not served.is_demo):
+        return PLAIN_MODEL
+    raise NotFound(f"no agent or model {shown!r} is available", code="model_not_found", field="model")
+
+
+def _hosted(tools: Sequence[Json], served: ModelAvailability) -> list[str]:
+    """Return which of the tools are hosted here, as far as rows tell: for who reads the record, the worker decides.
+
+    Raises `Invalid` for a `slug:NAME` that names none.
+    """
+    if not tools:
+        return []
+    offered = msgspec.json.decode(served.hosted) if served.hosted else []
+    hosted = {tool["name"] for tool in offered if tool.get("origin") == "hosted"}
+    named = [str(tool.get("name") if tool["type"] == "function" else tool["type"].partition(":")[2]) for tool in tools]
+    for at, (tool, name) in enumerate(zip(tools, named, strict=True)):
+        if tool["type"] != "function" and name not in hosted:
+            raise Invalid(
+                f"must be function, or slug:NAME of a tool hosted here; got {tool['type']}", field=f"tools[{at}].type"
+            )
+    return [name for name in named if name in hosted]
+
+
+def previous_of(response: str | None, socket: str) -> Response | None:
+    """Return the response that another goes on from. Raises `Invalid` unless it ended well, and is stored or this
+    socket's own."""
+    if response is None:
+        return None
+    row = Response.objects.filter(id=response, status__in=CONTINUABLE).select_related("conversation").first()
+    if row is None or not (row.store or (socket and row.socket == socket)):
+        raise not_continuable(response)
+    return row
+
+
+def remembered(key: str) -> Response | None:
+    """Return the newest response of a conversation that a further one goes on from: one that ended well, or is under
+    way, since the further one waits for it."""
+    responses = Response.objects.filter(conversation__key=key, store=True).order_by("-in_seq")
+    live = Run.objects.filter(id=OuterRef("run"), status__in=LIVE)
+    return responses.filter(Q(status__in=CONTINUABLE) | Q(status="") & Exists(live)).first()
+
+
+def not_continuable(response: str) -> Invalid:
+    """Say that a response cannot be continued."""
+    shown = payload.clean_text(response[:80])
+    return Invalid(
+        f"there is no response {shown!r} that can be continued",
+        code="previous_response_not_found",
+        field="previous_response_id",
+    )
+
+
+def _place(request: ResponseRequest, earlier: Response | None, response: str) -> ResponseTarget:
+    """Find the conversation: the one that is named, else the earlier response's, else a new one. A response that was
+    continued before is not continued beside it: that is a fork."""
+    key, fork = request.conversation_id or response, None
+    if earlier is not None and request.conversation_id is None:
+        log_asked.conversation_state(
+            earlier.conversation.key
+        )  # locks: of two that go on from it at once one is the fork
+        fork = earlier if is_continued(earlier) else None
+        key = response if fork else earlier.conversation.key
+    standing = log_asked.conversation_state(key) if key != response else None  # nobody else can have made that one
+    if standing is not None:
+        return ResponseTarget(key, standing.head, standing.must_wait, None)
+    opened: Body = {"event": "conversation.opened", "id": new_id(), "title": _title(request), "handler": None}
+    if fork is not None:
+        opened |= {"parent": fork.conversation.key, "forked_at": fork.out_seq}
+        opened["title"] = fork.conversation.title or opened["title"]
+    return ResponseTarget(key, 0, False, opened)
+
+
+def is_continued(earlier: Response) -> bool:
+    """Return whether another response went on from this one; one whose run ended badly did not."""
+    others = list(Response.objects.filter(previous=earlier.id).values_list("status", "run"))
+    if any(status in (*CONTINUABLE, DELETED) for status, _ in others):
+        return True
+    return Run.objects.filter(id__in=[run for status, run in others if not status], status__in=LIVE).exists()
+
+
+def _received(request: ResponseRequest, response: str, agent: str, by: Principal) -> dict[str, Any]:
+    body: dict[str, Any] = {"event": "response.received", "id": new_id(), "response_id": response, "agent": agent}
+    body |= {"sender": str(by), "recipient": f"agent:{agent}"}
+    names = ("previous_response_id", "model", "input", "instructions", "tools", "tool_choice", "allowed_tools")
+    body |= {"conversation": request.conversation} if request.conversation is not None else {}
+    return body | {name: getattr(request, name) for name in (*names, "params", "store", "stream")}
+
+
+def _ours(target: ResponseTarget, body: Body) -> NewEvent:
+    return log.from_internal(target.key, body, SYSTEM)
+
+
+def _title(request: ResponseRequest) -> str:
+    line = " ".join(words_of(request.input)[:400].split())
+    return payload.clean_text(line if len(line) <= TITLE else f"{line[: TITLE - 1]}…")

@@ -1,0 +1,133 @@
+"""Runs that look stuck: the same call or words over and over, nothing for minutes, or few turns left. For pages and the
+list.
+
+Asked when they are drawn, of runs that are running (each has a worker): four queries over indexes, whatever the length
+of the history. Only a warning: a person decides.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Collection
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Count, F, IntegerField, Max, OuterRef, Subquery
+from django.db.models.functions import Length
+
+from conversations.events import registry
+from conversations.models import Agent, Event, Run, ToolCall
+
+LEGIBLE, MAX_TURNS = 20_000, 1_000  # characters of an answer's event, and such events, that are compared
+NEAR = 500  # of the newest events, in which a run that goes on has one
+QUIET = registry.names_with("no_progress")
+
+
+class Running(NamedTuple):
+    """A run, when its newest event near the head was, when the oldest of those near it was, and its newest turn."""
+
+    id: str
+    agent: str
+    conversation: int
+    at: int | None
+    edge: int | None
+    turn: int | None
+
+
+class Alarm(NamedTuple):
+    """Why a run looks stuck: `kind` is repeats, silent or turns; `words` go after the agent's name."""
+
+    run: str
+    agent: str
+    kind: str
+    words: str
+
+
+def alarms(conversations: Collection[int]) -> dict[int, Alarm]:
+    """Return the loudest alarm of each of these conversations that has one, by its id."""
+    running = _running(conversations) if conversations else []
+    if not running:
+        return {}
+    repeated = _said_again(running) | _repeated([run.id for run in running])
+    limits = _limits([run.agent for run in running])
+    by_conversation: dict[int, Alarm] = {}
+    for run in running:
+        reason = repeated.get(run.id) or _silent(run) or _near_its_limit(run, limits.get(run.agent, 0))
+        if reason:
+            by_conversation[run.conversation] = Alarm(run.id, run.agent, *reason)
+    return by_conversation
+
+
+def _running(conversations: Collection[int]) -> list[Running]:
+    near = Event.objects.filter(
+        conversation=OuterRef("conversation"), seq__gt=OuterRef("conversation__head_seq") - NEAR, run=OuterRef("id")
+    ).order_by("-seq")
+    edge = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("conversation__head_seq") - NEAR)
+    runs = Run.objects.filter(conversation__in=list(conversations), status="running", kind="agent", parent_call=None)
+    runs = runs.annotate(
+        progress_at=Subquery(near.exclude(kind__in=QUIET).values("at")[:1]),
+        edge_at=Subquery(edge.values("at")[:1]),
+        turn=Subquery(near.filter(turn__isnull=False).values("turn")[:1], output_field=IntegerField()),
+    )
+    columns = ("id", "agent", "conversation_id", "progress_at", "edge_at", "turn")
+    return [Running(*values) for values in runs.values_list(*columns)]
+
+
+def _repeated(runs: list[str]) -> dict[str, tuple[str, str]]:
+    most = settings.CONFIG.stuck_same_calls
+    calls = ToolCall.objects.filter(run__in=runs).exclude(arguments_digest="")
+    counted = (
+        calls.values("run", "agent", "name", "arguments_digest").annotate(times=Count("id")).filter(times__gte=most)
+    )
+    return {
+        str(row["run"]): ("repeats", f"called {row['name'][:80]} {row['times']:,} times with the same arguments")
+        for row in counted.order_by("times")
+    }
+
+
+def _said_again(running: list[Running]) -> dict[str, tuple[str, str]]:
+    """Tell runs whose turns say the same words: a loop in which no tool is called, such as agents that hand over to
+    each other. Of the newest events only, and of those that are no larger than most answers."""
+    near = Event.objects.filter(conversation__in=[run.conversation for run in running])
+    near = near.filter(seq__gt=F("conversation__head_seq") - NEAR, kind="output", run__in=[run.id for run in running])
+    turns = near.annotate(size=Length("body")).filter(size__lt=LEGIBLE).values_list("run", "body").order_by("-pk")
+    counts = Counter((run, *_words(body)) for run, body in turns[:MAX_TURNS])
+    most = settings.CONFIG.stuck_same_calls
+    return {
+        str(run): ("repeats", f"said the same {times:,} times")
+        for (run, _, words), times in counts.most_common()
+        if words and times >= most
+    }
+
+
+def _words(body: str) -> tuple[str, str]:
+    """Return who said what."""
+    fields = json.loads(body)
+    return str(fields.get("agent") or ""), str(fields.get("text") or "").strip()
+
+
+def _silent(run: Running) -> tuple[str, str] | None:
+    """Tell a run without progress. Where 500 newer events hide its last one, it is silent for as long as those take."""
+    at = run.at or run.edge
+    if at is None:
+        return None
+    silent_s = time.time() - at / 1e6
+    if silent_s < settings.CONFIG.stuck_silence_s:
+        return None
+    return "silent", f"has made no progress for {_span(silent_s)}"
+
+
+def _near_its_limit(run: Running, limit: int) -> tuple[str, str] | None:
+    left = settings.CONFIG.stuck_turns_left
+    if run.turn is None or not left or limit <= left or run.turn < limit - left:
+        return None
+    return "turns", f"is on turn {run.turn} of {limit}"
+
+
+def _limits(agents: list[str]) -> dict[str, int]:
+    rows = Agent.objects.filter(name__in=agents, max_turns__gt=0)
+    return dict(rows.values("name").annotate(most=Max(F("max_turns"))).values_list("name", "most"))
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

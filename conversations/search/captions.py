@@ -1,0 +1,136 @@
+"""Titles, ids and last lines by any part of a word: which conversations may hold it. Filled by `index_writer`.
+
+Each caption is kept as its grams, the runs of three characters within its words, and of one and two where scripts put
+no spaces between words. What is found may hold a word; the list holds each row against the words themselves. What is
+not indexed yet counts as found, so a word that was said a moment ago is there, too.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.events.log.sql import insert, marks
+
+TABLE = "conversations_caption"  # SQLite's grams
+TEXT = "conversations_captiontext"  # what was indexed; on PostgreSQL with its grams
+LENGTH = 3  # characters of a gram
+DENSE = "\u0e00"  # from here on scripts of which one or two characters are a word
+SIGNS = 0xE000  # ASCII signs are kept as private characters: FTS5's ascii tokenizer cuts at them as they are
+
+_PENDING = "SELECT id FROM conversations_conversation WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s"
+
+
+def of(key: str, title: str, last_line: str) -> str:
+    """Return what is indexed of a conversation."""
+    return f"{key}\n{title}\n{last_line}"
+
+
+def find(words: Iterable[str], most: int) -> list[int] | None:
+    """Return the conversations that may hold every word, the ones not indexed yet among them.
+
+    None where there are more than `most`, or the words are too short to be looked for.
+    """
+    query_grams = sorted({gram for word in words for gram in _grams_of(word)})
+    if not query_grams:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(_PENDING, [most + 1])  # first: what is indexed meanwhile is found below
+        pending = [id_ for (id_,) in cursor.fetchall()]
+        if len(pending) > most:
+            return None
+        if connection.vendor == "sqlite":
+            sql, match_query = (
+                f"SELECT rowid FROM {TABLE} WHERE {TABLE} MATCH %s LIMIT %s",
+                _joined(query_grams, '"', "AND"),
+            )
+        else:
+            sql, match_query = (
+                f"SELECT id FROM {TEXT} WHERE grams @@ %s::tsquery LIMIT %s",
+                _joined(query_grams, "'", "&"),
+            )
+        cursor.execute(sql, [match_query, most + 1])
+        ids = {id_ for (id_,) in cursor.fetchall()}
+    return None if len(ids) > most else sorted(ids.union(pending))
+
+
+def note(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
+    """Store what these conversations are called now, inside `write_transaction()`; one that is as it was is left
+    alone."""
+    stored = _known(cursor, captions)
+    changed = {id_: text for id_, text in captions.items() if stored.get(id_) != text}
+    forget(cursor, [id_ for id_ in changed if id_ in stored])
+    if connection.vendor == "sqlite":
+        rows = [value for id_, text in changed.items() for value in (id_, " ".join(sorted(grams(text))))]
+        insert(cursor, f"INSERT INTO {TABLE}(rowid,grams) VALUES %s", 2, rows)
+        insert(cursor, f"INSERT INTO {TEXT}(id,said) VALUES %s", 2, [v for row in changed.items() for v in row])
+    else:
+        values = [value for id_, text in changed.items() for value in (id_, text, sorted(grams(text)))]
+        insert(
+            cursor,
+            f"WITH made(id,said,grams) AS (VALUES %s) INSERT INTO {TEXT}(id,said,grams)"
+            " SELECT id,said,array_to_tsvector(CAST(grams AS text[])) FROM made ON CONFLICT DO NOTHING",
+            3,
+            values,
+        )
+
+
+def forget(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
+    """Take conversations out, inside `write_transaction()`; those that are not in it are none."""
+    if not conversations:
+        return
+    if connection.vendor == "sqlite":  # without the grams, FTS5 has to be told what they were
+        stored = _known(cursor, conversations)
+        rows = [value for id_, text in stored.items() for value in ("delete", id_, " ".join(sorted(grams(text))))]
+        insert(cursor, f"INSERT INTO {TABLE}({TABLE},rowid,grams) VALUES %s", 3, rows)
+    cursor.execute(f"DELETE FROM {TEXT} WHERE id IN ({marks(len(conversations))})", list(conversations))
+
+
+def empty(cursor: CursorWrapper) -> None:
+    """Take out all, inside `write_transaction()`."""
+    if connection.vendor == "sqlite":
+        cursor.execute(f"INSERT INTO {TABLE}({TABLE}) VALUES('delete-all')")
+    cursor.execute(f"DELETE FROM {TEXT}")
+
+
+def grams(text: str) -> set[str]:
+    """Return the grams of a text's words."""
+    all_grams: set[str] = set()
+    for word in set(_folded(text).split()):
+        all_grams.update(word[at : at + LENGTH] for at in range(len(word) - LENGTH + 1))
+        if any(character >= DENSE for character in word):
+            short = [word[at : at + size] for size in (1, 2) for at in range(len(word) - size + 1)]
+            all_grams.update(gram for gram in short if _is_dense(gram))
+    return {gram.translate(_signs) for gram in all_grams}
+
+
+def _grams_of(word: str) -> set[str]:
+    """Return the grams that every text with this word has; none where it is too short."""
+    folded = _folded(word)
+    if len(folded) >= LENGTH:
+        return {folded[at : at + LENGTH].translate(_signs) for at in range(len(folded) - LENGTH + 1)}
+    return {folded} if folded and _is_dense(folded) else set()
+
+
+def _is_dense(gram: str) -> bool:
+    return all(character >= DENSE for character in gram)
+
+
+def _folded(text: str) -> str:
+    """Return a text without case: as alike as either database takes letters for the same, or more."""
+    return text.upper().casefold()
+
+
+def _joined(query_grams: Sequence[str], quote: str, operator: str) -> str:
+    return f" {operator} ".join(f"{quote}{gram}{quote}" for gram in query_grams)
+
+
+def _known(cursor: CursorWrapper, conversations: Iterable[int]) -> dict[int, str]:
+    ids = list(conversations)
+    if not ids:
+        return {}
+    cursor.execute(f"SELECT id,said FROM {TEXT} WHERE id IN ({marks(len(ids))})", ids)
+    return dict(cursor.fetchall())
+
+
+_signs = {code: SIGNS + code for code in range(0x80) if not chr(code).isalnum()}

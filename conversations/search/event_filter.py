@@ -1,0 +1,52 @@
+"""Which events hold some words, for lists of something else than events: as places, or as a test in SQL.
+
+Called by the list of tool calls. What is not indexed yet is not found, as on the search page.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.events.log.sql import marks
+from conversations.search.finder import END, PATIENCE, spread
+from conversations.search.index_tables import of_this, query_terms
+from conversations.search.query import read as read_query
+
+
+class Matching(NamedTuple):
+    """Events that hold the words. `places` are (conversation's row, seq) of all of them, None where there are more than
+    was asked for; `sql` is a condition on an event `e`, with its `values`."""
+
+    places: list[tuple[int, int]] | None
+    sql: str
+    values: tuple[Any, ...]
+
+
+NOTHING = Matching([], "1=0", ())
+
+
+def matching(q: str, most: int) -> Matching | None:
+    """Find events by words, "phrases" and prefix*; None where `q` has no word. Raises Invalid as `search.find` does."""
+    query = read_query(q)
+    if not query.terms:
+        return None
+    deadline = time.monotonic() + PATIENCE
+    with connection.cursor() as cursor:
+        words = spread(cursor, query)
+        if not all(words.values()):
+            return NOTHING
+        index_query = query_terms(query, None, words)
+        ids, looked_to = of_this().find(cursor, index_query, 1, END, most + 1, deadline)
+        places = _places(cursor, ids) if looked_to <= 1 and len(ids) <= most else None
+    sql, value = of_this().holding(index_query)
+    return Matching(places, sql, (value,))
+
+
+def _places(cursor: CursorWrapper, ids: Sequence[int]) -> list[tuple[int, int]]:
+    if not ids:
+        return []
+    cursor.execute(f"SELECT conversation_id,seq FROM conversations_event WHERE id IN ({marks(len(ids))})", list(ids))
+    return [(conversation, seq) for conversation, seq in cursor.fetchall()]

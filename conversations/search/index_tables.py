@@ -1,0 +1,140 @@
+"""The rows of the index and how they are asked, on either database. Inside `write_transaction()` where they change.
+
+An event is one row under its own id, so newest first is the order of ids. Beside its words it has marks: of its
+conversation, kinds and names. `conversations_searchword` knows every word there is: it turns a prefix into words, and
+on PostgreSQL says in which block of ids a word stands.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Protocol
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.search import searchable_text, tokenizer
+from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted
+from conversations.search.query import Query, Term
+
+MAX_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
+MAX_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
+MAX_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
+VERSION = (
+    f"3 {unicodedata.unidata_version}"  # of what a word is, which texts have some, blocks, times: another begins anew
+)
+
+
+class Tables(Protocol):
+    """What each database does its own way. `cursor` is inside `write_transaction()` for what changes rows."""
+
+    block: int  # bits of an id that words are kept by; 63: all are one block
+
+    def insert(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
+        """Put rows in, lowest id first."""
+
+    def delete(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
+        """Take out rows as they were put in."""
+
+    def empty(self, cursor: CursorWrapper) -> None:
+        """Take out all."""
+
+    def stands(self, cursor: CursorWrapper, word: str, block: int) -> bool:
+        """Return whether a word still stands in a block."""
+
+    def find(
+        self, cursor: CursorWrapper, query: Wanted, low: int, high: int, limit: int, deadline: float
+    ) -> tuple[list[int], int]:
+        """Return the newest ids from `low` on and below `high`, and down to which one all was looked at: `low` unless
+        there are more than `limit`, or `time.monotonic()` passed the deadline."""
+
+    def holding(self, query: Wanted) -> tuple[str, str]:
+        """Return a condition on an event `e`, and its one value: by its id in the index, whose other rows are not
+        touched."""
+
+
+def of_this() -> Tables:
+    """Return those of the database in use."""
+    from conversations.search.postgresql import Postgres
+    from conversations.search.sqlite import Sqlite
+
+    return Sqlite() if connection.vendor == "sqlite" else Postgres()
+
+
+def row_of(id_: int, conversation: int, kind: str, principal: str, body: str) -> IndexRow:
+    """Make the row of an event."""
+    value = searchable_text.read(body)
+    all_words: list[str] = []
+    characters: set[str] = set()
+    for part in searchable_text.parts_of(kind, value):
+        part_words, alone = tokenizer.said(tokenizer.composed(part.text))
+        all_words += part_words
+        characters |= alone
+    if len(all_words) > MAX_CHECKED:
+        all_words = _within(all_words)
+    marks = {of_conversation(conversation)}
+    marks |= {of_kind(name) for name in searchable_text.kinds_of(kind, value)}
+    marks |= {of_name(name) for name in searchable_text.names_of(principal, value)}
+    return IndexRow(id_, all_words, frozenset(characters), frozenset(marks))
+
+
+def _within(all_words: Sequence[str]) -> list[str]:
+    """Keep the first words, as many as a tsvector can hold."""
+    size, seen = 0, set()
+    for at, word in enumerate(all_words[:MAX_WORDS]):
+        if word not in seen:
+            seen.add(word)
+            size += len(word.encode())
+            if size > MAX_BYTES:
+                return list(all_words[:at])
+    return list(all_words[:MAX_WORDS])
+
+
+def of_conversation(id_: int) -> str:
+    """Return the mark of a conversation."""
+    return f"c{id_}"
+
+
+def of_kind(kind: str) -> str:
+    """Return the mark of a kind or a family of them."""
+    return f"k{_digest(kind)}"
+
+
+def of_name(name: str) -> str:
+    """Return the mark of a sender; case does not matter."""
+    return f"s{_digest(name)}"
+
+
+@lru_cache(4096)
+def _digest(text: str) -> str:
+    return blake2b(text.strip().casefold().encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def query_terms(query: Query, conversation: int | None, spread: Mapping[Term, Sequence[str]]) -> Wanted:
+    """Say a query in words of the index; `spread` are the words that each prefix stands for."""
+    terms = []
+    for term in query.terms:
+        if not term.is_character:
+            places: list[Sequence[str]] = [[word] for word in term.words]
+            if term.is_prefix:
+                places[-1] = spread[term]
+            terms.append(places)
+    marks = [of_conversation(conversation)] if conversation is not None else []
+    marks += [of_kind(query.kind)] if query.kind else []
+    marks += [of_name(query.sender)] if query.sender else []
+    return Wanted(terms, [term.words[0] for term in query.terms if term.is_character], marks)
+
+
+def beginning_with(cursor: CursorWrapper, prefix: str, most: int) -> list[str]:
+    """Return the words of the index that begin so, at most `most`."""
+    end = prefix[:-1] + chr(min(ord(prefix[-1]) + 1, 0x10FFFF))
+    if 0xD800 <= ord(end[-1]) <= 0xDFFF:
+        end = prefix[:-1] + "\ue000"
+    cursor.execute(
+        f"SELECT DISTINCT word FROM {WORDS_TABLE} WHERE word>=%s AND word<%s ORDER BY word LIMIT %s",
+        [prefix, end, most],
+    )
+    return [word for (word,) in cursor.fetchall()]

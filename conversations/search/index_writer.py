@@ -1,0 +1,224 @@
+"""Bring the index up to date with the record, a few events at a time. Called by the indexer and by `reindex`.
+
+`conversation.indexed_seq` says how far: it moves in the transaction that stores the rows, only from where it was read.
+"""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core.failpoints import failpoint
+from conversations.core.write_transaction import write_transaction
+from conversations.events.log import bounded_reads
+from conversations.events.log.sql import insert, marks
+from conversations.models import Meta
+from conversations.search import captions, recorded_times
+from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted
+from conversations.search.index_tables import VERSION, Tables, of_conversation, of_this, row_of
+
+logger = logging.getLogger(__name__)
+
+NAME = "search"
+MAX_CONVERSATIONS = 100  # looked at in one round
+MAX_BODIES = 1 << 20  # bytes of bodies in one round, or one event
+COUNTED = 1000  # conversations whose lag is counted
+MAX_COUNTED = 10_000  # events
+
+_PENDING = """SELECT id,indexed_seq,head_seq,key,title,last_line FROM conversations_conversation
+WHERE indexed_seq<head_seq AND id>%s AND NOT is_staged ORDER BY id LIMIT %s"""
+_COLUMNS = "id,seq,at,kind,principal,body"
+_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'"
+_LAG = """SELECT COUNT(*) FROM (SELECT 1 FROM (SELECT id,indexed_seq FROM conversations_conversation
+WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s) AS behind JOIN conversations_event e
+ON e.conversation_id=behind.id AND e.seq>behind.indexed_seq AND e.kind<>'token' LIMIT %s) AS events"""
+_ADVANCE = "UPDATE conversations_conversation SET indexed_seq=%s WHERE id=%s AND indexed_seq=%s AND NOT is_staged"
+
+
+class IndexSuperseded(Exception):
+    """Somebody else changed what was about to be indexed; nothing was stored."""
+
+
+class IndexStep(NamedTuple):
+    """A conversation on its way: from this seq up to that one."""
+
+    conversation: int
+    before: int
+    after: int
+
+
+class Round(NamedTuple):
+    """What is to be stored together. `last`: the conversation where the next round begins, 0 after all of them;
+    `moments`: when each event was recorded, by its id; `captions`: what conversations are called at their heads."""
+
+    steps: Sequence[IndexStep]
+    rows: Sequence[IndexRow]
+    last: int
+    moments: Mapping[int, int]
+    captions: Mapping[int, str]
+
+    def bare(self) -> "Round":
+        """Leave the words out: these events are found by their conversation and kind alone."""
+        return self._replace(rows=[IndexRow(row.id, (), frozenset(), row.marks) for row in self.rows])
+
+
+class Lag(NamedTuple):
+    """How many events, tokens left out, are recorded and cannot be found yet. `is_more`: so many at least."""
+
+    events: int
+    is_more: bool = False
+
+
+def read(after: int, most: int, *, passes_tokens: bool = True) -> Round:
+    """Read up to `most` events of conversations with ids after this one. Holds no lock.
+
+    `passes_tokens`: move on in conversations with nothing but tokens, too. While an answer streams that would be a
+    write for nothing.
+    """
+    steps: list[IndexStep] = []
+    rows: list[IndexRow] = []
+    moments: dict[int, int] = {}
+    called: dict[int, str] = {}
+    size = last = 0
+    with connection.cursor() as cursor:
+        cursor.execute(_PENDING, [after, MAX_CONVERSATIONS])
+        pending = cursor.fetchall()
+        for conversation, indexed, head, *caption in pending:
+            bounds, before = [conversation, indexed, head], len(rows)
+            events, is_whole = _events(cursor, bounds, most - before, max(0, MAX_BODIES - size), is_first=not rows)
+            for id_, _, at, kind, principal, body in events:
+                moments[id_] = at
+                rows.append(_row(id_, conversation, kind, principal, body))
+            size += bounded_reads.size(events)
+            reached = head if is_whole else events[-1][1] if events else indexed
+            if reached > indexed and (passes_tokens or len(rows) > before):
+                steps.append(IndexStep(conversation, indexed, reached))
+                called |= {conversation: captions.of(*caption)} if reached == head else {}
+            if reached < head:
+                return Round(steps, rows, conversation, moments, called)
+            last = conversation
+    return Round(steps, rows, last if len(pending) == MAX_CONVERSATIONS else 0, moments, called)
+
+
+def _events(
+    cursor: CursorWrapper, bounds: Sequence[int], most: int, room: int, *, is_first: bool
+) -> tuple[list[bounded_reads.Row], bool]:
+    """Read the next events of a conversation that have room, the first of a round in any case; tell whether these are
+    all up to its head."""
+    rows = bounded_reads.rows(cursor, _COLUMNS, _EVENTS, bounds, order="seq", limit=most, most=room)
+    is_cut = bounded_reads.size(rows) > room
+    if is_cut and not (is_first and len(rows) == 1):
+        rows.pop()
+    return rows, not is_cut and len(rows) < most
+
+
+def _row(id_: int, conversation: int, kind: str, principal: str, body: str) -> IndexRow:
+    """Make a row. One event that cannot be read takes no other with it: it is found by its conversation alone."""
+    try:
+        return row_of(id_, conversation, kind, principal, body)
+    except Exception:
+        logger.exception("event %s cannot be searched", id_)
+        return IndexRow(id_, (), frozenset(), frozenset({of_conversation(conversation)}))
+
+
+def store(batch: Round) -> None:
+    """Store it in one short transaction. Raises Superseded, with nothing stored, when it is out of date."""
+    if not batch.steps:
+        return
+    tables = of_this()
+    with write_transaction(), connection.cursor() as cursor:
+        if batch.rows:
+            tables.insert(cursor, sorted(batch.rows, key=lambda row: row.id))
+            recorded_times.note(cursor, batch.moments)
+        captions.note(cursor, batch.captions)
+        for step in batch.steps:  # in id order, and last: their rows are what `log.append` waits for
+            cursor.execute(_ADVANCE, [step.after, step.conversation, step.before])
+            if cursor.rowcount != 1:
+                raise IndexSuperseded
+        if _are_erased(cursor, [row.id for row in batch.rows]):
+            raise IndexSuperseded
+        failpoint("before-index-commit")
+
+
+def lag() -> Lag:
+    """Count what is recorded and not indexed: up to 10,000 events of at most 1,000 conversations."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LAG, [COUNTED, MAX_COUNTED])
+        (events,) = cursor.fetchone()
+    return Lag(int(events), events >= MAX_COUNTED)
+
+
+def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
+    """Take these events (or all) of a conversation out of the index, and words that stand nowhere else.
+
+    Inside the `write_transaction()` that changes or removes them, and before that: SQLite has to be told what they
+    said. Those not indexed yet are left to the indexer, which stores nothing of an erased event.
+    """
+    begin()
+    tables = of_this()
+    chosen = "" if seqs is None else f" AND seq IN ({marks(len(seqs))})"
+    with write_transaction(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.id,e.kind,e.principal,e.body FROM conversations_event e JOIN conversations_conversation c"
+            f" ON c.id=e.conversation_id WHERE c.id=%s AND e.seq<=c.indexed_seq AND e.kind<>'token'{chosen}",
+            [conversation, *(seqs or ())],
+        )
+        rows = [_row(id_, conversation, *fields) for id_, *fields in cursor.fetchall()]
+        rows = _there(cursor, tables, conversation, rows)
+        if rows:
+            tables.delete(cursor, rows)
+            _forget_words(cursor, tables, rows)
+        captions.forget(cursor, [conversation])
+
+
+def begin() -> None:
+    """See to it that the index is of these words: one that was made by other rules is begun anew."""
+    if Meta.objects.filter(name=NAME).values_list("value", flat=True).first() != VERSION:
+        with write_transaction():
+            empty()
+            Meta.objects.update_or_create(name=NAME, defaults={"value": VERSION})
+
+
+def empty() -> None:
+    """Forget all, so that it is filled again from the events."""
+    with write_transaction(), connection.cursor() as cursor:
+        of_this().empty(cursor)
+        recorded_times.empty(cursor)
+        captions.empty(cursor)
+        cursor.execute("UPDATE conversations_conversation SET indexed_seq=0 WHERE indexed_seq>0")
+
+
+def _there(cursor: CursorWrapper, tables: Tables, conversation: int, rows: Sequence[IndexRow]) -> list[IndexRow]:
+    """Keep those that are in the index: to be told of one that is not breaks FTS5."""
+    if not rows:
+        return []
+    ids = [row.id for row in rows]
+    of_it = Wanted((), (), (of_conversation(conversation),))
+    indexed_ids, _ = tables.find(cursor, of_it, min(ids), max(ids) + 1, len(ids) + MAX_BODIES, math.inf)
+    indexed = set(indexed_ids)
+    return [row for row in rows if row.id in indexed]
+
+
+def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[IndexRow]) -> None:
+    gone = {(word, row.id >> tables.block) for row in rows for word in row.words}
+    flat = [value for word, block in sorted(gone) if not tables.stands(cursor, word, block) for value in (word, block)]
+    insert(
+        cursor,
+        f"WITH gone(word,block) AS (VALUES %s) DELETE FROM {WORDS_TABLE} WHERE EXISTS(SELECT 1 FROM gone WHERE"
+        f" gone.word={WORDS_TABLE}.word AND gone.block={WORDS_TABLE}.block)",
+        2,
+        flat,
+    )
+
+
+def _are_erased(cursor: CursorWrapper, ids: Sequence[int]) -> bool:
+    """Return whether any was erased since it was read: under the conversation's row, which its eraser holds too."""
+    if not ids:
+        return False
+    cursor.execute(
+        f"SELECT 1 FROM conversations_event WHERE erased_by IS NOT NULL AND id IN ({marks(len(ids))}) LIMIT 1", ids
+    )
+    return cursor.fetchone() is not None

@@ -1,0 +1,69 @@
+"""When events were recorded, by spans of their ids: where a search with a time has to look. Called by `finder`,
+`index_writer`.
+
+Ids tell nothing about times: a fork copies old events under new ids, a clock may be set back. So of each span the
+earliest and the latest moment are kept. They are only ever widened: an erased event leaves its span as wide as it was.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.events.log.sql import insert
+
+TABLE = "conversations_searchtime"
+BITS = 11  # of an id that do not count: a span is 2,048 ids
+EVER = (1 << 63) - 1  # a moment, µs, after all others
+_LEAST = {"sqlite": ("MIN", "MAX"), "postgresql": ("LEAST", "GREATEST")}
+
+
+def note(cursor: CursorWrapper, moments: Mapping[int, int]) -> None:
+    """Widen the spans of these ids by their moments (µs), inside `write_transaction()`."""
+    spans: dict[int, tuple[int, int]] = {}
+    for id_, at in moments.items():
+        least, most = spans.get(id_ >> BITS, (at, at))
+        spans[id_ >> BITS] = min(least, at), max(most, at)
+    lower, upper = _LEAST[connection.vendor]
+    insert(
+        cursor,
+        f"INSERT INTO {TABLE}(span,earliest,latest) VALUES %s ON CONFLICT(span) DO UPDATE SET"
+        f" earliest={lower}({TABLE}.earliest,excluded.earliest),latest={upper}({TABLE}.latest,excluded.latest)",
+        3,
+        [value for span, ends in sorted(spans.items()) for value in (span, *ends)],
+    )
+
+
+def empty(cursor: CursorWrapper) -> None:
+    """Forget all, inside `write_transaction()`."""
+    cursor.execute(f"DELETE FROM {TABLE}")
+
+
+def stretches(cursor: CursorWrapper, since: int | None, until: int | None, high: int) -> Iterator[tuple[int, int]]:
+    """Yield ids, from the first of a pair on and below the second, newest first: no event elsewhere is of this time.
+
+    `since` and `until` are µs UTC, from the one on and before the other.
+    """
+    if since is None and until is None:
+        yield 1, high
+        return
+    cursor.execute(
+        f"SELECT span FROM {TABLE} WHERE span<=%s AND latest>=%s AND earliest<%s ORDER BY span DESC",
+        [(high - 1) >> BITS, since or 0, EVER if until is None else until],
+    )
+    low = top = 0
+    for (span,) in cursor.fetchall():
+        if low != (span + 1) << BITS:  # there is a gap
+            if low < top:
+                yield low, top
+            top = min(high, (span + 1) << BITS)
+        low = max(1, span << BITS)
+    if low < top:
+        yield low, top
+
+
+def latest_below(cursor: CursorWrapper, id_: int) -> int | None:
+    """Return the latest moment of the spans of all ids below this one, µs; None where there are none."""
+    cursor.execute(f"SELECT MAX(latest) FROM {TABLE} WHERE span<=%s", [(id_ - 1) >> BITS])
+    row = cursor.fetchone()
+    return int(row[0]) if row and row[0] is not None else None

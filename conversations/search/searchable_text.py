@@ -1,0 +1,98 @@
+"""What of an event is searched: the words people and agents said, arguments, outputs, errors, titles, notes, reasons.
+
+Never tokens (their output says the same), nor what only holds things together: ids, hashes, times, counts.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from conversations.events import registry
+from conversations.events.payload import clean_text
+
+# Fields of any event that say nothing. What a body holds beside them is searched, kinds we do not know included.
+_IGNORED_FIELDS = {
+    "event", "type", "id", "conversation_id", "created_at", "index", "run_id", "run_kind", "turn", "usage", "status",
+    "duration_ms", "tool_call_id", "tool_call", "approval_id", "parent", "parent_call", "schema", "digest",
+    "replay_of", "lookup_key", "input_seq", "attempt", "worker", "tools", "called", "response_id",
+    "previous_response_id", "store", "stream", "socket", "demo", "deadline", "output_bytes", "effect", "since",
+    "until", "lost", "sender", "recipient", "agent", "calls", "decision", "params", "hosted", "tool_choice",
+    "allowed_tools", "forked_at", "how", "by", "owner", "incomplete_details", "principal", "final",
+}  # fmt: skip
+_HEADS = {  # fields in the order they are looked through, and what each is called beside a hit
+    "title": "title",
+    "content": "",
+    "text": "",
+    "message": "",
+    "name": "tool",
+    "args": "arguments",
+    "args_raw": "arguments",
+    "result_summary": "output",
+    "output": "output",
+    "error": "error",
+    "reason": "reason",
+    "why": "why",
+    "input": "input",
+}
+_OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs", "output_id", "hop"})
+
+
+class TextField(NamedTuple):
+    """A stretch of text, and which field it is of; `label` is empty for what was simply said."""
+
+    label: str
+    text: str
+
+
+def read(body: str) -> dict[str, Any]:  # any JSON
+    """Read a stored body; one that is no object is one text."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"text": body}
+
+
+def parts_of(kind: str, value: dict[str, Any]) -> list[TextField]:
+    """Return what is searched of an event, fit for a column."""
+    if (known := registry.get(kind)) is not None and not known.search.is_indexed:
+        return []
+    twice = {"args_raw"} if value.get("args") else set()  # the same as text
+    names = [name for name in _HEADS if name in value and name not in twice]
+    names += [name for name in value if name not in _HEADS and name not in _IGNORED_FIELDS]
+    fields = ((name, ", ".join(_said(value[name]))) for name in names)
+    return [TextField(_HEADS.get(name, name), clean_text(text)) for name, text in fields if text]
+
+
+def names_of(principal: str, value: dict[str, Any]) -> set[str]:
+    """Return by which names its sender is found: as on the wire, without what it is, and the principal."""
+    senders = [value.get(name) for name in ("sender", "agent", "by")]
+    names = {clean_text(name) for name in (*senders, principal) if isinstance(name, str) and name}
+    return names | {bare for name in names if (bare := name.partition(":")[2])}
+
+
+def kinds_of(kind: str, value: dict[str, Any]) -> set[str]:
+    """Return by which kinds it is found: its own, the family of one with a dot, and `error` where something failed."""
+    kinds = {kind, kind.partition(".")[0]}
+    is_bad = (known := registry.get(kind)) is not None and known.search.is_error
+    return kinds | {"error"} if is_bad or value.get("error") else kinds
+
+
+def _said(value: Any) -> Iterator[str]:
+    """Say a JSON value in words, names before what they name."""
+    match value:
+        case str():
+            if value and not (value.startswith("data:") and ";base64," in value[:100]):
+                yield value
+        case dict():
+            for name, inner in value.items():
+                if name not in _OPAQUE:
+                    text = ", ".join(_said(inner))
+                    yield f"{name}: {text}" if text else name
+        case list():
+            for inner in value:
+                yield from _said(inner)
+        case bool() | None:
+            return
+        case _:
+            yield str(value)

@@ -1,0 +1,108 @@
+"""What a word is, for indexing, for asking and for marking alike: both databases are given these words, none cuts text.
+
+Words are runs of letters, digits and their marks, folded: no case, no accents, no vowel points, no width. Scripts that
+put no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose words take on endings, are
+cut into overlapping pairs of characters, so that any part of a run of two or more is found; a single character is a
+word of its own kind. Measured over sample texts: FTS5's trigrams take 7 times the index for English (2.5 of the text
+instead of 0.37) and find nothing of two characters, the commonest length of a word in Chinese; its unicode61 is as
+small as ours and finds of these scripts only what stands between signs (권리: 20 of 820 places).
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+LONGEST = 64  # characters of a word; a longer one is its beginning
+
+# Runs without spaces. Punctuation of these blocks is left out.
+_DENSE = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1100-\u11ff\u1780-\u17d3\u17d7"
+    "\u17dc\u17dd\u17e0-\u17e9\u2e80-\u2fdf\u3005-\u3007\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
+)
+_VARIANTS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_IGNORED = "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"  # within a word they are nothing
+_ACCENTS = re.compile(
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
+    f"\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u08ca-\u08ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+    f"{_VARIANTS}{_IGNORED}]"
+)
+_ASCII = re.compile("[0-9A-Za-z]+")
+_LOWER = re.compile("[0-9a-z]+")
+
+
+class Word(NamedTuple):
+    """A word and where it stands. `is_part`: one or two characters of a run without spaces."""
+
+    text: str
+    start: int
+    end: int
+    is_part: bool = False
+
+
+def composed(text: str) -> str:
+    """Return the text in the form that places of words are told in (NFC)."""
+    return text if text.isascii() or unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
+
+
+def read(text: str) -> Iterator[Word]:
+    """Find the words of a composed text, in order."""
+    if text.isascii():
+        for match in _ASCII.finditer(text):
+            yield Word(match.group().lower()[:LONGEST], *match.span())
+        return
+    for match in _pattern().finditer(text):
+        if match.lastindex:
+            yield from _pairs(match.group(), match.start())
+        elif folded := fold(match.group()):
+            yield Word(folded[:LONGEST], *match.span())
+
+
+def said(text: str) -> tuple[list[str], set[str]]:
+    """Return the words of a composed text, and the characters of runs without spaces; `read` without places."""
+    if text.isascii():
+        return [piece if len(piece) <= LONGEST else piece[:LONGEST] for piece in _LOWER.findall(text.lower())], set()
+    tokens = list(read(text))
+    return [word.text for word in tokens], {piece for word in tokens if word.is_part for piece in word.text}
+
+
+def fold(text: str) -> str:
+    """Return a word as it is compared."""
+    return text.translate(_folds)
+
+
+def _pairs(run: str, start: int) -> Iterator[Word]:
+    """Cut a run without spaces into overlapping pairs; one character alone stays one."""
+    characters = [(folded, start + at) for at, character in enumerate(run) if (folded := fold(character))]
+    if len(characters) == 1:
+        yield Word(characters[0][0], characters[0][1], characters[0][1] + 1, True)
+    for (first, at), (second, last) in pairwise(characters):
+        yield Word(first + second, at, last + 1, True)
+
+
+class _Folds(dict[int, str]):
+    """Folds characters as they come to be seen."""
+
+    def __missing__(self, code: int) -> str:
+        compared = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", chr(code)).casefold())
+        bare = unicodedata.normalize("NFC", _ACCENTS.sub("", compared))
+        folded = self[code] = "".join(
+            character for character in bare if character.isalnum() or unicodedata.category(character)[0] == "M"
+        )
+        return folded
+
+
+_folds = _Folds()
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """Make the pattern of words in any script; group 1 is a run without spaces. Some 30 ms, when it is first needed."""
+    dense = re.compile(f"[{_DENSE}]")
+    marks = [character for character in map(chr, range(0x300, 0x1F000)) if unicodedata.category(character)[0] == "M"]
+    joined = "".join(character for character in marks if not dense.match(character))
+    return re.compile(f"([{_DENSE}][{_DENSE}{_VARIANTS}]*)|(?:[^\\W_{_DENSE}]|[{joined}\u0640{_VARIANTS}{_IGNORED}])+")

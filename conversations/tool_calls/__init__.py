@@ -1,0 +1,1 @@
+"""Tool calls as lists and numbers; the tools with their schemas."""

@@ -1,0 +1,242 @@
+"""What is served here: teams with agents and tools as workers wrote them, and what their runs come to. For pages."""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count
+from markupsafe import Markup
+
+from conversations.core import hidden_characters
+from conversations.core.micros import to_datetime
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Agent, Run, ToolSchema
+from conversations.rendering import json_tree, richtext
+from conversations.rendering.handoff_graph import HandoffGraph, graph_of
+from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
+from conversations.tool_calls import mcp_status
+from conversations.tool_calls.mcp_status import McpServerStatus
+
+RECENT_S = 24 * 3600  # seconds of runs that are counted
+LIVE = ("running", "queued", "waiting")
+BAD = ("failed", "interrupted", "incompatible")
+MAX_FAILURES = 200  # of which each agent's newest is told
+
+Counts = dict[str, int]  # by status of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An agent's newest bad end."""
+
+    conversation: str
+    seq: int
+    status: str
+    reason: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """An agent. `live` and `recent` count runs by status: those not over, and those of the last 24 h that are."""
+
+    row: Agent
+    face: ParticipantMark
+    description: Markup
+    model: Markup
+    tools: list[str]
+    handoffs: list[ParticipantMark]
+    live: Counts
+    recent: Counts
+    failure: Failure | None
+    is_served: bool
+
+    @property
+    def seen_at(self) -> datetime:
+        """When a worker served it last."""
+        return to_datetime(self.row.served_until)
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """What it does now, the loudest first: a glyph and words."""
+        parts = [
+            f"{number:,} {word}" for word in ("waiting", "running", "queued") if (number := self.live.get(word, 0))
+        ]
+        if parts:
+            return parts[0].partition(" ")[2], ", ".join(parts)
+        return ("done", "idle") if self.is_served else ("unknown", "not available")
+
+    @property
+    def ended(self) -> int:
+        """How many runs ended."""
+        return sum(self.recent.values())
+
+    @property
+    def failed(self) -> int:
+        """How many of them badly."""
+        return sum(self.recent.get(status, 0) for status in BAD)
+
+
+@dataclass(slots=True)
+class OfferedTool:
+    """A tool as agents of a team were given it."""
+
+    name: Markup
+    effect: str
+    origin: str
+    asks: bool
+    schema: Markup | None
+    key: str
+    full: str
+    """the qualified name, for an address"""
+    also: bool = False
+    """another tool of the team has the same public name"""
+    users: list[ParticipantMark] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStatus:
+    """A team: its agents, the graph of their handoffs, its tools."""
+
+    key: str
+    name: Markup
+    agents: list[AgentStatus]
+    tools: list[OfferedTool]
+    graph: HandoffGraph
+    problems: list[Markup]
+    """names that an MCP server told and that collide"""
+    servers: list[McpServerStatus]
+    """MCP servers that some of the tools come from"""
+
+    @property
+    def has_demo(self) -> bool:
+        """Whether the demo model speaks for any of them."""
+        return any(agent.row.is_demo_model for agent in self.agents)
+
+
+def team_statuses() -> list[TeamStatus]:
+    """Return every team that a worker ever told of, by name."""
+    rows = list(Agent.objects.order_by("team", "-is_entry", "name"))
+    live, recent, failures = _live(), _recent(), _failures()
+    now = database_now()
+    agents = [_served(row, live, recent, failures, now) for row in rows]
+    names, servers = dict.fromkeys(row.team for row in rows), mcp_status.servers()
+    return [_team(name, [agent for agent in agents if agent.row.team == name], servers.get(name, [])) for name in names]
+
+
+def agent_status(row: Agent) -> AgentStatus:
+    """Return one agent."""
+    return _served(row, _live(), _recent(), _failures(), database_now())
+
+
+def _team(name: str, agents: list[AgentStatus], servers: list[McpServerStatus]) -> TeamStatus:
+    edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
+    entries = [agent.row.name for agent in agents if agent.row.is_entry]
+    graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
+    problems = [f"{agent.row.name!r} {problem}" for agent in agents for problem in _names(agent.row.problems)]
+    drawn = [*map(richtext.inline, problems)]
+    return TeamStatus(name, richtext.inline(name), agents, _tools(agents), graph, drawn, servers)
+
+
+def _served(
+    row: Agent, live: dict[str, Counts], recent: dict[str, Counts], failures: dict[str, Failure], now: int
+) -> AgentStatus:
+    return AgentStatus(
+        row=row,
+        face=mark_for_name(row.name),
+        description=richtext.inline(row.description[:300]),
+        model=richtext.inline(row.model or "unknown"),
+        tools=[str(tool.get("name", "")) for tool in _entries(row.tools)],
+        handoffs=[mark_for_name(name) for name in _names(row.handoffs)],
+        live=live.get(row.name, {}),
+        recent=recent.get(row.name, {}),
+        failure=failures.get(row.name),
+        is_served=row.served_until > now,
+    )
+
+
+def _tools(agents: Sequence[AgentStatus]) -> list[OfferedTool]:
+    """One row a tool, by name and schema; the schema as the model saw it."""
+    tools: dict[tuple[str, str], OfferedTool] = {}
+    pairs = [(agent, tool) for agent in agents for tool in _entries(agent.row.tools)]
+    bodies = dict(
+        ToolSchema.objects.filter(hash__in={str(tool.get("schema", "")) for _, tool in pairs}).values_list(
+            "hash", "body"
+        )
+    )
+    for agent, tool in pairs:
+        name, schema = str(tool.get("name", "")), str(tool.get("schema", ""))
+        if (name, schema) not in tools:
+            drawn = json_tree.draw(bodies[schema]) if schema in bodies else None
+            effect, origin = (
+                hidden_characters.spelled_out(str(tool.get(key) or ""))[:60] for key in ("effect", "origin")
+            )
+            key = f"{hidden_characters.spelled_out(agent.row.team)}:{hidden_characters.spelled_out(name)}:{schema[:16]}"
+            asks = tool.get("needs_approval") is True
+            full = name if isinstance(tool.get("name"), str) else ""
+            tools[name, schema] = OfferedTool(
+                richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, full
+            )
+        tools[name, schema].users.append(agent.face)
+    shared = _shared(tool for _, tool in pairs)
+    for (name, _), offered_tool in tools.items():
+        offered_tool.also = name in shared
+    return [tools[key] for key in sorted(tools)]
+
+
+def _shared(tools: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the qualified names whose public name another one has too."""
+    named: dict[str, set[str]] = {}
+    for tool in tools:
+        name = str(tool.get("name", ""))
+        named.setdefault(str(tool.get("public_name") or name), set()).add(name)
+    return {name for names in named.values() if len(names) > 1 for name in names}
+
+
+def _live() -> dict[str, Counts]:
+    return _counted(Run.objects.filter(status__in=LIVE).values_list("agent", "status").annotate(Count("id")))
+
+
+def _recent() -> dict[str, Counts]:
+    ended = Run.objects.filter(id__gte=_since(), ended_seq__isnull=False)
+    return _counted(ended.values_list("agent", "status").annotate(Count("id")))
+
+
+def _failures() -> dict[str, Failure]:
+    bad = Run.objects.filter(id__gte=_since(), status__in=BAD).order_by("id").select_related("conversation")
+    newest = list(bad.reverse()[:MAX_FAILURES])
+    return {
+        run.agent: Failure(run.conversation.key, run.ended_seq or 0, run.status, richtext.inline(run.reason))
+        for run in reversed(newest)
+    }
+
+
+def _counted(rows: Iterable[tuple[str, str, int]]) -> dict[str, Counts]:
+    counts: dict[str, Counts] = {}
+    for agent, status, number in rows:
+        counts.setdefault(agent, {})[status] = number
+    return counts
+
+
+def _since() -> str:
+    """Return where the ids of recent runs begin: they are UUIDv7, so time-ordered."""
+    stamp = f"{int((time.time() - RECENT_S) * 1000):012x}"
+    return f"{stamp[:8]}-{stamp[8:]}"
+
+
+def _entries(text: str) -> list[dict[str, Any]]:  # Any: a worker's JSON
+    return [entry for entry in _read(text) if isinstance(entry, dict)]
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in _read(text) if isinstance(name, str)]
+
+
+def _read(text: str) -> list[Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []

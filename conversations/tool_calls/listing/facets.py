@@ -1,0 +1,130 @@
+"""How many calls each value of a filter would leave: 999 at most are counted, and never past the bound of a walk.
+
+A value counts under all other filters. `12+` says that so many are among those that were looked at. One facet is two
+queries at most, whatever its values: by the index of its name, or, where the others leave few calls, over those.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from conversations.listing import sql_conditions
+from conversations.listing.sql_conditions import SqlCondition
+from conversations.tool_calls.listing import query, sql_filters
+from conversations.tool_calls.listing.filters import STATUSES, CallFilters
+from conversations.tool_calls.listing.query import ScanPlan
+from conversations.tool_calls.listing.sql_filters import BY_ITSELF, CallConditions
+
+MAX_ITEMS = 999
+WALK = 500  # calls that one count looks at
+KNOWN = 200  # values of a name that are offered for typing
+SHOWN = 8  # of them, the most frequent
+
+COLUMNS = {
+    "status": "status", "agent": "agent", "tool": "name", "origin": "origin", "server": "mcp_server", "by": "approver",
+}  # fmt: skip
+# From value to value by the index: as many steps as values, however many calls each has.
+_VALUES = """WITH RECURSIVE found(value) AS (
+SELECT * FROM (SELECT {0} FROM conversations_toolcall WHERE {0}>'' ORDER BY {0} LIMIT 1) AS f UNION ALL
+SELECT (SELECT {0} FROM conversations_toolcall WHERE {0}>found.value ORDER BY {0} LIMIT 1)
+FROM found WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL LIMIT %s"""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value. `count` is how many calls it would leave, `is_more` whether there may be more than that."""
+
+    value: str
+    count: int
+    is_more: bool
+    is_chosen: bool
+
+    @property
+    def words(self) -> str:
+        """The count as it is drawn."""
+        return f"{self.count:,}{'+' if self.is_more else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """The values of one name, the most frequent first; `known` are all that were found, for typing."""
+
+    name: str
+    values: list[Value]
+    known: list[str]
+
+
+def facets(filters: CallFilters) -> list[Facet]:
+    """Return a facet for status and for each name that has values."""
+    candidates = [_facet(name, filters) for name in COLUMNS]
+    return [facet for facet in candidates if facet.known]
+
+
+def values_of(column: str) -> list[str]:
+    """Return the values of an indexed column in order, `KNOWN` at most."""
+    return [str(value) for (value,) in sql_conditions.fetch_rows(_VALUES.format(column), [KNOWN])]
+
+
+def _facet(name: str, filters: CallFilters) -> Facet:
+    column, chosen, others = COLUMNS[name], getattr(filters, name), filters.without(name)
+    all_values = list(STATUSES) if name == "status" else values_of(column)
+    conditions = sql_filters.conditions_for(others, now=datetime.now(UTC))
+    walk = query.choose_plan(conditions, WALK // query.TEXT_SHARE if filters.q else WALK)
+    counts, bound = _counts(column, sorted({*all_values, *chosen}), conditions, walk, chosen)
+    values = [
+        Value(value, min(n, MAX_ITEMS), n > MAX_ITEMS or value in bound, value in chosen) for value, n in counts.items()
+    ]
+    values = [value for value in values if value.count or value.is_more or value.is_chosen]
+    if name == "status":
+        return Facet(name, sorted(values, key=lambda value: STATUSES.index(value.value)), all_values)
+    values.sort(key=lambda value: (not value.is_chosen, -value.count, value.value))
+    return Facet(name, values[: max(SHOWN, len(chosen))], all_values)
+
+
+def _counts(
+    column: str, values: Sequence[str], conditions: CallConditions, walk: ScanPlan, chosen: Sequence[str]
+) -> tuple[Counter[str], set[str]]:
+    """Count each value; and say which ones may have more calls than were counted, since the walk ended."""
+    if conditions.tests and _are_few(conditions, walk):
+        return _grouped(column, conditions, walk), set()
+    sizes = _each(column, values, conditions.bounds(), [], MAX_ITEMS + 1)
+    if not walk.rest and not conditions.tests:
+        return sizes, set()
+    often = sorted(sizes, key=lambda value: (value not in chosen, -sizes[value], value))[: max(SHOWN, len(chosen))]
+    rest = [*conditions.tests.values(), *walk.rest]
+    return _each(column, often, conditions.bounds(), rest, walk.bound), {
+        value for value in often if sizes[value] > walk.bound
+    }
+
+
+def _are_few(conditions: CallConditions, walk: ScanPlan) -> bool:
+    """Return whether the others leave no more calls than may be looked at: an index scan by itself has no floor."""
+    if walk.rest or walk.floor:
+        return walk.floor is None
+    return query.count([walk.way.whole, *conditions.bounds(walk.way)], walk.bound + 1) <= walk.bound
+
+
+def _grouped(column: str, conditions: CallConditions, walk: ScanPlan) -> Counter[str]:
+    """Count all values at once where the others leave no more calls than may be looked at."""
+    where, values = sql_conditions.join_conditions([walk.way.whole, *conditions.bounds(walk.way), *walk.rest])
+    named = f"t.{column}||''"  # a form that no index serves: grouping in its order would look at every call there is
+    rows = sql_conditions.fetch_rows(
+        f"SELECT {named},COUNT(*) FROM conversations_toolcall t WHERE {where} GROUP BY 1", values
+    )
+    return Counter({value: number for value, number in rows if value})
+
+
+def _each(
+    column: str, candidates: Sequence[str], bounds: Sequence[SqlCondition], rest: Sequence[SqlCondition], most: int
+) -> Counter[str]:
+    """Count the calls of each value that pass `rest`, among its newest `most`."""
+    if not candidates:
+        return Counter()
+    inside, held = sql_conditions.join_conditions([SqlCondition(f"t.{column}=%s"), *bounds])
+    passing, passed = sql_conditions.join_conditions([SqlCondition("1=1"), *rest])
+    columns, order = ("t.*", f" ORDER BY {BY_ITSELF.newest}") if rest else ("1", "")
+    walk = f"SELECT {columns} FROM conversations_toolcall t WHERE {inside}{order} LIMIT %s"
+    part = f"SELECT %s,COUNT(*) FROM ({walk}) AS t WHERE {passing}"
+    values = [value for candidate in candidates for value in (candidate, candidate, *held, most, *passed)]
+    return Counter(dict(sql_conditions.fetch_rows(" UNION ALL ".join([part] * len(candidates)), values)))

@@ -1,0 +1,129 @@
+"""The newest calls that match: by one index, within a bounded walk (benchmark `toolcalls`). Keyset in both directions.
+
+Which filter's index is walked is decided by counting each, up to the bound. Is one rarer than the bound, all its calls
+are looked at and the answer is whole. Else the walk ends at the bound, the page says how far back it looked, and its
+cursor goes on from there: nothing is ever skipped, and no page costs more than the bound.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from conversations.listing.page import WALK, ListPage, cut_page, read_cursor
+from conversations.listing.sql_conditions import SqlCondition, fetch_branches, fetch_rows, join_conditions
+from conversations.tool_calls.listing import sql_filters
+from conversations.tool_calls.listing.filters import CallFilters
+from conversations.tool_calls.listing.sql_filters import (
+    BY_ITSELF,
+    FULL_SCAN,
+    UNSTAGED,
+    CallConditions,
+    CallPosition,
+    IndexScan,
+)
+
+TEXT_SHARE = 5  # looking into a text costs about as much as looking at so many calls
+
+
+class CallColumns(NamedTuple):
+    """A call's row; the fields are the columns that are read."""
+
+    id: str
+    conversation_id: int
+    run: str | None
+    call_id: str | None
+    agent: str
+    name: str
+    namespace: str | None
+    qualified_name: str
+    lookup_key: str | None
+    origin: str | None
+    mcp_server: str | None
+    schema: str | None
+    called_seq: int
+    finished_seq: int | None
+    status: str
+    started_at: int  # µs UTC
+    duration_ms: float | None
+    output_bytes: int | None
+    approver: str | None
+    replay_of: str | None
+
+    @property
+    def place(self) -> CallPosition:
+        """Where it stands in the list."""
+        return CallPosition(self.started_at, self.conversation_id, self.called_seq)
+
+
+_SELECT = ",".join(f"t.{column}" for column in CallColumns._fields)
+
+
+CallPage = ListPage[CallColumns, CallPosition]
+
+
+class ScanPlan(NamedTuple):
+    """The way that was chosen, and how many calls it may pass. `floor`: where it ends, when there are more."""
+
+    way: IndexScan
+    rest: list[SqlCondition]
+    floor: CallPosition | None
+    bound: int
+
+
+def newest(filters: CallFilters, *, before: CallPosition | None = None, limit: int = 50, walk: int = WALK) -> CallPage:
+    """Return the newest calls that match, those behind `before`; at most `walk` calls are looked at."""
+    conditions = sql_filters.conditions_for(filters, before)
+    plan = choose_plan(conditions, walk // TEXT_SHARE if filters.q else walk)
+    calls = _read(conditions, plan, limit + 1)
+    return cut_page(calls, limit, lambda call: call.place, floor=plan.floor, walk=plan.bound)
+
+
+def place_of(cursor: str) -> CallPosition | None:
+    """Return the place of a cursor. Raises `Invalid` for one that is none of ours."""
+    numbers = read_cursor(cursor, 3)
+    return CallPosition(*numbers) if numbers else None
+
+
+def choose_plan(conditions: CallConditions, bound: int) -> ScanPlan:
+    """Choose the way with the fewest calls; each is counted up to the bound, by its index alone."""
+    staging = [UNSTAGED] if sql_filters.is_staging() else []
+    if (
+        len(conditions.tests) == len(conditions.ways) == 1
+        and not staging
+        and not (only := conditions.ways[0]).loose
+        and only.is_ordered
+    ):
+        return ScanPlan(only, [], None, bound)  # nothing to choose, nothing to pass over
+    sizes = [(count([way.whole, *conditions.bounds(way)], bound + 1), way.rank, way) for way in conditions.ways]
+    fit = [candidate for candidate in sizes if candidate[0] <= bound or candidate[2].is_ordered]
+    size, _, way = min(fit, key=lambda candidate: candidate[:2], default=(bound + 1, 0, FULL_SCAN))
+    rest = [*conditions.rest(way), *staging]
+    branches = way.branches if len(conditions.tests) > 1 or staging or way == FULL_SCAN else way.loose
+    return ScanPlan(way, rest, None if size <= bound or not rest else _floor(conditions, way, branches, bound), bound)
+
+
+def count(tests: Sequence[SqlCondition], most: int) -> int:
+    """Count calls, `most` at the most."""
+    where, values = join_conditions(tests)
+    sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS counted"
+    return int(fetch_rows(sql, [*values, most])[0][0])
+
+
+def _floor(
+    conditions: CallConditions, way: IndexScan, branches: Sequence[SqlCondition], bound: int
+) -> CallPosition | None:
+    """Find where the newest `bound` calls of some branches of a way end; None when they have no more."""
+    ends = []
+    for branch in branches:
+        where, values = join_conditions([branch, *conditions.bounds(way)])
+        sql = f"SELECT {way.place} FROM conversations_toolcall t WHERE {where} ORDER BY {way.newest} LIMIT 1 OFFSET %s"
+        ends += [CallPosition(*row) for row in fetch_rows(sql, [*values, max(0, bound // len(branches) - 1)])]
+    return max(ends, default=None)
+
+
+def _read(conditions: CallConditions, plan: ScanPlan, limit: int) -> list[CallColumns]:
+    way = plan.way
+    floor = [way.from_on(plan.floor)] if plan.floor else []
+    branches = [[branch, *conditions.bounds(way), *floor, *plan.rest] for branch in way.branches]
+    merged = (_SELECT, BY_ITSELF.newest)
+    rows = fetch_branches(branches, "conversations_toolcall", _SELECT, way.newest, limit, merged)
+    return [CallColumns(*row) for row in rows]

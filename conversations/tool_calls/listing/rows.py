@@ -1,0 +1,235 @@
+"""Calls with what their events tell: arguments, output, error. For the page, the API and exports."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from django.db import connection
+from django.urls import NoReverseMatch, reverse
+from markupsafe import Markup
+
+from conversations.core import hidden_characters, page_urls
+from conversations.core.errors import SwitchboardError
+from conversations.core.json_values import as_text
+from conversations.core.micros import to_datetime
+from conversations.events.payload import ParsedPayload, parse
+from conversations.listing.page import ListPage
+from conversations.models import Conversation
+from conversations.rendering import agent_colors, richtext, timestamps
+from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
+from conversations.rendering.tool_call_block import STATES, WORDS
+from conversations.tool_calls.listing.query import CallColumns, CallPage
+
+SHORT = 65_536  # characters of a body that a list reads for its preview
+PREVIEW = 160  # characters
+MAX_BODIES = 4 << 20  # characters of the events of one answer that tells them whole
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """One call of a list. `called` and `finished` are what those events say, None where they were not read."""
+
+    found: CallColumns
+    key: str  # the conversation's
+    title: str
+    called: ParsedPayload | None
+    finished: ParsedPayload | None
+
+    @property
+    def id(self) -> str:
+        """The call's id."""
+        return self.found.id
+
+    @property
+    def state(self) -> str:
+        """The glyph of its status."""
+        return STATES.get(self.found.status, "unknown")
+
+    @property
+    def word(self) -> str:
+        """Its status as it is drawn."""
+        return WORDS.get(self.found.status, self.found.status)
+
+    @property
+    def at(self) -> datetime:
+        """When it reached the record."""
+        return to_datetime(self.found.started_at)
+
+    @property
+    def tool(self) -> Markup:
+        """The tool's qualified name."""
+        return richtext.inline(self.found.qualified_name or self.found.name or "unnamed tool")
+
+    @property
+    def agent(self) -> ParticipantMark:
+        """Who called."""
+        return mark_for_name(self.found.agent)
+
+    @property
+    def approver(self) -> ParticipantMark | None:
+        """Who decided about it."""
+        return mark_for(self.found.approver, self.found.approver) if self.found.approver else None
+
+    @property
+    def conversation(self) -> Markup:
+        """What its conversation is called."""
+        return richtext.inline((self.title or self.key)[:120])
+
+    @property
+    def preview(self) -> Markup:
+        """The beginning of its arguments in one line."""
+        if self.called is None:
+            return richtext.inline("too long to show here")
+        return _line(_arguments(self.called))
+
+    @property
+    def outcome(self) -> Markup:
+        """The beginning of its error, where it has one."""
+        error = self.finished.error if self.finished else None
+        return _line(_value(error)) if error else Markup()
+
+    @property
+    def gave(self) -> Markup:
+        """The beginning of its output."""
+        return _line(_value(_output(self.finished)))
+
+    @property
+    def took(self) -> str:
+        """How long it took."""
+        return timestamps.duration(self.found.duration_ms)
+
+    @property
+    def event_href(self) -> str:
+        """Where it stands in the transcript."""
+        return page_urls.event_url(self.key, self.found.called_seq)
+
+    @cached_property
+    def href(self) -> str:
+        """Its own page."""
+        try:
+            return reverse("call", args=[self.found.id])
+        except NoReverseMatch:
+            return self.event_href
+
+    @property
+    def hint(self) -> str:
+        """Its place in the record, fit for text and attributes."""
+        return f"{hidden_characters.spelled_out(self.key)[:60]}#{self.found.called_seq}"
+
+
+def rows(calls: Sequence[CallColumns], *, whole: bool = False) -> list[CallRow]:
+    """Read what these calls' events say; with `whole` however long that is. Three queries."""
+    agent_colors.refresh_colors()
+    ids = {call.conversation_id for call in calls}
+    named = {pk: (key, title) for pk, key, title in _conversations(ids)}
+    payloads = _payloads(_places(calls), whole)
+    return [
+        CallRow(
+            call,
+            *named.get(call.conversation_id, ("", "")),
+            payloads.get((call.conversation_id, call.called_seq)),
+            payloads.get((call.conversation_id, call.finished_seq or 0)),
+        )
+        for call in calls
+    ]
+
+
+def within(page: CallPage) -> CallPage:
+    """Return as much of a page as `MAX_BODIES` characters of its events, one call at least; the next begins there."""
+    sizes, left = _sizes(page.items), MAX_BODIES
+    for number, call in enumerate(page.items):
+        left -= sum(sizes.get((call.conversation_id, seq or 0), 0) for seq in (call.called_seq, call.finished_seq))
+        if left < 0 and number:
+            return ListPage(page.items[:number], page.items[number - 1].place)
+    return page
+
+
+def item(row: CallRow) -> Json:
+    """Return a call for programs (§3.6), with what the list can be filtered by."""
+    call, finished = row.found, row.finished
+    arguments = _arguments(row.called) if row.called else None
+    return {
+        "id": call.id, "conversation_id": row.key, "run_id": call.run, "call_id": call.call_id,
+        "agent": call.agent, "name": call.name, "namespace": call.namespace,
+        "qualified_name": call.qualified_name, "lookup_key": call.lookup_key, "origin": call.origin,
+        "mcp_server": call.mcp_server, "schema": call.schema, "arguments": arguments,
+        "output": _value(_output(finished)), "error": _value(finished.error if finished else None),
+        "status": call.status, "started_at": row.at.isoformat(), "duration_ms": call.duration_ms,
+        "output_bytes": call.output_bytes, "approver": call.approver, "replay_of": call.replay_of,
+        "called_seq": call.called_seq, "finished_seq": call.finished_seq, "url": row.href,
+    }  # fmt: skip
+
+
+def _conversations(ids: Iterable[int]) -> Iterable[tuple[int, str, str]]:
+    return Conversation.objects.filter(id__in=ids).values_list("id", "key", "title")
+
+
+def _payloads(positions: Sequence[tuple[int, int]], whole: bool) -> dict[tuple[int, int], ParsedPayload]:
+    # PostgreSQL would read a body of a megabyte to say how long it is, but not to send it here.
+    body = "body" if whole else f"CASE WHEN length(body)<={SHORT} THEN body END"
+    payloads = {position: _read(text) for position, text in _of_events(positions, body)}
+    return {position: payload for position, payload in payloads.items() if payload is not None}
+
+
+def _sizes(calls: Sequence[CallColumns]) -> dict[tuple[int, int], int]:
+    return dict(_of_events(_places(calls), "length(body)"))
+
+
+def _places(calls: Sequence[CallColumns]) -> list[tuple[int, int]]:
+    """Return where the events of calls are."""
+    return sorted(
+        {(c.conversation_id, seq) for c in calls for seq in (c.called_seq, c.finished_seq) if seq is not None}
+    )
+
+
+def _of_events(positions: Sequence[tuple[int, int]], column: str) -> list[tuple[tuple[int, int], Any]]:
+    if not positions:
+        return []
+    # Joined: SQLite serves a row value IN several rows by no index, it reads all events there are.
+    with_clause = f"WITH wanted(conversation,seq) AS (VALUES {','.join(['(%s,%s)'] * len(positions))})"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{with_clause} SELECT e.conversation_id,e.seq,{column} FROM wanted CROSS JOIN conversations_event e"
+            " WHERE e.conversation_id=wanted.conversation AND e.seq=wanted.seq",
+            [number for position in positions for number in position],
+        )
+        return [((conversation, seq), value) for conversation, seq, value in cursor.fetchall()]
+
+
+def _read(body: str | None) -> ParsedPayload | None:
+    try:
+        return parse(body.encode("utf-8", "replace")) if body is not None else None
+    except SwitchboardError:
+        return None
+
+
+def _arguments(payload: ParsedPayload) -> Any:
+    """Return the arguments: as JSON, else the text that was sent."""
+    return _value(payload.args) if payload.args is not None else payload.args_raw
+
+
+def _output(payload: ParsedPayload | None) -> Any:
+    if payload is None:
+        return None
+    return payload.output if payload.output is not None else payload.result_summary
+
+
+def _value(raw: Any) -> Any:
+    """Decode JSON that a body held; what cannot be decoded stays a text."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(bytes(raw))
+    except (msgspec.MsgspecError, UnicodeError):
+        return bytes(raw).decode("utf-8", "replace")
+
+
+def _line(value: Any) -> Markup:
+    """Draw the beginning of a value in one line; nothing of None."""
+    text = "" if value is None else as_text(value)
+    return richtext.inline(" ".join(text[: PREVIEW * 4].split())[:PREVIEW])

@@ -1,0 +1,196 @@
+"""Filters → SQL: each one as a test of a row, and those with an index also as ways to walk its calls newest first."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from django.db import connection
+
+from conversations.listing.sql_conditions import SqlCondition
+from conversations.models import Conversation
+from conversations.models.tool_call import LOWEST, class_of
+from conversations.tool_calls.listing import text_filter
+from conversations.tool_calls.listing.filters import CallFilters
+
+OWN = "t.started_at"
+EVERYBODYS = "(t.started_at+0)"  # as the index of all calls has it, so that no other way is walked along that one
+
+
+class CallPosition(NamedTuple):
+    """Where a call stands in the list; no two stand at one. `at` is µs UTC."""
+
+    at: int
+    conversation: int
+    seq: int
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self))
+
+
+class IndexScan(NamedTuple):
+    """How to find the calls of one filter by an index: each branch is a part of one, in the order of the list.
+
+    `whole` is all branches at once, or a little more, for counting. `rank`: of ways with more calls than may be looked
+    at, the lowest is walked; it is the guess at which is rarest. `loose`: branches with calls that do not pass their
+    filter; each call is tested then. `moment`: the index's column of when.
+    """
+
+    field: str
+    branches: tuple[SqlCondition, ...]
+    whole: SqlCondition
+    rank: int
+    is_ordered: bool = True
+    loose: tuple[SqlCondition, ...] = ()
+    moment: str = OWN
+
+    @property
+    def place(self) -> str:
+        """The columns of a call's place in the list."""
+        return f"{self.moment},t.conversation_id,t.called_seq"
+
+    @property
+    def newest(self) -> str:
+        """The order of the list."""
+        return f"{self.moment} DESC,t.conversation_id DESC,t.called_seq DESC"
+
+    def from_on(self, floor: CallPosition) -> SqlCondition:
+        """Test that a call does not lie behind the end of a walk."""
+        return SqlCondition(f"({self.place})>=(%s,%s,%s)", tuple(floor))
+
+
+FULL_SCAN = IndexScan("", (SqlCondition("1=1"),), SqlCondition("1=1"), 99, moment=EVERYBODYS)
+BY_ITSELF = FULL_SCAN._replace(moment=OWN)  # by the index of any one column
+
+
+class CallConditions(NamedTuple):
+    """What a call must fulfil: `begins`, `until` (µs UTC) and `before` hold for every way, `tests` are by the filter's
+    name."""
+
+    begins: int | None
+    until: int | None
+    before: CallPosition | None
+    tests: dict[str, SqlCondition]
+    ways: list[IndexScan]
+
+    def bounds(self, way: IndexScan = BY_ITSELF) -> list[SqlCondition]:
+        """Return the tests of time and place along a way."""
+        conditions = [SqlCondition(f"{way.moment}>=%s", (self.begins,))] if self.begins is not None else []
+        conditions += [SqlCondition(f"{way.moment}<=%s", (self.until,))] if self.until is not None else []
+        return conditions + ([SqlCondition(f"({way.place})<(%s,%s,%s)", tuple(self.before))] if self.before else [])
+
+    def rest(self, way: IndexScan) -> list[SqlCondition]:
+        """Return what walking this way does not see to."""
+        return [test for name, test in self.tests.items() if name != way.field or way.loose]
+
+
+def conditions_for(
+    filters: CallFilters, before: CallPosition | None = None, now: datetime | None = None
+) -> CallConditions:
+    """Make the conditions of these filters, for calls that stand behind `before`."""
+    tests: dict[str, SqlCondition] = {}
+    ways = []
+    for way, test in (*_named(filters), *_exact(filters), *_ranges(filters), *_others(filters)):
+        tests[way.field] = test
+        if way.branches:
+            ways.append(way)
+    return CallConditions(filters.begins(now or datetime.now(UTC)), filters.until, before, tests, ways)
+
+
+def is_staging() -> bool:
+    """Return whether an import is writing calls that nobody may see yet."""
+    with connection.cursor() as cursor:  # each page asks for it, and the ORM takes longer than the database
+        cursor.execute("SELECT 1 FROM conversations_conversation WHERE is_staged LIMIT 1")
+        return cursor.fetchone() is not None
+
+
+UNSTAGED = SqlCondition(
+    "NOT EXISTS (SELECT 1 FROM conversations_conversation s WHERE s.id=t.conversation_id AND s.is_staged=%s)", (True,)
+)
+
+
+_COLUMNS = {  # filter → column, and the guess at how rare
+    "by": ("approver", 2), "server": ("mcp_server", 4), "status": ("status", 7), "tool": ("name", 5),
+    "agent": ("agent", 6), "origin": ("origin", 8),
+}  # fmt: skip
+
+
+def _named(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
+    for field, (column, rank) in _COLUMNS.items():
+        if values := getattr(filters, field):
+            branches = tuple(SqlCondition(f"t.{column}=%s", (value,)) for value in values)
+            yield IndexScan(field, branches, _in(f"t.{column}", values), rank), _among(f"t.{column}", values)
+    if values := filters.qualified:
+        spaced = [SqlCondition("t.qualified_name=%s AND t.namespace IS NOT NULL", (value,)) for value in values]
+        plain = [
+            SqlCondition("t.name=%s AND t.qualified_name=%s AND t.namespace IS NULL", (value[:200], value))
+            for value in values
+        ]
+        parts = " OR ".join(f"({branch.sql})" for branch in (*spaced, *plain))
+        whole = SqlCondition(f"({parts})", tuple(value for branch in (*spaced, *plain) for value in branch.values))
+        yield IndexScan("qualified", (*spaced, *plain), whole, 3), _among("t.qualified_name", values)
+
+
+def _exact(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
+    """What is about few calls mostly; a call id may be anybody's."""
+    if key := filters.conversation:
+        conversation_id = Conversation.objects.visible().filter(key=key).values_list("id", flat=True).first() or 0
+        whole = SqlCondition("t.conversation_id=%s", (conversation_id,))
+        yield IndexScan("conversation", (whole,), whole, 1), SqlCondition("t.conversation_id+0=%s", (conversation_id,))
+    for field in ("run", "call_id"):
+        if value := getattr(filters, field):
+            whole = SqlCondition(f"t.{field}=%s", (value,))
+            yield IndexScan(field, (whole,), whole, 0, is_ordered=False), _among(f"t.{field}", [value])
+
+
+def _ranges(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
+    kinds = (
+        ("ms", "duration_ms", "duration_class", filters.min_ms, filters.max_ms),
+        ("bytes", "output_bytes", "size_class", filters.min_bytes, filters.max_bytes),
+    )
+    for field, column, classes, least, most in kinds:
+        if least is None and most is None:
+            continue
+        ends = [f"t.{column}>=%s"] * (least is not None) + [f"t.{column}<=%s"] * (most is not None)
+        values = tuple(value for value in (least, most) if value is not None)
+        test = SqlCondition(" AND ".join(ends), values)
+        first, last = class_of(least or 0) or 0, class_of(most if most is not None else 2.0**62) or 0
+        branches = {number: SqlCondition(f"t.{classes}=%s", (number,)) for number in range(first, last + 1)}
+        whole = SqlCondition(f"t.{classes} BETWEEN %s AND %s", (first, last))
+        begins_inside = bool(least) and (first == LOWEST or least != 1 << (first - 1))
+        cut = ({first} if begins_inside else set()) | ({last} if most is not None else set())
+        loose = tuple(branches[number] for number in cut)
+        yield IndexScan(field, tuple(branches.values()), whole, 8, loose=loose), test
+
+
+def _others(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
+    if filters.replayed == "yes":
+        test = SqlCondition("t.replay_of IS NOT NULL")
+        yield IndexScan("replayed", (test,), test, 2), test
+    elif filters.replayed == "no":
+        yield _no_way("replayed"), SqlCondition("t.replay_of IS NULL")
+    if filters.q:
+        yield from _worded(filters)
+
+
+def _worded(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
+    match = text_filter.find(filters.q, filters.where)
+    if match is not None and match.ids is not None:
+        whole = SqlCondition(f"t.id IN ({','.join(['%s'] * len(match.ids))})" if match.ids else "1=0", tuple(match.ids))
+        yield IndexScan("q", (whole,), whole, 0, is_ordered=False), SqlCondition(match.sql, match.values)
+    elif match is not None:
+        yield _no_way("q"), SqlCondition(match.sql, match.values)
+
+
+def _no_way(field: str) -> IndexScan:
+    """What no index serves is tested along another way."""
+    return IndexScan(field, (), SqlCondition("1=1"), 99)
+
+
+def _in(column: str, values: Sequence[str]) -> SqlCondition:
+    return SqlCondition(f"{column} IN ({','.join(['%s'] * len(values))})", tuple(values))
+
+
+def _among(column: str, values: Sequence[str]) -> SqlCondition:
+    """Test a column in a form that no index serves: the walk is along the way that was chosen, and no other."""
+    marks = ",".join(["%s"] * len(values))
+    return SqlCondition(f"{column}||'' IN ({marks})", tuple(values))

@@ -1,0 +1,216 @@
+"""Calls, failures, latency, waiting time and tokens over time. For the numbers page.
+
+Every query ends at a bound, whatever the range: of each span of time `COUNTED` calls of a status are counted by the
+index alone, the times of the newest `TIMED` done ones are read, and `ASKED` questions and `TURNS` turns of the range,
+the newest. What was cut is said beside the figure.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any
+
+from conversations.core.errors import Invalid
+from conversations.core.micros import to_datetime, to_micros
+from conversations.listing import sql_conditions
+from conversations.listing.sql_conditions import SqlCondition
+from conversations.listing.url_filters import TIME_SPANS, parse_time
+from conversations.models import Approval
+from conversations.tool_calls.listing.filters import STATUSES
+from conversations.tool_calls.listing.sql_filters import UNSTAGED, is_staging
+
+COUNTED = 5_000
+TIMED = 200
+ASKED = 5_000
+TURNS = 50_000
+MAX_SPANS = 60
+RANGES = {"1h": 60, "24h": 48, "7d": 42, "30d": 30}  # spans of each
+FAILED = ("failed", "timeout", "unknown")
+STOPPED = ("rejected", "blocked")
+
+US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From when to when (µs UTC), in how many spans of equal length."""
+
+    name: str
+    start: int
+    end: int
+    spans: int
+
+    @property
+    def width(self) -> int:
+        """Of a span, in µs."""
+        return (self.end - self.start) // self.spans
+
+    def edges(self) -> list[tuple[int, int]]:
+        """Where each span begins and ends."""
+        return [(self.start + n * self.width, self.start + (n + 1) * self.width) for n in range(self.spans)]
+
+
+@dataclass(slots=True)
+class TimeSpan:
+    """The calls of one span. Times are ms, empty where nothing is known."""
+
+    start: int  # µs UTC
+    counts: dict[str, int] = field(default_factory=dict)
+    is_cut: bool = False
+    took: list[float] = field(default_factory=list)  # ascending
+    waited: list[float] = field(default_factory=list)  # seconds, ascending
+    open: int = 0  # questions that nobody has decided
+
+    @property
+    def calls(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
+
+    @property
+    def failed(self) -> int:
+        """Those that ended in an error, timed out or left their effect open."""
+        return sum(self.counts.get(status, 0) for status in FAILED)
+
+    @property
+    def stopped(self) -> int:
+        """Those that were rejected or blocked before they ran."""
+        return sum(self.counts.get(status, 0) for status in STOPPED)
+
+    @property
+    def others(self) -> int:
+        """Those that are done or under way."""
+        return self.calls - self.failed - self.stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens of one agent by one model in one span."""
+
+    span: int
+    agent: str
+    model: str
+    is_demo: bool
+    input: int
+    output: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Everything the page draws. `turns_since`: the tokens of earlier turns of the range were not counted."""
+
+    range: Range
+    spans: list[TimeSpan]
+    spent: list[Spent]
+    turns_since: datetime | None
+    asked_since: datetime | None
+
+
+def range_of(last: str, begins: str, ends: str, now: datetime | None = None) -> Range:
+    """Read a range: `last` a name of `RANGES`, else two moments. Raises `Invalid` that names the wrong one."""
+    now = now or datetime.now(UTC)
+    if begins or ends:
+        moments = {}
+        for name, text in (("from", begins), ("to", ends)):
+            try:
+                moments[name] = parse_time(text) if text else to_micros(now)
+            except Invalid as error:
+                raise Invalid(error.message, field=name) from None
+        if not begins or moments["from"] >= moments["to"]:
+            raise Invalid("must be before To", field="from")
+        length = moments["to"] - moments["from"]
+        return Range("", moments["from"], moments["to"], max(1, min(MAX_SPANS, length // US)))
+    last = last or "24h"
+    if last not in RANGES:
+        raise Invalid(f"must be one of {', '.join(RANGES)}", field="last")
+    spans = RANGES[last]
+    width = TIME_SPANS[last][1] // spans // timedelta(microseconds=1)
+    end = (to_micros(now) // width + 1) * width  # spans begin at round times
+    return Range(last, end - spans * width, end, spans)
+
+
+def numbers(time_range: Range) -> Numbers:
+    """Read everything of a range."""
+    spans = [TimeSpan(start) for start, _ in time_range.edges()]
+    seen = (
+        UNSTAGED if is_staging() else SqlCondition("1=1")
+    )  # asked of what was read: the bounds hold beside an import, too
+    _count(time_range, spans, seen)
+    _time(time_range, spans, seen)
+    asked_since = _wait(time_range, spans)
+    spent, turns_since = _spend(time_range, seen)
+    for span in spans:
+        span.took.sort()
+        span.waited.sort()
+    return Numbers(time_range, spans, spent, turns_since, asked_since)
+
+
+def rank(values: Sequence[float], percent: int) -> float | None:
+    """Return a percentile by nearest rank, of ascending values."""
+    return values[max(0, ceil(len(values) * percent / 100) - 1)] if values else None
+
+
+def _count(time_range: Range, spans: list[TimeSpan], seen: SqlCondition) -> None:
+    part = (
+        f"SELECT %s AS n,COALESCE(SUM(CASE WHEN {seen.sql} THEN 1 ELSE 0 END),0),COUNT(*) FROM (SELECT conversation_id"
+        " FROM conversations_toolcall WHERE status=%s AND started_at>=%s AND started_at<%s LIMIT %s) AS t"
+    )
+    sql = " UNION ALL ".join([part] * time_range.spans)
+    for status in STATUSES:
+        values: list[Any] = []
+        for number, (start, end) in enumerate(time_range.edges()):
+            values += (number, *seen.values, status, start, end, COUNTED + 1)
+        for number, count, looked_at in sql_conditions.fetch_rows(sql, values):
+            spans[number].is_cut = spans[number].is_cut or looked_at > COUNTED
+            if count:
+                spans[number].counts[status] = min(count, COUNTED)
+
+
+def _time(time_range: Range, spans: list[TimeSpan], seen: SqlCondition) -> None:
+    part = (
+        "SELECT %s AS n,duration_ms FROM (SELECT conversation_id,duration_ms FROM conversations_toolcall"
+        " WHERE status='done' AND started_at>=%s AND started_at<%s ORDER BY started_at DESC LIMIT %s) AS t"
+        f" WHERE {seen.sql}"
+    )
+    values: list[Any] = []
+    for number, (start, end) in enumerate(time_range.edges()):
+        values += (number, start, end, TIMED, *seen.values)
+    sql = " UNION ALL ".join([part] * time_range.spans)
+    for number, ms in sql_conditions.fetch_rows(sql, values):
+        if ms is not None:
+            spans[number].took.append(ms)
+
+
+def _wait(time_range: Range, spans: list[TimeSpan]) -> datetime | None:
+    """Read how long people took; answer since when, where there were too many questions."""
+    approvals = Approval.objects.filter(
+        asked_at__gte=time_range.start, asked_at__lt=time_range.end, conversation__is_staged=False
+    )
+    rows = list(approvals.order_by("-asked_at").values_list("asked_at", "decided_at", "status")[:ASKED])
+    for asked_at, decided_at, status in rows:
+        span = spans[min((asked_at - time_range.start) // time_range.width, time_range.spans - 1)]
+        if status == "pending":
+            span.open += 1
+        elif status == "decided" and decided_at is not None:
+            span.waited.append((decided_at - asked_at) / US)
+    return to_datetime(rows[-1][0]) if len(rows) == ASKED else None
+
+
+def _spend(time_range: Range, seen: SqlCondition) -> tuple[list[Spent], datetime | None]:
+    newest = (
+        "SELECT conversation_id,at,agent,model,is_demo,input_tokens,output_tokens FROM conversations_turn"
+        " WHERE at>=%s AND at<%s ORDER BY at DESC LIMIT %s"
+    )
+    rows = sql_conditions.fetch_rows(
+        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),MIN(at)"
+        f" FROM ({newest}) AS t WHERE {seen.sql} GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
+        [time_range.start, time_range.width, time_range.start, time_range.end, TURNS, *seen.values],
+    )
+    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for span, agent, model, is_demo, used, output, turns, _ in rows:
+        for index, number in enumerate((used, output, turns)):
+            spent[min(int(span), time_range.spans - 1), agent, model, bool(is_demo)][index] += int(number)
+    is_cut = sum(row[6] for row in rows) >= TURNS
+    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(min(r[7] for r in rows)) if is_cut else None

@@ -1,0 +1,70 @@
+"""Words in what calls were asked and answered, by the search index; and in messages around them.
+
+Rare words are looked up: their calls are a way of their own, and the answer is whole. Of frequent ones each call that
+is walked past is tested.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from conversations.events import registry
+from conversations.search.event_filter import Matching, matching
+
+MAX_ITEMS = 1_000  # events with the words that are looked up
+MAX_CALLS = 5_000
+NEAR = 12  # events before and after a call whose messages count as around it
+SAYING = registry.names_with("speech")
+
+_STEPS = "e.conversation_id=t.conversation_id AND e.seq IN (t.called_seq,t.finished_seq)"
+_NEAR = (
+    f"e.conversation_id=t.conversation_id AND e.seq BETWEEN t.called_seq-{NEAR} AND t.called_seq+{NEAR}"
+    f" AND e.kind IN {SAYING}"
+)
+
+
+class TextFilter(NamedTuple):
+    """The test of a call `t`, and the ids of all calls that pass it where those are few."""
+
+    sql: str
+    values: tuple[Any, ...]
+    ids: list[str] | None
+
+
+def find(q: str, where: str) -> TextFilter | None:
+    """Look for words in calls, with `around` in messages near them too; None where `q` has no word."""
+    matches = matching(q, MAX_ITEMS)
+    if matches is None:
+        return None
+    test = f"EXISTS (SELECT 1 FROM conversations_event e WHERE {_STEPS} AND {matches.sql})"
+    values = matches.values
+    if where == "around":
+        test = f"({test} OR EXISTS (SELECT 1 FROM conversations_event e WHERE {_NEAR} AND {matches.sql}))"
+        values += matches.values
+    ids = _calls(matches, where)
+    return TextFilter(test, values, ids if ids is not None and len(ids) <= MAX_CALLS else None)
+
+
+def _calls(matches: Matching, where: str) -> list[str] | None:
+    if not matches.places:
+        return None if matches.places is None else []
+    with_clause = f"WITH p(conversation,seq) AS (VALUES {','.join(['(%s,%s)'] * len(matches.places))})"
+    joins = ["t.called_seq=p.seq", "t.finished_seq=p.seq"]
+    parts = [
+        f"SELECT t.id FROM p JOIN conversations_toolcall t ON t.conversation_id=p.conversation AND {join}"
+        for join in joins
+    ]
+    if where == "around":
+        parts.append(
+            "SELECT t.id FROM p JOIN conversations_event e ON e.conversation_id=p.conversation AND e.seq=p.seq"
+            f" AND e.kind IN {SAYING} JOIN conversations_toolcall t ON t.conversation_id=p.conversation"
+            f" AND t.called_seq BETWEEN p.seq-{NEAR} AND p.seq+{NEAR}"
+        )
+    return _ids(f"{with_clause} {' UNION '.join(parts)} LIMIT {MAX_CALLS + 1}", matches.places)
+
+
+def _ids(sql: str, places: Sequence[tuple[int, int]]) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [number for position in places for number in position])
+        return [id_ for (id_,) in cursor.fetchall()]

@@ -1,0 +1,48 @@
+"""What living workers say of their teams' MCP servers. For the agents page."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from conversations.core import hidden_characters, node_heartbeat
+from conversations.core.status import OK
+
+LONGEST = 300  # characters of what is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerStatus:
+    """An MCP server of a team. `state`: what is wrong; empty when it is connected."""
+
+    name: str
+    state: str
+
+
+def servers() -> dict[str, list[McpServerStatus]]:
+    """Return them by team; of several workers, what is wrong at one of them is told."""
+    by_team: dict[str, dict[str, str]] = {}
+    for node, is_alive in node_heartbeat.live_nodes():
+        if node.kind == "worker" and is_alive:
+            for team, name, state in _server_states(node.facts):
+                states = by_team.setdefault(team, {})
+                states[name] = states.get(name) or ("" if state == OK else state)
+    return {
+        team: [McpServerStatus(*map(hidden_characters.spelled_out, entry)) for entry in sorted(states.items())]
+        for team, states in by_team.items()
+    }
+
+
+def _server_states(text: str) -> list[tuple[str, str, str]]:
+    teams = _object(_object(_read(text)).get("mcp"))
+    return [(t, str(n)[:100], str(s)[:LONGEST]) for t, reports in teams.items() for n, s in _object(reports).items()]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

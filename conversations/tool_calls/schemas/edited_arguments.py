@@ -1,0 +1,74 @@
+"""Arguments that a person wrote, checked by the schema of the tool as it was offered. Called when a call is edited."""
+
+import json
+import math
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
+
+from conversations.core import secret_masking
+from conversations.core.errors import Invalid
+from conversations.core.json_values import refuse_constant
+from conversations.events.payload import check_depth
+from conversations.models import ToolSchema
+from conversations.tool_calls.schemas import validation
+
+MAX_ITEMS = 256 * 1024  # characters
+
+
+def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]:
+    """Return arguments as an object and as the text that will run; `schema` is a hash.
+
+    Raises `Invalid` saying where and what was expected.
+    """
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    if len(text) > MAX_ITEMS:
+        raise Invalid(f"must be at most {MAX_ITEMS:,} characters", field="arguments")
+    value = _object(text)
+    if secret_masking.MASK in text:
+        raise Invalid(
+            f"{secret_masking.MASK} masks a secret that is not in the record: enter it in full", field="arguments"
+        )
+    stored = ToolSchema.objects.filter(hash=schema).values_list("body", flat=True).first()
+    if stored is None:
+        raise Invalid("the tool's schema is unknown, so its arguments cannot be edited", field="arguments")
+    check(value, json.loads(stored).get("params_json_schema") or {})
+    return value, text
+
+
+def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
+    """Hold an object against a JSON schema. Raises `Invalid` naming the first place at fault."""
+    try:
+        problem = min(validation.problems(value, schema), key=_place, default=None)
+    except validation.UncheckableSchema as error:
+        raise Invalid(f"the tool's schema cannot be used: {error}", field="arguments") from None
+    if problem is not None:
+        path = ".".join(map(str, problem.absolute_path))
+        where = f"argument {path}" if path else "the arguments"
+        raise Invalid(f"{where}: {problem.message[:300]}", field="arguments")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        check_depth(text.encode())
+        value = json.loads(text, parse_constant=refuse_constant, parse_float=_number)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Invalid("must not contain lone surrogates", field="arguments") from None
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"must be a JSON object: {error}", field="arguments") from None
+    if not isinstance(value, dict):
+        raise Invalid("must be a JSON object", field="arguments")
+    return value
+
+
+def _number(text: str) -> float:
+    """Refuse what would become infinite: the record could not hold what runs."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"number {text[:20]} is too large")
+    return number
+
+
+def _place(error: ValidationError) -> tuple[int, str]:
+    return len(error.absolute_path), error.message

@@ -1,0 +1,140 @@
+"""Values held against JSON schemas that others wrote: bounded in time, whatever a schema says. No Django.
+
+Patterns are searched by jsonschema-rs's engine, linear in the text. One that it cannot search (it looks around or back,
+or is too large) is passed over, and so is `unevaluatedProperties`, which needs patterns: the tool holds its arguments
+against its schema itself. The rest is left to `jsonschema`, whose every keyword can stop at a deadline: jsonschema-rs
+has none, and takes more than a minute for 30 definitions of which each refers to the next twice. Called by
+`edited_arguments` and `argument_report`.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import jsonschema_rs
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+from referencing import Registry
+
+PATIENCE = 1.0  # seconds of this thread's CPU
+MAX_ITEMS = 100  # problems
+MAX_PATTERN = 2_000  # characters
+MAX_SEARCHED = 32_768  # characters of a text; with a pattern of the largest size a search takes 0.2 s
+LINEAR = jsonschema_rs.RegexOptions(size_limit=1 << 16, dfa_size_limit=1 << 18)  # bytes, compiled and while searching
+
+NOTHING: Registry[Any] = Registry()  # of a schema that refers to an address nothing is fetched
+
+_until: ContextVar[float] = ContextVar("checked_until", default=float("inf"))
+Check = Callable[..., Any]  # a keyword of jsonschema's: validator, the keyword's value, the instance, the schema
+
+
+class UncheckableSchema(Exception):
+    """A schema cannot be held against a value: it is none, or that takes too long."""
+
+
+def problems(value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int = MAX_ITEMS) -> list[ValidationError]:
+    """Return what is wrong with a value, the first `most`. Raises `UncheckableSchema`."""
+    token = _until.set(time.thread_time() + PATIENCE)
+    try:
+        return list(islice(_Validator(_ours(schema), registry=NOTHING).iter_errors(value), most))
+    except UncheckableSchema:
+        raise
+    except Exception as error:  # a schema may be anything, and jsonschema raises whatever comes of it
+        raise UncheckableSchema(f"{type(error).__name__}: {error}"[:200]) from None
+    finally:
+        _until.reset(token)
+
+
+@lru_cache(256)
+def searcher(pattern: str) -> Callable[[str], bool] | None:
+    """Return what searches a text for a pattern of ECMA 262, linear in its length; None where that is not possible."""
+    if len(pattern) > MAX_PATTERN:
+        return None
+    try:
+        return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=LINEAR).is_valid
+    except jsonschema_rs.ValidationError:
+        return None
+
+
+def _ours(schema: Any) -> Any:
+    """Leave out by which standard a part was written: jsonschema would check that part by it, without our bounds."""
+    if isinstance(schema, Mapping):
+        fields = {name: _ours(value) for name, value in schema.items()}
+        return {name: value for name, value in fields.items() if name != "$schema" or not isinstance(value, str)}
+    return [_ours(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _timed(check: Check) -> Check:
+    def timed(*arguments: Any) -> Any:
+        if time.thread_time() > _until.get():
+            raise UncheckableSchema("validation takes too long")
+        return check(*arguments)
+
+    return timed
+
+
+def _pattern(validator: Any, pattern: str, text: Any, schema: Any) -> Iterator[ValidationError]:
+    is_searched = validator.is_type(text, "string") and len(text) <= MAX_SEARCHED
+    if is_searched and (matches := searcher(pattern)) is not None and not matches(text):
+        yield ValidationError(f"{text[:100]!r} does not match {pattern!r}")
+
+
+def _unique(validator: Any, is_asked: bool, items: Any, schema: Any) -> Iterator[ValidationError]:
+    texts = (
+        [json.dumps(item, sort_keys=True) for item in items] if is_asked and validator.is_type(items, "array") else []
+    )
+    if len(set(texts)) < len(texts):
+        yield ValidationError("items must be unique")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "object"):
+        for pattern, matches in _name_searchers(patterns, instance).items():
+            for name in filter(matches, instance):
+                yield from validator.descend(instance[name], patterns[pattern], path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterable[ValidationError]:
+    patterns = schema.get("patternProperties")
+    if not patterns or not validator.is_type(instance, "object"):
+        yield from _STANDARD["additionalProperties"](validator, allowed, instance, schema) or ()
+        return
+    searchers = _name_searchers(patterns, instance).values()
+    if len(searchers) < len(patterns):
+        return
+    unknown = instance.keys() - schema.get("properties", {}).keys()
+    extra = {name: instance[name] for name in unknown if not any(matches(name) for matches in searchers)}
+    if extra and allowed is False:
+        names, regexes = (", ".join(map(repr, sorted(texts))) for texts in (extra, patterns))
+        yield ValidationError(f"{names} {'does' if len(extra) == 1 else 'do'} not match any of the regexes: {regexes}")
+    else:
+        yield from _STANDARD["additionalProperties"](validator, allowed, extra, {}) or ()
+
+
+def _name_searchers(patterns: Iterable[str], names: Iterable[str]) -> dict[str, Callable[[str], bool]]:
+    """Return what searches names for each pattern, less those that cannot be searched."""
+    if max(map(len, names), default=0) > MAX_SEARCHED:
+        return {}
+    return {pattern: matches for pattern in patterns if (matches := searcher(pattern)) is not None}
+
+
+def _keywords() -> dict[str, Check]:
+    checks: dict[str, Check] = {
+        **_STANDARD,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique,
+    }
+    del checks["unevaluatedProperties"]
+    return {name: _timed(check) for name, check in checks.items()}
+
+
+_STANDARD: Mapping[str, Check] = Draft202012Validator.VALIDATORS
+_Validator = extend(Draft202012Validator)
+_Validator.VALIDATORS = _keywords()

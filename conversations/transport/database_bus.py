@@ -1,0 +1,91 @@
+"""The record as a bus (§3.2): what our own processes publish with and read by. `switchboard.Bus` says how."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from conversations.core.errors import IdReused, Invalid
+from conversations.core.principals import Principal
+from conversations.events import commit_listeners, log, payload
+from conversations.events.log.records import Stored
+from conversations.transport import topic_reads
+from switchboard.bus import MAX_READ, BusMessage
+
+LOOK_EVERY = 1.0  # seconds, while blocked: heals a lost doorbell
+
+
+class LogBus:
+    """What our own processes publish with: the log, and posts. Reading `stream:*` pages the log, ids are seqs."""
+
+    def __init__(self, principal: Principal) -> None:
+        self._principal = principal
+
+    def publish(self, topic: str, message: BusMessage) -> str:
+        """See `Bus`. Returns after the commit. Raises `Invalid` where a payload names no conversation and must."""
+        payload.check_topic(topic)
+        body = msgspec.json.encode(message.payload)
+        event = log.from_bus(topic, message.id, body.decode(), payload.parse(body), self._principal)
+        payload.check_named(topic, event.conversation)
+        (stored,) = log.append([event])
+        if stored.clashes:
+            raise IdReused("this id was already published with a different payload", field="id")
+        return message.id
+
+    def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
+        """See `Bus`."""
+        _check(topic, limit)
+        return _after(topic, _place(topic, last_id, limit), limit)
+
+    def read_blocking(
+        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
+    ) -> list[BusMessage]:
+        """See `Bus`."""
+        _check(topic, limit)
+        deadline = time.monotonic() + block_ms / 1000
+        with _listening() as news:
+            position = _place(topic, last_id, 0)
+            while True:
+                news.clear()
+                messages = _after(topic, position, limit)
+                left = deadline - time.monotonic()
+                if messages or left <= 0:
+                    return messages
+                news.wait(min(left, LOOK_EVERY))
+
+
+def _check(topic: str, limit: int) -> None:
+    payload.check_topic(topic)
+    if not 1 <= limit <= MAX_READ:
+        raise Invalid(f"must be 1 to {MAX_READ}; got {limit}", field="limit")
+
+
+def _place(topic: str, last_id: str | None, limit: int) -> int:
+    """Return where to read after; without an id, so that the newest `limit` come."""
+    return topic_reads.place_before_newest(topic, limit) if last_id is None else topic_reads.place_of(topic, last_id)
+
+
+def _after(topic: str, position: int, limit: int) -> list[BusMessage]:
+    return [
+        BusMessage(topic, msgspec.json.decode(body), id_) for id_, body in topic_reads.after(topic, position, limit)
+    ]
+
+
+@contextmanager
+def _listening() -> Iterator[threading.Event]:
+    """Be woken by every commit of this process, and by those of others that it hears of."""
+    news = threading.Event()
+
+    def rung(_: Sequence[Stored] | Mapping[str, int]) -> None:
+        news.set()
+
+    stops = (commit_listeners.on_committed(rung), commit_listeners.on_remote_heads(rung))
+    try:
+        yield news
+    finally:
+        for stop in stops:
+            stop()

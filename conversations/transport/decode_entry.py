@@ -1,0 +1,51 @@
+"""What a Redis stream carries → an event of the record. Read by the recorder, and again by who re-drives it.
+
+A payload is read as the HTTP door reads it (§3.1): leniently, the body kept as the text that came; filed by the
+conversation it names, else by its `stream:` topic.
+"""
+
+from conversations.core.errors import Invalid
+from conversations.core.principals import REDIS
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.events.log.records import NewEvent
+from conversations.events.payload import ParsedPayload
+from conversations.transport import entry_ids
+
+
+def event_from_entry(
+    topic: str, payload: bytes, bus_id: str | None, *, entry_id: str, found_at: int, conversation: str = ""
+) -> NewEvent:
+    """Make the event; `conversation` is a person's word where the message names none. What is older than the stream's
+    first contact (`found_at`, µs) is history. Raises what a door would."""
+    envelopes.check_topic(topic)
+    body, parsed = text_of(payload), envelopes.parse(payload)
+    if conversation:
+        _file(parsed, topic, conversation)
+    event = log.from_bus(topic, bus_id, body, parsed, REDIS)
+    envelopes.check_named(topic, event.conversation)
+    return event if entry_ids.at(entry_id) >= found_at else event._replace(is_live=False)
+
+
+def text_of(raw: bytes) -> str:
+    """Decode it. Raises `Invalid`."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise Invalid(f"must be UTF-8: byte {error.start:,} is invalid") from None
+
+
+def conversation_id_of(topic: str, parsed: ParsedPayload) -> str | None:
+    """Return the conversation a message belongs to by itself; None where it names none that fits."""
+    try:
+        return envelopes.conversation_of(topic, parsed)
+    except Invalid:
+        return None
+
+
+def _file(parsed: ParsedPayload, topic: str, conversation: str) -> None:
+    if own := conversation_id_of(topic, parsed):
+        raise Invalid(f"must be empty: the message names its own conversation, {own}", field="conversation")
+    if len(conversation) > envelopes.MAX_KEY or envelopes.clean_text(conversation) != conversation:
+        raise Invalid(f"must be at most {envelopes.MAX_KEY} characters", field="conversation")
+    parsed.conversation_id = conversation

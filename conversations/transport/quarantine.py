@@ -1,0 +1,137 @@
+"""What a person does with a quarantined message: read it again, or discard it. Called by the pages below `/ops/`.
+
+A re-driven message stays what it was: words of an unknown sender on Redis (`bus:redis`). The audit log has who did it.
+"""
+
+from django.db import DataError
+
+from conversations.access.action_context import audited_action
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core.errors import Conflict, IdReused, Invalid, NotFound, SwitchboardError
+from conversations.events import log, payload
+from conversations.events.log.records import NewEvent, Stored
+from conversations.models import AuditEntry, Quarantine, RedisPosition
+from conversations.models.redis import QuarantineQuerySet
+from conversations.transport import decode_entry
+
+MAX_REASON = 2000  # characters: what the audit log keeps
+AT_ONCE = 200  # messages that one action discards
+
+
+def redrive(by: Who, number: int, *, conversation: str = "") -> Stored:
+    """Read a quarantined message again as the recorder would, and store it; `conversation` where it names none.
+
+    Raises `Invalid` with the reason when it still cannot be stored, `Conflict` when somebody settled it before or its
+    id belongs to another message, `NotFound`. Then nothing has changed.
+    """
+    target = target_of(number)
+    try:
+        with audited_action(by, "redrive", target, right="quarantine") as principal:
+            row = _settled(number, "redriven")
+            stored = _store(read_again(row, conversation))
+            origin = {"source": row.source, "entry": row.entry, "conversation": stored.conversation}
+            chain.enter(principal, "redrive", target, correlation=origin | {"seq": stored.seq})
+    except DataError as error:  # what the database itself does not hold
+        raise Invalid(f"the database rejects the message: {error}") from error
+    return stored
+
+
+def discard(by: Who, number: int, reason: str) -> None:
+    """Put a quarantined message aside for good; it stays readable. Raises `Invalid`, `Conflict`, `NotFound`."""
+    reason, target = _fit_reason(reason), target_of(number)
+    with audited_action(by, "discard", target, right="quarantine") as principal:
+        _settled(number, "discarded")
+        chain.enter(principal, "discard", target, reason=reason)
+
+
+def discard_alike(by: Who, number: int, reason: str) -> int:
+    """Discard the oldest 200 open messages `alike` to this one; answer how many. One audit entry each.
+
+    Raises `Invalid`, `NotFound`, and `Conflict` when none is open.
+    """
+    reason, target = _fit_reason(reason), target_of(number)
+    with audited_action(by, "discard", target, right="quarantine") as principal:
+        rows = alike(find(number)).select_for_update().order_by("id")
+        numbers = list(rows.values_list("pk", flat=True)[:AT_ONCE])
+        if not numbers:
+            raise Conflict("someone else was faster: no similar message is waiting any more")
+        Quarantine.objects.filter(pk__in=numbers).update(outcome="discarded")
+        for each in numbers:
+            chain.enter(principal, "discard", target_of(each), reason=reason)
+    return len(numbers)
+
+
+def find(number: int) -> Quarantine:
+    """Find a quarantined message. Raises `NotFound`."""
+    row = Quarantine.objects.filter(pk=number).first()
+    if row is None:
+        raise NotFound(f"There is no message {number} in quarantine.")
+    return row
+
+
+def alike(model: Quarantine) -> QuarantineQuerySet:
+    """Keep the open messages of the same stream with the same reason."""
+    return Quarantine.objects.open().filter(source=model.source, reason=model.reason)
+
+
+def settlement(number: int) -> AuditEntry | None:
+    """Find who settled it, when and why."""
+    done = AuditEntry.objects.filter(target=target_of(number), outcome="done", verb__in=("redrive", "discard"))
+    return done.order_by("-seq").first()
+
+
+def read_again(row: Quarantine, conversation: str = "") -> NewEvent:
+    """Read a kept message as one that comes from Redis now. Raises `Invalid` or `TooLarge`, saying what is wrong."""
+    if row.is_loss:
+        raise Invalid("there is no message: it was lost before it could be read", code="lost")
+    if row.is_truncated:
+        message = f"only the first {len(row.raw):,} of {row.size:,} bytes were kept"
+        raise Invalid(f"{message}, so it cannot be retried: the sender has to send it again", code="truncated")
+    found_at = RedisPosition.objects.filter(stream=row.source).values_list("found_at", flat=True).first() or 0
+    raw, named = bytes(row.raw), conversation.strip()
+    return decode_entry.event_from_entry(
+        row.source, raw, None, entry_id=row.entry, found_at=found_at, conversation=named
+    )
+
+
+def lacks_conversation(row: Quarantine) -> bool:
+    """Return whether a person may say which conversation it belongs to: it can be read, and names none that fits."""
+    try:
+        return (
+            not row.is_truncated and decode_entry.conversation_id_of(row.source, payload.parse(bytes(row.raw))) is None
+        )
+    except SwitchboardError:
+        return False
+
+
+def target_of(number: int) -> str:
+    """Name it as the audit log does."""
+    return f"quarantine:{number}"
+
+
+def _settled(number: int, outcome: str) -> Quarantine:
+    """Take it, once. The loser learns who won."""
+    row = find(number)
+    if not Quarantine.objects.open().filter(pk=number).update(outcome=outcome):
+        entry = settlement(number)
+        who = f"{entry.principal} was faster" if entry else "someone else was faster"
+        raise Conflict(f"{who}: this message is already resolved")
+    return row
+
+
+def _store(event: NewEvent) -> Stored:
+    """Append it. As words from Redis, its post counts as sent: the relay does not send it back."""
+    (stored,) = log.append([event])
+    if stored.clashes:
+        raise IdReused("the record already contains a different message with this id; discard this one")
+    return stored
+
+
+def _fit_reason(reason: str) -> str:
+    reason = reason.strip()
+    if not reason:
+        raise Invalid("a reason is required for the audit log", field="reason")
+    if len(reason) > MAX_REASON:
+        raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
+    return reason

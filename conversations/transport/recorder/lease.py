@@ -1,0 +1,27 @@
+"""Which recorder is the active one. What keeps two from storing the same is the fence of the read positions
+(`store`)."""
+
+from typing import Any
+
+from conversations.core import lease
+from conversations.core.lease import RENEW_EVERY
+
+__all__ = ["RENEW_EVERY", "RecorderLease"]
+
+NAME = "recorder"
+
+
+class RecorderLease(lease.Lease):
+    """One recorder's claim. Every method runs in the recorder's database thread."""
+
+    def __init__(self) -> None:
+        super().__init__(NAME)
+        self.looked_at = 0  # µs by Redis's clock: the last complete look at what streams there are
+
+    def learn(self, held: dict[str, Any]) -> None:
+        """Go on from where the last one looked."""
+        self.looked_at = max(self.looked_at, held["looked_at"])
+
+    def handover(self) -> dict[str, Any]:
+        """Tell the next one."""
+        return {"looked_at": self.looked_at}

@@ -1,0 +1,101 @@
+"""One Redis entry → an event (`decode_entry`), or what is wrong with it. Called by `read_streams`; no query."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from conversations.core.errors import Invalid, SwitchboardError
+from conversations.events import payload as envelopes
+from conversations.events.log.records import NewEvent
+from conversations.events.payload import MAX_KEY, ParsedPayload
+from conversations.transport import decode_entry
+from conversations.transport import entry_ids as ids
+
+logger = logging.getLogger(__name__)
+
+KEPT = 64 << 10  # bytes of what cannot be filed
+
+Fields = Sequence[bytes]  # name, value, name, value …
+
+
+class InvalidEntry(NamedTuple):
+    """An entry that cannot be an event: its first 64 kB, and whose history should tell of it."""
+
+    reason: str
+    raw: bytes
+    size: int
+    digest: str
+    conversation: str | None
+
+
+class StreamEntry(NamedTuple):
+    """One entry of a stream, read. `nth` counts the entries ever added to the stream, this one included; `place` is
+    where it comes in a round of several streams."""
+
+    stream: str
+    id: str
+    nth: int
+    event: NewEvent | None
+    poison: InvalidEntry | None
+    size: int
+    place: tuple[int, int, str]
+
+
+def parse_entry(stream: str, entry_id: str, nth: int, fields: Fields, *, found_at: int) -> StreamEntry:
+    """Read one entry; `found_at` is the stream's first contact, µs: what is older is history."""
+    bus_id: bytes | None
+    payload: bytes | None
+    if len(fields) == 4 and fields[0] == b"id" and fields[2] == b"payload":  # as every publisher writes it
+        bus_id, payload = fields[1], fields[3]
+    else:
+        by_name = dict(zip(fields[::2], fields[1::2], strict=False))
+        bus_id, payload = by_name.get(b"id"), by_name.get(b"payload")
+    size = len(payload or b"")
+    milliseconds, sequence = ids.order(entry_id)
+    position = milliseconds, sequence, stream
+    try:
+        if payload is None:
+            raise Invalid("the entry must have the fields id and payload; payload is missing")
+        event = decode_entry.event_from_entry(stream, payload, _bus_id(bus_id), entry_id=entry_id, found_at=found_at)
+    except SwitchboardError as error:
+        return StreamEntry(
+            stream, entry_id, nth, None, invalid_entry(stream, error.full_message, payload, fields), size, position
+        )
+    except Exception as error:  # a mistake of ours with one entry costs that entry, not the streams behind it
+        logger.exception("entry %s of %s cannot be read", entry_id, stream)
+        reason = f"the entry could not be read: {type(error).__name__}: {error}"
+        return StreamEntry(stream, entry_id, nth, None, invalid_entry(stream, reason, payload, fields), size, position)
+    return StreamEntry(stream, entry_id, nth, event, None, size, position)
+
+
+def _bus_id(value: bytes | None) -> str | None:
+    if not value:
+        return None
+    text = decode_entry.text_of(value)
+    if len(text) > MAX_KEY or envelopes.clean_text(text) != text:
+        raise Invalid(f"must be at most {MAX_KEY} characters", field="id")
+    return text
+
+
+def invalid_entry(stream: str, reason: str, payload: bytes | None, fields: Fields = ()) -> InvalidEntry:
+    """Describe what cannot be filed: the payload, or all fields where there is none."""
+    raw = payload if payload is not None else b"\n".join(b": ".join(pair) for pair in zip(fields[::2], fields[1::2]))  # noqa: B905
+    digest = hashlib.sha256(raw).hexdigest()
+    return InvalidEntry(envelopes.clean_text(reason)[:2000], raw[:KEPT], len(raw), digest, _concerned(stream, raw))
+
+
+def _concerned(stream: str, raw: bytes) -> str | None:
+    """Return the conversation it would have been of: named by it where that can be read, else by the stream."""
+    parsed = ParsedPayload()
+    if len(raw) <= envelopes.MAX_BYTES:
+        with contextlib.suppress(Exception):  # it is poison already, whatever it does to reading
+            parsed = envelopes.parse(raw)
+    prefix, _, suffix = stream.partition(":")
+    keys = (parsed.conversation_id, suffix if prefix == "stream" else None)
+    return next(
+        (key for key in keys if key and key.strip() and len(key) <= MAX_KEY and envelopes.clean_text(key) == key), None
+    )

@@ -1,0 +1,328 @@
+"""Redis → rounds of entries: finds streams, reads hot and cold ones, looks whether anything is missing. One task.
+
+While one round is being stored the next one is read; everything else first waits until what was read is stored, since
+positions are told from where the database has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import redis
+import redis.asyncio
+
+from conversations.core.failpoints import failpoint
+from conversations.events.payload import MAX_BYTES
+from conversations.models import RedisPosition
+from conversations.transport import entry_ids as ids
+from conversations.transport.recorder import gap_detection, parse_entry
+from conversations.transport.recorder.database import RecorderDatabase
+from conversations.transport.recorder.gap_detection import Loss
+from conversations.transport.recorder.held_streams import HeldStream, Holds
+from conversations.transport.recorder.parse_entry import StreamEntry
+from conversations.transport.recorder.relay import Echoes
+from conversations.transport.recorder.store import EntryStore
+from conversations.transport.recorder.streams import BATCH, Stream, Streams, first_seen, is_ours, name_of, read_command
+
+SCAN_EVERY = 0.6  # seconds: what is found now was there a second ago at most
+SLICE = 1000  # cold streams in one read; streams described in one go
+READ_AT_LEAST = 0.2  # seconds between two such rounds of looking, however long one took
+HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large that XINFO, which carries two, is dear
+LOOKED_AT = 100  # quiet streams described at each scan, in turn
+
+T = TypeVar("T")
+_place = attrgetter("place")
+Raw = tuple[Stream, int, list[Any]]  # a stream, how many entries came before, what XREAD answered
+
+
+class StreamsReader:
+    """One connection's reading. Made anew, positions and all, after any trouble."""
+
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        database: RecorderDatabase,
+        filing: EntryStore,
+        echoes: Echoes,
+        *,
+        looked_at: int,
+        from_now: bool,
+    ) -> None:
+        self.streams = Streams()
+        self.looked_at = looked_at  # µs by Redis's clock: the last complete look at what streams there are
+        self._client, self._database, self._filing, self._echoes = client, database, filing, echoes
+        self._from_now = from_now
+        self._positions: dict[str, RedisPosition] = {}
+        self._storing: asyncio.Future[list[HeldStream]] | None = None
+        self._stored: dict[str, Stream] = {}  # the streams of that round, by name
+        self._holds = Holds()
+        self._oldest = self._newest = 0.0  # Unix times of the round that is being stored or was last
+        self._scan_at = 0.0
+        self._is_turn_of_all = False
+        self._to_look: dict[bytes, Stream] = {}
+        self._untold: dict[bytes, Stream] = {}  # with a loss whose conversation somebody holds
+        self._looked = 0
+        self._heavy_at = time.monotonic() + HEAVY_EVERY
+
+    async def resume(self) -> None:
+        """Take up every position, and tell what went missing meanwhile."""
+        self._positions = await self._database(self._filing.positions)
+        known_names = set(self._positions)
+        await self._scan()
+        await self._look([stream for stream in self.streams.all() if stream.name in known_names])
+
+    async def round(self) -> None:
+        """Read once, waiting for news as long as nothing else is due."""
+        left = self._scan_at - time.monotonic()
+        if left <= 0:
+            await self._housekeep()
+            return
+        self._release()
+        left = min(left, self._holds.next_in())
+        hot = self.streams.hot()
+        if not hot:
+            await self.drain()
+            await asyncio.sleep(min(left, self._holds.next_in()))
+            return
+        behind = self.streams.behind()
+        if behind and not self._is_turn_of_all:
+            self._is_turn_of_all = True
+            await self._read(behind)
+        else:
+            self._is_turn_of_all = False
+            await self._read(hot, block_ms=None if behind else int(left * 1000))
+
+    async def drain(self) -> None:
+        """Wait until everything read is stored, or set aside for who holds it. Raises what storing it raised."""
+        storing, self._storing = self._storing, None
+        if storing is not None:
+            self._holds.settle(self._stored, await storing)
+
+    @property
+    def lag_s(self) -> float:
+        """How old what is read and not stored is; else, while there is more to read, what was stored last."""
+        now = time.time()
+        if self._storing is not None and not self._storing.done():
+            return max(0.0, now - min(self._oldest, self._holds.oldest()))
+        newest = self._newest if self.streams.behind() else now
+        return max(0.0, now - min(newest, self._holds.oldest()))
+
+    async def _read(self, streams: list[Stream], *, block_ms: int | None = None) -> None:
+        command, requested = read_command(streams, block_ms=block_ms)
+        answer = await self._ask(*command)
+        if not answer:
+            if block_ms is not None:
+                await self.drain()
+            return
+        failpoint("after-read")
+        reads: list[Raw] = []
+        for key, items in answer:
+            stream = self.streams[key]
+            reads.append((stream, stream.entries_read, items))
+            stream.take(items, requested)
+            self.streams.has_news(stream)
+            self._to_look[key] = stream
+        for batch in _light_first(reads):
+            await self._store(batch)
+
+    async def _store(self, reads: list[Raw]) -> None:
+        """Read a round's entries, merged by entry id, while the one before is stored; then have them stored."""
+        entries = [entry for stream, before, items in reads for entry in self._entries(stream, before, items)]
+        entries.sort(key=_place)
+        await self.drain()
+        reads = [raw for raw in reads if not raw[0].is_held]  # read on before it was known: they are read again
+        if not reads:
+            return
+        self._stored = {stream.name: stream for stream, _, _ in reads}
+        entries = [entry for entry in entries if entry.stream in self._stored]
+        self._oldest = min(ids.at(items[0][0].decode()) for _, _, items in reads) / 1e6
+        self._newest = max(ids.at(items[-1][0].decode()) for _, _, items in reads) / 1e6
+        self._storing = self._database(self._filing.store, entries)
+
+    def _release(self) -> None:
+        """Read again the streams whose wait is over."""
+        for stream in self._holds.release():
+            if stream.key in self.streams:
+                self.streams.has_news(stream)
+
+    def _entries(self, stream: Stream, before: int, items: list[Any]) -> Iterator[StreamEntry]:
+        for nth, (entry_id, fields) in enumerate(items, before + 1):
+            count = nth if before >= 0 else gap_detection.UNCOUNTED
+            entry = parse_entry.parse_entry(
+                stream.name, entry_id.decode(), count, fields or (), found_at=stream.found_at
+            )
+            event = entry.event
+            if event is not None and event.bus_id and self._echoes.take(stream.name, event.bus_id):
+                entry = entry._replace(event=None)
+            yield entry
+
+    async def _housekeep(self) -> None:
+        """Find streams, read the cold ones, look at those with news and at some of the quiet ones."""
+        await self.drain()
+        await self._scan()
+        for streams in _slices(self.streams.cold(), SLICE):
+            await self._read(streams)
+        await self.drain()
+        quiet = self.streams.all()
+        streams = quiet[self._looked : self._looked + LOOKED_AT]
+        self._looked = self._looked + LOOKED_AT if len(streams) == LOOKED_AT else 0
+        due = self._to_look | self._untold | {stream.key: stream for stream in streams}
+        heavy_too = time.monotonic() >= self._heavy_at
+        if heavy_too:
+            self._heavy_at = time.monotonic() + HEAVY_EVERY
+        now = {
+            key: stream
+            for key, stream in due.items()
+            if (heavy_too or not stream.is_heavy) and (key in self._untold or not stream.is_held)
+        }
+        self._to_look = {key: stream for key, stream in self._to_look.items() if key not in now}
+        await self._look(list(now.values()))
+        self._scan_at = max(self._scan_at, time.monotonic() + READ_AT_LEAST)
+
+    async def _scan(self) -> None:
+        """See which streams there are (the truth); follow the new ones, tell of those that are gone."""
+        began = time.monotonic()
+        seconds, micros = await self._client.time()
+        keys: set[bytes] = set()
+        cursor = b"0"
+        while True:
+            cursor, page_keys = await self._ask("SCAN", cursor, "COUNT", SLICE, "TYPE", "stream")
+            keys.update(filter(is_ours, page_keys))
+            if cursor == b"0":
+                break
+        now = seconds * 1_000_000 + micros
+        await self._follow([key for key in keys if key not in self.streams], self.looked_at or now)
+        await self._miss([stream for stream in self.streams.all() if stream.key not in keys], len(keys))
+        self.looked_at = now
+        spent = time.monotonic() - began
+        self._scan_at = began + max(SCAN_EVERY, min(10 * spent, 1.0))
+
+    async def _follow(self, keys: Iterable[bytes], found_at: int) -> None:
+        """Take up streams: where they were left, or from their beginning (at first contact perhaps from now)."""
+        fresh: list[Stream] = []
+        for key in keys:
+            row = self._positions.pop(name_of(key), None)
+            if row is None:
+                fresh.append(first_seen(key, found_at))
+            else:
+                self.streams.put([_stream_at(key, row)])
+        for batch in _slices(fresh, SLICE):
+            described = [(stream, info) for stream, info in await self._describe(batch) if info is not None]
+            for stream, info in described:
+                stream.entries_read = gap_detection.base_of(info)
+                if self._from_now and not self.looked_at:
+                    stream.last_id, stream.entries_read = (
+                        info.last_id,
+                        info.added if info.added is not None else gap_detection.UNCOUNTED,
+                    )
+            streams = [stream for stream, _ in described]
+            if streams:
+                await self._database(self._filing.follow, streams)
+                self.streams.put(streams)
+                for stream in streams:
+                    self.streams.has_news(stream)
+
+    async def _miss(self, streams: list[Stream], others: int) -> None:
+        """Tell of streams that are not there any more."""
+        left, self._positions = self._positions, {}
+        streams += [_stream_at(name.encode(), row) for name, row in left.items()]
+        gone: list[Stream] = []
+        for batch in _slices(streams, SLICE):
+            described = await self._describe(batch)
+            gone += [stream for stream, info in described if info is None]
+            self.streams.put([stream for stream, info in described if info is not None])
+        reason: gap_detection.Reason = "emptied" if not others and len(gone) > 1 else "deleted"
+        await self._tell([Loss(stream, reason, None, stream.last_id, None, None) for stream in gone])
+
+    async def _look(self, streams: list[Stream]) -> None:
+        """Tell what is missing of these."""
+        losses: list[Loss] = []
+        for batch in _slices(streams, SLICE):
+            for stream, info in await self._describe(batch):
+                if info is None:
+                    continue  # the next scan says so
+                gap_detection.recount(stream, info)
+                loss = gap_detection.look(stream, info)
+                if loss is None:
+                    self._resume_reading(stream)
+                else:
+                    losses.append(await self._placed(loss, info))
+        await self._tell(losses)
+
+    async def _placed(self, loss: Loss, info: gap_detection.Info) -> Loss:
+        """Return where a stream that went back goes on: behind its end when the record has that, else at its start."""
+        if loss.reason != "went_back":
+            return loss
+        if info.last_entry is None or await self._database(self._filing.is_known, loss.stream, info.last_entry):
+            return loss._replace(move_to=(info.last_id, gap_detection.UNCOUNTED if info.added is None else info.added))
+        return loss
+
+    async def _tell(self, losses: list[Loss]) -> None:
+        for batch in _slices(losses, BATCH):
+            waiting = {loss.stream.name for loss in await self._database(self._filing.tell, batch)}
+            for loss in batch:
+                if loss.stream.name in waiting:
+                    self._tell_later(loss.stream)
+                    continue
+                self._resume_reading(loss.stream)
+                if loss.move_to is None:
+                    self.streams.drop(loss.stream.key)
+                    self._holds.forget(loss.stream.name)
+                else:
+                    loss.stream.last_id, loss.stream.entries_read = loss.move_to
+
+    def _tell_later(self, stream: Stream) -> None:
+        """Read a stream no further until its loss is told: from further on it may not be seen."""
+        self._holds.forget(stream.name)
+        stream.is_held = True
+        self._untold[stream.key] = stream
+        self.streams.put([stream])
+
+    def _resume_reading(self, stream: Stream) -> None:
+        if self._untold.pop(stream.key, None) is not None:
+            stream.is_held = False
+
+    async def _ask(self, *command: Any) -> Any:
+        return await self._client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's own
+
+    async def _describe(self, streams: list[Stream]) -> list[tuple[Stream, gap_detection.Info | None]]:
+        """Ask Redis about streams; None for one that is gone or something else now."""
+        if not streams:
+            return []
+        pipeline = self._client.pipeline(transaction=False)
+        for stream in streams:
+            pipeline.execute_command("XINFO STREAM", stream.key)
+        answers = await pipeline.execute(raise_on_error=False)
+        described: list[tuple[Stream, gap_detection.Info | None]] = []
+        for stream, answer in zip(streams, answers, strict=True):
+            if isinstance(answer, redis.ResponseError) and _is_no_stream(answer):
+                described.append((stream, None))
+            elif isinstance(answer, Exception):
+                raise answer
+            else:
+                described.append((stream, gap_detection.info_of(answer)))
+        return described
+
+
+def _stream_at(key: bytes, row: RedisPosition) -> Stream:
+    return Stream(key, row.stream, row.last_id, row.entries_read, row.found_at)
+
+
+def _is_no_stream(error: redis.ResponseError) -> bool:
+    return "no such key" in str(error) or str(error).startswith("WRONGTYPE")
+
+
+def _light_first(reads: list[Raw]) -> list[list[Raw]]:
+    """Store streams with an entry too large after the others: these do not wait for it."""
+    heavy = [raw for raw in reads if any(len(value) > MAX_BYTES for _, fields in raw[2] for value in fields or ())]
+    light = [raw for raw in reads if raw not in heavy] if heavy else reads
+    return [group for group in (light, heavy) if group]
+
+
+def _slices(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    for at in range(0, len(items), size):
+        yield list(items[at : at + size])

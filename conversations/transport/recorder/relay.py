@@ -1,0 +1,150 @@
+"""Posts → Redis: what our processes published on `chat:`, `control:`, `signal:` and `dlq:` topics, for foreign agents.
+
+After the commit, in order, at least once, under the same envelope id and bus id; the echo comes back by the recorder
+and is dropped by its id (§3.2). What came from Redis itself is marked as sent when it is stored; what is from
+before Redis was first set stays here (`relay_start`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import msgspec
+import redis
+import redis.asyncio
+from django.db import connection
+
+from conversations.core.failpoints import failpoint
+from conversations.events.log import write_transaction
+from conversations.models import Post
+from conversations.transport import relay_start
+
+_BEYOND = re.compile(r"[^\x00-\x7f]+")
+BATCH = 500  # posts at once
+REMEMBERED = 20_000  # echoes that may still come
+SWEEP = 5.0  # seconds of one sweep at most: what was committed behind it waits no longer
+REFUSED_FOR = 60.0  # seconds until a topic whose key is no stream is tried again
+
+_UNSENT = """SELECT p.id,p.topic,p.bus_id,COALESCE(p.body,e.body) FROM conversations_post p
+LEFT JOIN conversations_event e ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq
+WHERE p.sent_at IS NULL AND p.id>%s {} ORDER BY p.id LIMIT %s"""
+
+
+class Unsent(NamedTuple):
+    """A post to put on Redis."""
+
+    id: int
+    topic: str
+    bus_id: str
+    body: str
+
+
+class Echoes:
+    """Posts this process put on Redis lately: a hint that spares the record a look for them."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def add(self, topic: str, bus_id: str) -> None:
+        """Expect this one back."""
+        self._known[topic, bus_id] = None
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+    def take(self, topic: str, bus_id: str) -> bool:
+        """Return whether this is one, and forget it."""
+        return self._known.pop((topic, bus_id), ...) is None
+
+
+class Relay:
+    """Sends what is unsent. `unsent` and `mark` run in the recorder's database thread."""
+
+    def __init__(self, echoes: Echoes) -> None:
+        self.echoes = echoes
+        self.waiting = 0
+        self._maxlen = _maxlen()
+        self._refused: dict[str, float] = {}
+        self._line: int | None = None  # the last post that stays here
+        self._after = 0  # the last post of this sweep; 0 before it
+        self._sweep_ends = 0.0
+
+    def unsent(self) -> list[Unsent]:
+        """Read the next unsent posts, but those of topics that Redis refused lately; none is the end of a sweep.
+
+        A sweep goes once through what is unsent, oldest first; the next one begins with whatever was left.
+        """
+        if self._line is None:
+            self._line = relay_start.ensure_start()
+        now = time.monotonic()
+        is_first = not self._after or now > self._sweep_ends
+        if is_first:
+            self._after, self._sweep_ends = self._line, now + SWEEP
+        self._refused = {topic: until for topic, until in self._refused.items() if until > now}
+        but = f"AND p.topic NOT IN ({','.join(['%s'] * len(self._refused))})" if self._refused else ""
+        with connection.cursor() as cursor:
+            cursor.execute(_UNSENT.format(but), [self._after, *self._refused, BATCH])
+            posts = [Unsent(*row) for row in cursor.fetchall()]
+        if is_first:  # counted once a sweep
+            self.waiting = len(posts) if len(posts) < BATCH else relay_start.unsent().count()
+        if not posts:
+            self._after = 0
+        return posts
+
+    async def send(self, client: redis.asyncio.Redis, posts: list[Unsent]) -> list[int]:
+        """Put posts on their streams; answer which are there. After a redis.RedisError all have to go again."""
+        failpoint("before-xadd")
+        pipeline = client.pipeline(transaction=False)
+        for post in posts:
+            self.echoes.add(post.topic, post.bus_id)
+            pipeline.execute_command("XADD", *self._command(post))
+        answers = await pipeline.execute(raise_on_error=False)
+        failpoint("after-xadd")
+        return [post.id for post, answer in zip(posts, answers, strict=True) if self._is_there(post, answer)]
+
+    def mark(self, posts: list[Unsent], sent: list[int]) -> None:
+        """Note which of these posts are on Redis, and go on behind them."""
+        with write_transaction():
+            Post.objects.filter(id__in=sent).update(sent_at=time.time_ns() // 1000)
+        self.waiting = max(0, self.waiting - len(sent))
+        self._after = posts[-1].id
+
+    def begin_anew(self) -> None:
+        """Begin a new sweep: the last one broke off, and nobody knows what of it arrived."""
+        self._after = 0
+
+    def _command(self, post: Unsent) -> list[Any]:
+        trim = ["MAXLEN", "~", self._maxlen] if self._maxlen else []
+        return [post.topic, *trim, "*", "id", post.bus_id, "payload", wire_text(post.body)]
+
+    def _is_there(self, post: Unsent, answer: Any) -> bool:
+        if not isinstance(answer, Exception):
+            return True
+        if not isinstance(answer, redis.ResponseError) or not str(answer).startswith("WRONGTYPE"):
+            raise answer  # Redis as a whole cannot take it now
+        self._refused[post.topic] = time.monotonic() + REFUSED_FOR
+        return False
+
+
+def wire_text(body: str) -> str:
+    """Return a JSON text as magent2 writes it: compact, and ASCII. Numbers stay as they are written; what is no JSON
+    stays as it is."""
+    try:
+        compact = msgspec.json.format(body, indent=-1)
+    except (msgspec.MsgspecError, RecursionError):
+        return body
+    return compact if compact.isascii() else _BEYOND.sub(_escaped, compact)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]
+
+
+def _maxlen() -> int:
+    """Return BUS_STREAM_MAXLEN as magent2 reads it: unset, wrong or zero trims nothing."""
+    text = os.environ.get("BUS_STREAM_MAXLEN", "")
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -1,0 +1,44 @@
+"""The addresses of `/api/v1` that `conversations.asgi` answers without Django, described like the views."""
+
+from dashboard.api.openapi.operations import BEARER, TEXT, Operation, up_to
+from dashboard.api.schemas import core
+
+ROUTES = {
+    "api/v1/publish": {
+        "post": Operation(
+            "Publish messages; the answer comes after the commit.",
+            {201: core.Published, 200: core.PublishedMany},
+            body=(core.ToPublish, core.Batch),
+            takes_lines=True,
+            errors=(409, 429, 503),
+            security=(BEARER,),
+        )
+    },
+    "api/v1/import": {
+        "post": Operation(
+            "Import a file's conversations, streamed as lines; visible whole or not at all.",
+            {200: core.ImportedAll},
+            takes_lines=True,
+            errors=(409, 503),
+            security=(BEARER,),
+        )
+    },
+    "api/v1/door": {
+        "post": Operation(
+            "Trade the one-use token of the data directory for a bearer.",
+            {200: core.Key},
+            body=core.Knock,
+            security=(BEARER,),
+            is_open=True,
+        )
+    },
+    "api/v1/topics/<topic:topic>/messages": {
+        "get": Operation(
+            "Read a topic strictly after `last_id`; without it the newest, or with `block_ms` only what is new.",
+            {200: core.BusMessages},
+            query={"last_id": TEXT, "limit": up_to(500, 100), "block_ms": up_to(30_000, 0) | {"minimum": 0}},
+            errors=(409, 503),
+            security=(BEARER,),
+        )
+    },
+}

@@ -1,0 +1,1 @@
+"""What `/api/v1` takes and answers, as pydantic models."""

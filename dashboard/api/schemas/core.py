@@ -1,0 +1,334 @@
+"""The shapes of the API's requests and answers (§3.6), for the OpenAPI document and the tests that hold to it."""
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from conversations.events.registry import Known
+
+Topic = Annotated[
+    str, Field(pattern=r"^(stream|chat|control|signal|dlq):", max_length=208, examples=["stream:hello", "chat:Desk"])
+]
+Seq = Annotated[int, Field(ge=0, description="position in the conversation, from 1, without gaps")]
+Item = TypeVar("Item")
+
+
+class Shape(BaseModel):
+    """What is answered is all of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Paged(Shape, Generic[Item]):
+    """Some of many; the cursor is what the next page is asked by, null at the end."""
+
+    items: list[Item]
+    cursor: str | None
+
+
+class Wrong(Shape):
+    """What is wrong: `code` for programs, `message` for people, `field` where one is at fault."""
+
+    code: str
+    message: str
+    field: str = ""
+
+
+class Error(Shape):
+    """An error."""
+
+    error: Wrong
+
+
+class ToPublish(BaseModel):
+    """A message onto the bus. `id` is the bus's: the same id and payload again is the same message."""
+
+    topic: Topic
+    payload: Known | dict[str, Any] = Field(description="stored as sent; at most 1 MiB and 100 levels deep")
+    id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+class Batch(BaseModel):
+    """Several messages, each answered in its place; at most 8 MiB together."""
+
+    messages: Annotated[list[ToPublish], Field(max_length=1000)]
+
+
+class Published(Shape):
+    """Stored. Both places are null on a topic that names no conversation."""
+
+    id: str
+    conversation_id: str | None
+    seq: Seq | None
+
+
+class PublishedMany(Shape):
+    """An answer for each message, in order."""
+
+    items: list[Published | Error]
+
+
+class BusMessage(Shape):
+    """A message of a topic; on `stream:` topics the id is the seq as text."""
+
+    id: str
+    topic: str
+    payload: dict[str, Any]
+
+
+class BusMessages(Paged[BusMessage]):
+    """Messages in order; `cursor` is the last one's id."""
+
+
+class Place(Shape):
+    """An event of a conversation."""
+
+    conversation_id: str
+    seq: int
+
+
+class Conversation(Shape):
+    """A conversation and what its events come to."""
+
+    conversation_id: str
+    title: str
+    epoch: str
+    head_seq: Seq
+    participants: list[str]
+    messages: int
+    tool_calls: int
+    errors: int
+    state: str
+    owner: str
+    last_activity_at: str
+    forked_from: Place | None
+    url: str
+
+
+class Conversations(Paged[Conversation]):
+    """Conversations, newest first; `cursor` is the `before` of the next page, null at the end."""
+
+
+class Event(Shape):
+    """An event. `at` is the commit in µs UTC; what a sender says of itself is null where it is no text."""
+
+    seq: Seq
+    kind: str
+    at: int
+    created_at: str | None
+    sender: str | None
+    recipient: str | None
+    principal: str
+    event_id: str | None
+    body: dict[str, Any]
+
+
+class Events(Paged[Event]):
+    """Events in order; `cursor` is the seq to go on from in the same direction, null at the end."""
+
+
+class Marker(Shape):
+    """How far a person has read a conversation."""
+
+    conversation_id: str
+    last_seq: Seq
+    messages_seen: int
+
+
+class Markers(Shape):
+    """The markers of the conversations asked for."""
+
+    items: list[Marker]
+    cursor: None
+
+
+class Imported(Shape):
+    """What became of one conversation of a file."""
+
+    conversation_id: str
+    events: int
+    messages: int
+    tool_calls: int
+    errors: int
+
+
+class ImportedAll(Shape):
+    """All of a file's conversations, visible now."""
+
+    items: list[Imported]
+
+
+class Knock(BaseModel):
+    """What the owner's command calls itself."""
+
+    name: str
+
+
+class Key(Shape):
+    """A token for `import:NAME`, good while the server lives."""
+
+    token: str
+
+
+class ToSay(BaseModel):
+    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation. To speak as
+    another takes a grant and a `reason`; the envelope's `metadata` tells both, and who did it as `sent_by`."""
+
+    sender: Annotated[str, Field(max_length=200, description="empty, your own `user:NAME`, `agent:NAME`, `system`")] = (
+        ""
+    )
+    recipient: Annotated[str, Field(pattern=r"^(agent|chat):", max_length=206)]
+    content: Annotated[str, Field(min_length=1, max_length=100_000)]
+    client_id: Annotated[str, Field(min_length=1, max_length=100, description="the same id returns the same message")]
+    reason: Annotated[str, Field(max_length=2000, description="reason; required to speak as another")] = ""
+    seen_seq: Annotated[
+        int | None,
+        Field(ge=0, le=2**53, description="last event seen before writing; 409 if another person has replied since"),
+    ] = None
+    anyway: Annotated[bool, Field(description="send even if another person has replied since")] = False
+
+
+class SaidAt(Shape):
+    """It is stored; the author sees it through the socket like everybody else."""
+
+    envelope_id: str
+    seq: Seq
+    url: str
+
+
+class AnsweredError(Shape):
+    """Who spoke, when, and in which event; only of `answered_meanwhile`."""
+
+    code: str
+    message: str
+    field: str = ""
+    did: str = ""
+    by: str = ""
+    at: str = ""
+    seq: str = ""
+
+
+class AnsweredMeanwhile(Shape):
+    """Another person spoke after `seen_seq` (`answered_meanwhile`: send it again with `anyway`), or the client id came
+    before with other words (`id_reused`)."""
+
+    error: AnsweredError
+
+
+class ToDecide(BaseModel):
+    """A decision about one tool call. The message goes to the agent, the reason stays in the record. `respond`: the
+    agent is given `output` and the tool does not run. `edit`: the call runs with `arguments`, an object or its text."""
+
+    decision: Literal["approve", "reject", "respond", "edit"]
+    output: Annotated[str, Field(max_length=262_144)] | None = None
+    arguments: dict[str, Any] | Annotated[str, Field(max_length=262_144)] | None = None
+    message: Annotated[str, Field(max_length=2000)] = ""
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class ToAnswer(BaseModel):
+    """What a client's tool is said to have answered, given by a person. The reason stays in the record."""
+
+    output: Annotated[str, Field(max_length=262_144)]
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Answered(Shape):
+    """The call is answered. `response_id` is the response that goes on from it, null while others wait too."""
+
+    tool_call: str
+    response_id: str | None
+
+
+class Approval(Shape):
+    """A question about one tool call. `arguments` is the object that was asked with, `args_raw` the text of it; secrets
+    are covered. `ran_with` are the `arguments`, unless a person changed them with the decision (`changed_by`). `effect`
+    is what the call does, by the team's code and the operators' policy."""
+
+    approval_id: str
+    conversation_id: str
+    run_id: str
+    tool_call: str
+    tool_call_id: str | None
+    agent: str | None
+    name: str | None
+    namespace: str | None
+    qualified_name: str | None
+    lookup_key: str | None
+    origin: str | None
+    mcp_server: str | None
+    schema_hash: Annotated[str | None, Field(alias="schema")]
+    arguments: Any
+    args_raw: str | None
+    ran_with: Any
+    changed_by: str | None
+    why: str | None
+    effect: str
+    asked_seq: Seq
+    asked_at: str
+    deadline: str | None
+    on_expiry: Literal["wait", "reject", "notify"]
+    notify: str | None
+    escalated_to: str | None
+    four_eyes: bool
+    status: Literal["pending", "decided", "expired", "cancelled"]
+    decision: str | None
+    by: str | None
+    at: str | None
+    rule: str | None
+    version: Seq
+    url: str
+
+
+class Approvals(Paged[Approval]):
+    """Questions, newest first."""
+
+
+class Decided(Shape):
+    """Decided, once and for all."""
+
+    approval_id: str
+    run_id: str
+    by: str
+    at: str
+    decision: str
+    status: str
+
+
+class DecidedBefore(Wrong):
+    """Somebody was first, or the question was over: `status` is decided, cancelled or expired."""
+
+    by: str = ""
+    at: str = ""
+    decision: str = ""
+    status: str = ""
+
+
+class AlreadyDecided(Shape):
+    """An error that says who decided, when and what."""
+
+    error: DecidedBefore
+
+
+class PolicyRule(Shape):
+    """A rule about calls of a tool by an agent; what is empty or left out is about all of them."""
+
+    agent: Annotated[str, Field(max_length=200)] = ""
+    tool: Annotated[str, Field(max_length=401, description="its qualified name")] = ""
+    rule: Literal["allow", "ask", "deny"]
+    effect: Literal["", "read", "idempotent", "unsafe", "destructive"] = ""
+    note: Annotated[str, Field(max_length=500)] = ""
+    deadline_s: Annotated[
+        int | None, Field(ge=1, le=366 * 24 * 3600, description="how long an approval request may wait")
+    ] = None
+    on_expiry: Literal["", "wait", "notify", "reject"] = ""
+    notify: Literal["", "viewer", "operator", "approver", "auditor", "admin"] = ""
+    four_eyes: bool = False
+    no_always: bool = False
+
+
+class PolicyFile(Shape):
+    """The operators' policy as a whole, as `manage.py policy` prints and loads it."""
+
+    format: Literal["switchboard-policy/1"]
+    policies: Annotated[list[PolicyRule], Field(max_length=1000)]

@@ -1,0 +1,107 @@
+"""One tool call for programs: `GET /api/v1/tool-calls/{id}`, and `POST …/replays` which makes it again (§3.6)."""
+
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+
+from conversations.core.errors import Conflict
+from conversations.core.json_values import text_of
+from conversations.core.micros import to_datetime
+from conversations.events import payload
+from conversations.models import ToolCall
+from conversations.runs.replay import eligibility, recorded_call
+from conversations.runs.replay import request as actions
+from conversations.runs.replay.eligibility import ReplayEligibility
+from conversations.runs.replay.recorded_call import RecordedCall
+from dashboard.api.openapi.operations import Operation, endpoint
+from dashboard.api.request_input import read_body
+from dashboard.api.schemas.replays import DryReplay, OneCall, ReplayBegun, ToReplay
+from dashboard.pages.require_permission import require_permission
+
+Json = dict[str, Any]
+
+
+@endpoint(get=Operation("Read one tool call.", {200: OneCall}))
+@require_permission("view")
+def tool_call(request: HttpRequest, id: str) -> JsonResponse:
+    """Return one call: its identity, arguments, output, error, decision, replays, and what its tool is today."""
+    call = recorded_call.find(id)
+    return JsonResponse(_item(call) | {"today": _today(call, eligibility.of_call(call.row, call.told))})
+
+
+@endpoint(
+    post=Operation(
+        "Show what a replay of a call would send, or start it with `dry` false.",
+        {200: DryReplay, 201: ReplayBegun},
+        body=ToReplay,
+        errors=(409,),
+    )
+)
+@require_permission("replay")
+def replays(request: HttpRequest, id: str) -> JsonResponse:
+    """Return what a replay would be (`dry`, which it is unless told otherwise), or begin it: 201 with run and call."""
+    body = read_body(request, ToReplay)
+    if not body.dry:
+        new = actions.replay(request.user, id, **body.model_dump(exclude={"dry"}))
+        created = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
+        return JsonResponse(created, status=201)
+    call = recorded_call.find(id)
+    today = eligibility.of_call(call.row, call.told)
+    if today.why_not:
+        raise Conflict(today.why_not, code="not_replayable")
+    sent, text, is_edited = actions.checked(call.as_ran, body.arguments, today.schema)
+    key = "" if is_edited else eligibility.replay_root(call.row)
+    request_: Json = {
+        "tool": today.tool,
+        "lookup_key": today.text("lookup_key"),
+        "agent": today.agent,
+        "team": today.team,
+    }
+    request_ |= {"schema": today.schema, "arguments": sent, "args_raw": text, "key": key, "edited": is_edited}
+    return JsonResponse(
+        {"request": request_, "recorded": _item(call), "today": _today(call, today, is_edited=is_edited)}
+    )
+
+
+def _today(old: RecordedCall, today: ReplayEligibility, *, is_edited: bool = False) -> Json:
+    takes_more = bool(today.facts) and not today.is_free(is_edited=is_edited)
+    return {
+        "can_replay": not today.why_not, "why_not": today.why_not, "team": today.team, "schema": today.schema or None,
+        "is_changed": bool(today.schema) and today.schema != old.row.schema, "effect": today.effect, "rule": today.rule,
+        "takes": ["grant", "reason", "tool"] if takes_more else [], "second_person": today.needs_second,
+        "notes": list(today.notes),
+    }  # fmt: skip
+
+
+def _item(call: RecordedCall) -> Json:
+    row, fields, approval = call.row, call.told, call.approval
+    at = to_datetime(row.started_at).isoformat()
+    decided = {"approval_id": approval.id, "status": approval.status, "decision": approval.decision} if approval else {}
+    return {
+        "id": row.id, "conversation_id": call.key, "run_id": row.run, "call_id": row.call_id, "nth": row.nth,
+        "agent": row.agent, "name": row.name, "namespace": row.namespace, "qualified_name": call.tool,
+        "lookup_key": row.lookup_key, "origin": row.origin, "mcp_server": text_of(fields.get("mcp_server")),
+        "schema": row.schema, "arguments": _value(call.arguments), "args_raw": text_of(fields.get("args_raw")),
+        "ran_with": _value(call.ran), "changed_by": _changed_by(call),
+        "output": _value(call.output), "error": _value(call.error), "status": row.status, "started_at": at,
+        "duration_ms": row.duration_ms, "replay_of": row.replay_of, "parent_call": text_of(fields.get("parent_call")),
+        "called_seq": row.called_seq, "finished_seq": row.finished_seq,
+        "approval": decided | {"by": approval.decided_by} if approval else None,
+        "replays": [_replay(replay) for replay in recorded_call.replays(call)], "url": reverse("call", args=[row.id]),
+    }  # fmt: skip
+
+
+def _changed_by(call: RecordedCall) -> str | None:
+    return call.approval.decided_by if call.approval and call.edited is not None else None
+
+
+def _replay(replay: ToolCall) -> Json:
+    return {"id": replay.id, "run_id": replay.run, "status": replay.status}
+
+
+def _value(text: str) -> Any:
+    try:
+        return payload.decoded(text.encode("utf-8", "replace")) if text else None
+    except (ValueError, RecursionError):
+        return text

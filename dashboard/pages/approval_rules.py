@@ -1,0 +1,90 @@
+"""The page of always rules: what is approved without asking, by whose word, and what it approved; revoked here."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.core import hidden_characters
+from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.micros import to_micros
+from conversations.events import epoch
+from conversations.runs.approvals import auto_rules, auto_rules_view, inbox
+from conversations.runs.approvals import edit_auto_rules as actions
+from conversations.runs.approvals.edit_auto_rules import Scope
+from conversations.runs.policy.file_format import seconds_of
+from dashboard.pages.base_context import render_page
+from dashboard.pages.require_permission import require_permission
+
+VIEWS = {"": ("Active", "live"), "ended": ("Ended", "ended")}
+PAGE = 50  # rules
+
+
+@require_safe
+@require_permission("view")
+def rules(request: HttpRequest) -> HttpResponse:
+    """List rules, newest first: those that count, or `?view=ended`; `?rule=` one of them."""
+    return _draw(request)
+
+
+@require_POST
+@require_permission("decide")
+def revocations(request: HttpRequest) -> HttpResponse:
+    """Revoke a rule."""
+    try:
+        actions.revoke_rule(request.user, request.POST.get("rule", ""), reason=request.POST.get("reason", "")[:2000])
+    except (Conflict, NotFound) as error:
+        return _draw(request, hidden_characters.spelled_out(error.sentence), status=error.status)
+    return HttpResponseRedirect(f"{reverse('approval-rules')}?{urlencode({'done': 'revoked'})}")
+
+
+def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> Scope:
+    """Read the scope that a question's form has. Raises Invalid naming the field."""
+    posted = request.POST
+    uses, lasts = posted.get("uses", "").strip(), posted.get("lasts", "")
+    if uses and not (uses.isascii() and uses.isdigit() and len(uses) < 10):
+        raise Invalid("must be a whole number or empty", field="uses")
+    try:
+        seconds = seconds_of(lasts)
+    except Invalid as error:
+        raise Invalid(error.message, field="until") from None
+    until = datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * actions.LONGEST)) if seconds else None
+    ticked, arguments = posted.getlist("same"), auto_rules.call_of(question.told).arguments or {}
+    return Scope(
+        is_exact=posted.get("match", "exact") == "exact",
+        arguments={name: value for n, (name, value) in enumerate(arguments.items()) if str(n) in ticked},
+        any_agent=posted.get("whose") == "any",
+        uses=int(uses) if uses else None,
+        until=to_micros(until) if until else None,
+    )
+
+
+def choices(question: inbox.ApprovalCard) -> list[dict[str, str]] | None:
+    """Return the arguments that a rule may ask to be the same: each name, and its value in a line. None: no rule can be
+    about them."""
+    arguments = auto_rules.call_of(question.told).arguments
+    if arguments is None:
+        return None
+    return [
+        {
+            "shown": hidden_characters.spelled_out(name),
+            "value": hidden_characters.spelled_out(json.dumps(value, ensure_ascii=False))[:120],
+        }
+        for name, value in arguments.items()
+    ]
+
+
+def _draw(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpResponse:
+    view = request.GET.get("view", "")
+    if view not in VIEWS:
+        raise NotFound("There is no such list.")
+    rule, before = request.GET.get("rule", ""), request.GET.get("before", "")
+    rows, cursor = auto_rules_view.page(state=VIEWS[view][1], rule=rule, before=before, limit=PAGE)
+    params = {name: value for name, value in (("view", view), ("before", cursor)) if value}
+    return render_page(
+        request, "rules.html", status=status, epoch=epoch.current(), rules=rows, view=view, views=VIEWS, error=error,
+        one=bool(rule), older=f"?{urlencode(params)}" if cursor else "", done=request.GET.get("done", ""),
+    )  # fmt: skip

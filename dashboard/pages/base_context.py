@@ -1,0 +1,31 @@
+"""What every page is drawn with: who looks, and what they may."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from conversations.access import permissions
+from conversations.models import User
+from conversations.runs.approvals import pending_counts
+
+
+def render_page(request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
+    """Draw a page for whoever is signed in; `context` is the template's own."""
+    return render(request, template, {**viewer_context(request), **context}, status=status)
+
+
+def viewer_context(request: HttpRequest) -> dict[str, object]:
+    """Return `person` (none for nobody and for a token), `may`, the verbs allowed, `roles`, both space separated,
+    `waiting`, how many questions wait for a decision that this person can make, and `escalated`, how many of them were
+    escalated to a role of theirs."""
+    who = getattr(request, "user", None)
+    if who is None or not who.is_authenticated:
+        return {"person": None, "may": "", "roles": "", "waiting": 0, "escalated": 0}
+    allowed = " ".join(verb for verb in permissions.VERBS if permissions.has_permission(who, verb))
+    held = permissions.roles_of(who)
+    now = pending_counts.pending_counts() if "view" in allowed.split() else {}
+    waiting = now.get("waiting", 0) - now.get("barred", {}).get(str(permissions.principal_of(who)), 0)
+    escalated = sum(number for role, number in now.get("escalated", {}).items() if role in held)
+    fields = {"roles": " ".join(sorted(held)), "waiting": waiting, "escalated": escalated}
+    return {"person": who if isinstance(who, User) else None, "may": allowed, **fields}

@@ -1,0 +1,77 @@
+"""What is told beside a transcript: of the conversation now, and of one event. Called by the conversation page."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from conversations.core.errors import NotFound
+from conversations.core.hidden_characters import spelled_out
+from conversations.core.micros import to_datetime
+from conversations.events import log
+from conversations.events.log import run_history
+from conversations.models import Conversation, Event, Participant, Run
+from conversations.rendering import event_rows, timeline
+from conversations.rendering.participant_marks import mark_for
+from conversations.rendering.timestamps import moment, of_event
+
+VOICES = 60  # of a conversation; a longer list ends in "+"
+FORKS = 20  # of a conversation, the newest
+RUNS = 5  # of a conversation, the newest
+
+
+def of_conversation(conversation: Conversation) -> dict[str, Any]:
+    """Return what the panel's template asks for. Texts of strangers are fit for text and attributes."""
+    names = Participant.objects.filter(conversation=conversation).order_by("name").values_list("name", flat=True)
+    first = (conversation.copied_seq or 0) + 1  # a fork begins where its copies end
+    opened = Event.objects.filter(conversation=conversation, seq=first).values_list("at", flat=True).first()
+    runs = run_history.newest_runs(conversation.id, RUNS + 1)
+    return {
+        "conversation": conversation,
+        "timeline": _timeline(conversation, runs[:RUNS]),
+        "has_more_runs": len(runs) > RUNS,
+        "name": spelled_out(conversation.title or conversation.key),
+        "key": spelled_out(conversation.key),
+        "handler": mark_for(conversation.handler) if conversation.handler else None,
+        "voices": [mark_for(name) for name in names[: VOICES + 1]],
+        "most_voices": VOICES,
+        **_forks(conversation),
+        "opened_at": to_datetime(opened) if opened else None,
+    }
+
+
+def _forks(conversation: Conversation) -> dict[str, Any]:
+    """Return whose fork it is, and the newest of its own."""
+    children = conversation.forks.visible().order_by("-id").values_list("key", "title", "forked_at", "copied_seq")
+    forks = [
+        (key, spelled_out(title or key), forked_at, copied) for key, title, forked_at, copied in children[: FORKS + 1]
+    ]
+    parent = conversation.parent
+    named = (parent.key, spelled_out(parent.title or parent.key)) if parent and not parent.is_staged else None
+    return {"forks": forks[:FORKS], "has_more_forks": len(forks) > FORKS, "forked_from": named}
+
+
+def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[timeline.TimelineRun]:
+    events = run_history.events_of_runs(conversation.id, conversation.key, runs)
+    return timeline.lines([(run.id, run.agent, run.status) for run in runs], events)
+
+
+def of_one(conversation: Conversation, seq: int) -> dict[str, Any]:
+    """Return what the record holds about one event. Raises NotFound."""
+    event = next(iter(log.read_after(conversation.key, seq - 1, 1)), None)
+    link = Event.objects.filter(conversation=conversation, seq=seq).values_list("hash", flat=True).first()
+    if event is None or link is None:
+        raise NotFound(f"Event {seq} is not in this conversation.")
+    parsed = event_rows.read(event).said
+    texts = {
+        "Kind": event.kind,
+        "Principal": event.principal,
+        "Sender": parsed.speaker,
+        "Recipient": parsed.recipient or "",
+        "Run": event.run or "",
+        "Turn": "" if event.turn is None else str(event.turn),
+        "Event ID": event.event_id or "",
+    }
+    fields = {term: spelled_out(text) for term, text in texts.items() if text}
+    times = of_event(event.at, event.principal, event_rows.read(event).body)
+    committed = moment(event.at)
+    first = times.shown if committed is None or times.shown.iso != committed.iso else None
+    return {"seq": seq, "facts": fields, "committed": committed, "first": first, "said": times.said, "hash": link}

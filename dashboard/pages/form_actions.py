@@ -1,0 +1,58 @@
+"""What the buttons of a conversation do without scripts: decide, answer, run again, stop. They lead back to it."""
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_POST
+
+from conversations.core import page_urls
+from conversations.core.errors import Invalid
+from conversations.models import Conversation, Run, ToolCall
+from conversations.runs import lifecycle
+from conversations.runs.approvals import decide
+from conversations.runs.responses import manual_output as actions
+from dashboard.pages.require_permission import require_permission
+
+
+@require_POST
+@require_permission("decide")
+def decisions(request: HttpRequest) -> HttpResponse:
+    """Decide what the pressed button names (`approve:ID` or `reject:ID`), with the message beside it."""
+    decision, mark, approval = request.POST.get("decide", "").partition(":")
+    if not mark:
+        raise Invalid("must be a decision", field="decide")
+    message = request.POST.get(f"message:{approval}", "")[:2000]
+    decided = decide.decide(request.user, approval, decision, message=message)
+    return _back(decided.conversation_id, decided.asked_seq)
+
+
+@require_POST
+@require_permission("respond")
+def answers(request: HttpRequest) -> HttpResponse:
+    """Return by hand the client's call that the pressed button names, with the fields beside it."""
+    name = request.POST.get("call", "")
+    output = request.POST.get(f"output:{name}", "").replace("\r\n", "\n")
+    actions.answer_call(request.user, name, output, reason=request.POST.get(f"reason:{name}", "")[:2000])
+    call = ToolCall.objects.get(id=name)
+    return _back(call.conversation_id, call.called_seq)
+
+
+@require_POST
+@require_permission("control")
+def again(request: HttpRequest) -> HttpResponse:
+    """Run again what the pressed button names."""
+    new = Run.objects.get(id=lifecycle.run_again(request.user, request.POST.get("run", "")))
+    return _back(new.conversation_id, new.queued_seq)
+
+
+@require_POST
+@require_permission("control")
+def stop(request: HttpRequest) -> HttpResponse:
+    """Stop what the pressed button names."""
+    name = request.POST.get("run", "")
+    lifecycle.stop(request.user, name)
+    run = Run.objects.get(id=name)
+    return _back(run.conversation_id, run.ended_seq or run.queued_seq)
+
+
+def _back(conversation: int, seq: int) -> HttpResponse:
+    key = Conversation.objects.values_list("key", flat=True).get(id=conversation)
+    return HttpResponseRedirect(page_urls.event_url(key, seq))

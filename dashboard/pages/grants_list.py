@@ -1,0 +1,48 @@
+"""Grants as the People page lists them, and what it proposes for a new one."""
+
+from typing import NamedTuple
+
+from conversations.access.grants import ALL, KINDS
+from conversations.core import hidden_characters
+from conversations.models import Agent, Grant
+from conversations.runs.policy import view
+
+MAX_ITEMS = 200  # names of agents, and of tools, that are proposed
+
+
+class GrantRow(NamedTuple):
+    """A grant: `target` and `given_by` fit to be shown, `grant` as it is stored."""
+
+    person: str
+    words: str
+    target: str
+    given_by: str
+    is_over: bool
+    grant: Grant
+
+
+def listed() -> list[GrantRow]:
+    """Return all grants, those whose time is up among them, by person."""
+    rows = Grant.objects.select_related("user").order_by("user__username", "what", "target")
+    return [
+        GrantRow(
+            grant.user.username,
+            KINDS[grant.what].words,
+            _named(grant),
+            hidden_characters.spelled_out(grant.granted_by),
+            grant.is_over(),
+            grant,
+        )
+        for grant in rows
+    ]
+
+
+def proposed() -> list[str]:
+    """Return what a grant may be about: all, the system, agents and tools that are served."""
+    names = Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MAX_ITEMS]
+    tools = sorted({tool for _, tool in view.codes_of_served() if tool})[:MAX_ITEMS]
+    return [ALL, "system", *(f"agent:{name}" for name in names), *tools]
+
+
+def _named(grant: Grant) -> str:
+    return "all" if grant.target == ALL else hidden_characters.spelled_out(grant.target)

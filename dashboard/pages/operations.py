@@ -1,0 +1,30 @@
+"""The state of the deployment: processes, Redis, posts, the database, renewed by `static/js/polling-part.js`."""
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from conversations.models import Quarantine
+from conversations.realtime import deployment as state_of
+from dashboard.pages.base_context import render_page
+from dashboard.pages.quarantine import rows_of
+from dashboard.pages.require_permission import require_permission
+
+QUARANTINED = 10  # messages shown here; the rest has a page
+
+
+@require_permission("metrics")
+@require_safe
+def ops(request: HttpRequest) -> HttpResponse:
+    """Show it; `?part=state` answers what changes, `?stream=` picks Redis streams by name."""
+    stream = request.GET.get("stream", "").strip()[:250]
+    params = {"part": "state", "stream": stream} if stream else {"part": "state"}
+    return render_page(
+        request,
+        "partials/ops_state.html" if request.GET.get("part") == "state" else "ops.html",
+        now=state_of.state(stream),
+        words=stream,
+        part_href=f"{reverse('ops')}?{urlencode(params)}",
+        quarantined=rows_of(Quarantine.objects.open(), QUARANTINED),
+    )

@@ -1,0 +1,218 @@
+"""The numbers page: charts over a range of time, each with the table behind it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from markupsafe import Markup
+
+from conversations.core import hidden_characters
+from conversations.core.errors import Invalid
+from conversations.core.micros import to_datetime
+from conversations.listing.url_filters import TIME_SPANS, to_iso
+from conversations.rendering import agent_colors, participant_marks, richtext, svg_chart, timestamps
+from conversations.tool_calls.listing import statistics as reading
+from conversations.tool_calls.listing.statistics import Numbers, rank
+from dashboard.pages.base_context import render_page
+from dashboard.pages.require_permission import require_permission
+
+MAX_AGENTS = 6  # series of the chart of tokens; the others are one
+PERCENTS = (50, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One kind of value: its name, and what colours it."""
+
+    name: str | Markup
+    tone: str = ""
+    hue: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart with its table. `core` are bars or lines; `rows` begin with the moment of their span."""
+
+    name: str
+    title: str
+    lede: str
+    series: list[Series]
+    top: str
+    shapes: list[Any]
+    is_lines: bool
+    head: list[str | Markup]
+    rows: list[tuple[datetime, list[str]]]
+    told: str  # the chart in a sentence
+
+
+@require_safe
+@require_permission("view")
+def numbers(request: HttpRequest) -> HttpResponse:
+    """Draw the range `?last=` (1h, 24h, 7d, 30d), or `?from=` and `?to=`."""
+    agent_colors.refresh_colors()
+    params = {name: request.GET.get(name, "").strip()[:40] for name in ("last", "from", "to")}
+    try:
+        stats = reading.numbers(reading.range_of(params["last"], params["from"], params["to"]))
+        wrong = {}
+    except Invalid as error:
+        stats, wrong = None, {error.field: hidden_characters.spelled_out(error.message)}
+    return render_page(
+        request, "statistics.html", status=400 if wrong else 200, wrong=wrong, asked=params,
+        ranges={name: TIME_SPANS[name][0] for name in reading.RANGES}, chosen=stats.range.name if stats else "",
+        charts=[_calls(stats), _latency(stats), _waiting(stats), _tokens(stats)] if stats else [],
+        spent=_spent(stats) if stats else [], found=stats, bounds=reading,
+        ends=[to_datetime(stats.range.start), to_datetime(stats.range.end)] if stats else [],
+        calls_query=f"from={to_iso(stats.range.start)}&to={to_iso(stats.range.end)}" if stats else "",
+        totals=_totals(stats) if stats else {},
+    )  # fmt: skip
+
+
+def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
+    """Return the figures over the whole range, each with its tone."""
+    calls, failed = sum(span.calls for span in stats.spans), sum(span.failed for span in stats.spans)
+    plus = "+" if any(span.is_cut for span in stats.spans) else ""
+    durations_ms = sorted(ms for span in stats.spans for ms in span.took)
+    waited = sorted(s for span in stats.spans for s in span.waited)
+    spent = sum(entry.input + entry.output for entry in stats.spent)
+    return {
+        "Calls": (f"{calls:,}{plus}", ""),
+        "Failed": (
+            f"{failed:,}" + (f" ({100 * failed / calls:.1f} %)" if calls and not plus else ""),
+            "failed" if failed else "",
+        ),
+        "Median": (timestamps.duration(rank(durations_ms, 50)) or "–", ""),
+        "Slowest 5 %": (timestamps.duration(rank(durations_ms, 95)) or "–", ""),
+        "Approval wait": (_seconds(rank(waited, 50)), ""),
+        "Tokens": (_compact(spent), ""),
+    }
+
+
+def _calls(stats: Numbers) -> Chart:
+    kinds = [[float(span.others) for span in stats.spans], [float(span.stopped) for span in stats.spans]]
+    kinds.append([float(span.failed) for span in stats.spans])
+    series = [Series("done or in progress"), Series("not run", "waiting"), Series("failed", "failed")]
+    rows = [
+        [f"{span.calls:,}{'+' if span.is_cut else ''}", f"{span.others:,}", f"{span.stopped:,}", f"{span.failed:,}"]
+        for span in stats.spans
+    ]
+    summary = f"{sum(s.calls for s in stats.spans):,} calls, {sum(s.failed for s in stats.spans):,} of them failed"
+    return _stacked(
+        stats, "calls", "Calls", summary, series, kinds, ["Calls", "Done or in progress", "Not run", "Failed"], rows
+    )
+
+
+def _latency(stats: Numbers) -> Chart:
+    lines = [[rank(span.took, percent) for span in stats.spans] for percent in PERCENTS]
+    series = [Series("median"), Series("p95", "waiting"), Series("p99", "failed")]
+    rows = [
+        [*(timestamps.duration(line[n]) or "–" for line in lines), f"{len(span.took):,}"]
+        for n, span in enumerate(stats.spans)
+    ]
+    return _lined(stats, "latency", "Call duration", series, lines, [*("Median", "p95", "p99"), "Measured"], rows, _ms)
+
+
+def _waiting(stats: Numbers) -> Chart:
+    lines = [[rank(span.waited, percent) for span in stats.spans] for percent in PERCENTS[:2]]
+    series = [Series("median"), Series("p95", "waiting")]
+    rows = [
+        [*(_seconds(line[n]) for line in lines), f"{len(span.waited):,}", f"{span.open:,}"]
+        for n, span in enumerate(stats.spans)
+    ]
+    head: list[str | Markup] = ["Median", "p95", "Decided", "Still waiting"]
+    return _lined(stats, "waiting", "Approval wait", series, lines, head, rows, _seconds)
+
+
+def _tokens(stats: Numbers) -> Chart:
+    sums: Counter[str] = Counter()
+    for entry in stats.spent:
+        sums[entry.agent] += entry.input + entry.output
+    shown = [agent for agent, _ in sums.most_common(MAX_AGENTS)]
+    series = [Series(richtext.inline(agent or "unknown"), hue=participant_marks.hue(agent)) for agent in shown]
+    series += [Series("others")] if len(sums) > len(shown) else []
+    kinds = [[0.0] * len(stats.spans) for _ in series]
+    for entry in stats.spent:
+        index = shown.index(entry.agent) if entry.agent in shown else len(shown)
+        kinds[index][entry.span] += entry.input + entry.output
+    rows = [[f"{kind[n]:,.0f}" for kind in kinds] for n in range(len(stats.spans))]
+    summary = f"{sum(sums.values()):,} tokens by {len(sums):,} agents"
+    return _stacked(stats, "tokens", "Tokens by agent", summary, series, kinds, [entry.name for entry in series], rows)
+
+
+def _spent(stats: Numbers) -> list[dict[str, Any]]:
+    """Return the tokens by agent and model over the whole range, the most first."""
+    sums: dict[tuple[str, str, bool], list[int]] = {}
+    for entry in stats.spent:
+        totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0, 0, 0])
+        for index, number in enumerate((entry.input, entry.output, entry.turns)):
+            totals[index] += number
+    most = sorted(sums.items(), key=lambda pair: -sum(pair[1][:2]))
+    return [
+        {
+            "agent": participant_marks.mark_for_name(agent),
+            "model": richtext.inline(model or "unknown"),
+            "is_demo": is_demo,
+            "input": f"{used:,}",
+            "output": f"{output_tokens:,}",
+            "turns": f"{turns:,}",
+        }
+        for (agent, model, is_demo), (used, output_tokens, turns) in most[:100]
+    ]
+
+
+def _stacked(
+    stats: Numbers, name: str, title: str, summary: str, series: list[Series], kinds: list[list[float]],
+    head: Sequence[str | Markup], rows: list[list[str]],
+) -> Chart:  # fmt: skip
+    top = svg_chart.top_of([sum(kind[n] for kind in kinds) for n in range(len(stats.spans))])
+    shapes = svg_chart.bars(kinds, len(stats.spans), top)
+    return Chart(name, title, summary, series, _compact(top), shapes, False, list(head), _table(stats, rows), summary)
+
+
+def _lined(
+    stats: Numbers, name: str, title: str, series: list[Series], values: list[list[float | None]],
+    head: Sequence[str | Markup], rows: list[list[str]], format_value: Callable[[float | None], str],
+) -> Chart:  # fmt: skip
+    measured = [value for line in values for value in line if value is not None]
+    top = svg_chart.top_of(measured)
+    summary = (
+        f"median up to {format_value(max((v for v in values[0] if v is not None), default=None))}"
+        if measured
+        else "no data"
+    )
+    shapes = svg_chart.lines(values, top)
+    return Chart(
+        name,
+        title,
+        summary,
+        series,
+        format_value(top) if measured else "",
+        shapes,
+        True,
+        list(head),
+        _table(stats, rows),
+        summary,
+    )
+
+
+def _table(stats: Numbers, rows: list[list[str]]) -> list[tuple[datetime, list[str]]]:
+    """Return the rows of a table, the newest first: who looks at it looks for what was just now."""
+    return [(to_datetime(span.start), row) for span, row in zip(stats.spans, rows, strict=True)][::-1]
+
+
+def _ms(value: float | None) -> str:
+    return timestamps.duration(value) or "–"
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else timestamps.duration(value * 1000) or "0 s"
+
+
+def _compact(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= 10 * size or (number >= size and number % size == 0):
+            return f"{number / size:,.3g} {letter}"
+    return f"{number:,.0f}"

@@ -1,0 +1,120 @@
+"""One tool call: its page, two of them compared, and the form that makes it again (§3.4)."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.core import hidden_characters
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
+from conversations.events import epoch
+from conversations.rendering import agent_colors
+from conversations.runs.replay import recorded_call
+from conversations.runs.replay import request as actions
+from dashboard.pages import tool_call_replay, tool_call_sections
+from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
+from dashboard.pages.require_permission import require_permission
+
+
+@require_safe
+@require_permission("view")
+def call(request: HttpRequest, id: str) -> HttpResponse:
+    """Draw one call; `?part=outcome` only what changes while it runs."""
+    if request.GET.get("part") == "outcome":
+        agent_colors.refresh_colors()
+        recorded = recorded_call.find(id)
+        return render_page(request, "partials/call_outcome.html", **_live(recorded))
+    return _draw(request, id, {})
+
+
+@require_POST
+@require_permission("replay")
+def replays(request: HttpRequest, id: str) -> HttpResponse:
+    """Draw what a replay would be (`do` is dry or dry-raw), or begin it (run or run-raw) and go to the new call."""
+    posted = {name: str(value) for name, value in request.POST.items()}
+    recorded = recorded_call.find(id)
+    if posted.get("do") not in ("run", "run-raw"):
+        return _draw(request, id, posted)
+    try:
+        replay = actions.replay(
+            request.user, id, arguments=tool_call_replay.given(recorded, tool_call_replay.today_of(recorded), posted),
+            reason=posted.get("reason", "").strip()[: actions.MAX_REASON], tool=posted.get("tool", ""),
+            client_id=posted.get("client_id", "")[:100],
+        )  # fmt: skip
+    except (Conflict, Invalid, NotAllowed) as error:
+        return _draw(request, id, posted, error)
+    return HttpResponseRedirect(reverse("call", args=[replay.call]))
+
+
+@require_safe
+@require_permission("view")
+def compare(request: HttpRequest) -> HttpResponse:
+    """Draw what differs between two calls, `?a=` and `?b=`."""
+    agent_colors.refresh_colors()
+    ids = [request.GET.get(side, "").strip()[:64] for side in ("a", "b")]
+    if not all(ids):
+        return _asking(request, ids)
+    try:
+        first, other = map(recorded_call.find, ids)
+    except NotFound as error:
+        return _asking(request, ids, error)
+    return render_page(
+        request,
+        "call_compare.html",
+        sides=[tool_call_sections.head(first), tool_call_sections.head(other)],
+        wanted=ids,
+        parts=tool_call_sections.compared(first, other),
+        is_same_tool=first.row.schema == other.row.schema,
+        epoch=epoch.current(),
+        error="",
+    )
+
+
+def _asking(request: HttpRequest, ids: list[str], error: NotFound | None = None) -> HttpResponse:
+    return render_page(
+        request,
+        "call_compare.html",
+        status=404 if error else 200,
+        sides=None,
+        parts=[],
+        epoch=epoch.current(),
+        wanted=[hidden_characters.spelled_out(id) for id in ids],
+        error=hidden_characters.spelled_out(error.sentence) if error else "",
+    )
+
+
+def _draw(
+    request: HttpRequest, id: str, entered: dict[str, str], error: SwitchboardError | None = None
+) -> HttpResponse:
+    agent_colors.refresh_colors()
+    recorded = recorded_call.find(id)
+    today = tool_call_replay.today_of(recorded)
+    return render_page(
+        request,
+        "call.html",
+        status=status_of(error),
+        epoch=epoch.current(),
+        **_live(recorded),
+        link=request.build_absolute_uri(reverse("call", args=[recorded.row.id])),
+        layers=tool_call_sections.identity(recorded, today.facts),
+        schema=recorded.row.schema or "",
+        arguments=tool_call_sections.arguments(recorded, today.schema),
+        replay=tool_call_replay.part(request, recorded, today, entered, error),
+        bars=tool_call_sections.bars(recorded, recorded_call.siblings(recorded)),
+        inside=tool_call_sections.lines(recorded, recorded_call.nested_events(recorded)),
+        around=tool_call_sections.lines(recorded, recorded_call.neighbouring_events(recorded)),
+        raw=tool_call_sections.raw(recorded),
+        others=[tool_call_sections.row(other) for other in recorded_call.recent_calls(recorded)],
+    )
+
+
+def _live(recorded: recorded_call.RecordedCall) -> dict[str, Any]:
+    return {
+        "call": tool_call_sections.head(recorded),
+        "outcome": tool_call_sections.outcome(recorded),
+        "decision": tool_call_sections.decision(recorded),
+        "replays": [tool_call_sections.row(replay) for replay in recorded_call.replays(recorded)],
+        "head": recorded.row.conversation.head_seq,  # as of the row: what ends it later is told later
+    }

@@ -1,0 +1,297 @@
+"""Parts of a call's pages, fit for drawing: every text of a team, a model or a person goes through the renderer."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.urls import reverse
+from markupsafe import Markup
+
+from conversations.core import hidden_characters, page_urls
+from conversations.core.json_values import as_text
+from conversations.core.micros import to_datetime
+from conversations.events import log, registry
+from conversations.events.log.records import Stored
+from conversations.models import ToolCall
+from conversations.rendering import (
+    event_rows,
+    json_diff,
+    json_tree,
+    message_body,
+    richtext,
+    timestamps,
+    tool_call_block,
+)
+from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
+from conversations.rendering.timestamps import When
+from conversations.rendering.tool_call_block import STATES
+from conversations.runs.replay import recorded_call
+from conversations.runs.replay.recorded_call import RecordedCall
+from conversations.tool_calls.schemas import argument_report, versions
+
+WIDTH = 200.0  # of the bars' scale
+MIN_ITEMS = 1.5  # of a bar, so that it is seen
+WORDS = 120  # characters of an event in a list
+DONE_BY = registry.names_with("by_person")
+
+Part = dict[str, Any]  # what a template asks for by name
+
+
+class CallEventLine(NamedTuple):
+    """An event in a list: where it is, what it is, who says what; `call` leads to a call's own page."""
+
+    seq: int
+    href: str
+    kind: Markup
+    who: ParticipantMark | None
+    words: Markup
+    call: str
+    is_own: bool
+
+
+class SiblingBar(NamedTuple):
+    """A call beside its siblings."""
+
+    name: Markup
+    href: str
+    state: str
+    status: str
+    x: float
+    width: float
+    took: str
+    is_own: bool
+
+
+def head(recorded: RecordedCall) -> Part:
+    """Draw what tells which call it is and how it went."""
+    row, conversation_href, called = recorded.row, reverse("conversation", args=[recorded.key]), recorded.call.called
+    shown = timestamps.of_event(called.at, called.principal, recorded.told).shown
+    return {
+        "is": recorded,
+        "id": row.id,
+        "href": reverse("call", args=[row.id]),
+        "place": conversation_href,
+        "name": richtext.inline(recorded.tool[:200] or "unnamed tool"),
+        "title": hidden_characters.spelled_out(recorded.tool[:200]),
+        "state": STATES.get(row.status, "unknown"),
+        "status": row.status,
+        "word": tool_call_block.word_of(row.status),
+        "took": timestamps.duration(row.duration_ms),
+        "agent": mark_for_name(row.agent) if row.agent else None,
+        "conversation": richtext.inline((row.conversation.title or recorded.key)[:120]),
+        "at": to_datetime(row.started_at),
+        "first": shown if called.principal.startswith("import:") and shown != _when(called.at) else None,
+        "event": page_urls.event_url(recorded.key, row.called_seq),
+        "note": tool_call_block.note_of(recorded.call),
+    }
+
+
+def identity(call: RecordedCall, tool_fields: dict[str, Any]) -> list[tuple[str, list[Markup], str]]:
+    """Draw the layers of the tool's identity, each apart, as the record has them; `tool_fields` of the tool as offered
+    now has what the record does not tell. The third of each says where it is from."""
+    row, body = call.row, call.told
+    whose = " of this replay" if row.run and row.replay_of else " from the provider"
+    recorded: list[tuple[str, Any]] = [
+        ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", body.get("qualified_name")),
+        ("Lookup key", row.lookup_key), ("Origin", row.origin), ("MCP server", body.get("mcp_server")),
+        (f"Call ID{whose}", row.call_id), ("ID", row.id), ("Run", row.run),
+        ("Inside call", body.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
+        ("Effect at the time", body.get("effect")),
+    ]  # fmt: skip
+    of_now = [("Approval keys", tool_fields.get("approval_keys")), ("Trace name", tool_fields.get("trace_name"))]
+    of_now.append(("Name on the server", tool_fields.get("name_there")))
+    layers = [(term, _texts(value), "") for term, value in recorded]
+    return [layer for layer in [*layers, *((term, _texts(value), "today") for term, value in of_now)] if layer[1]]
+
+
+def _texts(value: Any) -> list[Markup]:
+    values = value if isinstance(value, list) else [value]
+    return [richtext.inline(text[:400]) for text in values[:20] if isinstance(text, str) and text]
+
+
+def arguments(recorded: RecordedCall, schema: str) -> Part:
+    """Draw the arguments: as they were sent, what a person made of them, and those that ran beside the schema of then
+    and of now (a hash; empty: not offered)."""
+    text, edited = recorded.arguments, recorded.edited
+    sent, raw = _object(recorded.ran), recorded.told.get("args_raw")
+    before = _object(text) if edited is not None else None
+    then, now = versions.body_of(recorded.row.schema or ""), versions.body_of(schema)
+    return {
+        "tree": json_tree.draw(text) if text else None,
+        "raw": json_tree.draw_verbatim(raw) if isinstance(raw, str) else None,
+        "edited": json_tree.draw(edited) if edited is not None else None, "by": _editor(recorded),
+        "edits": json_diff.draw(text, edited) if edited is not None else None,
+        "is_object": sent is not None, "then": _fits(sent, before, then, len(recorded.ran)),
+        "now": _fits(sent, before, now, len(recorded.ran)) if schema != recorded.row.schema else [],
+        "hash": recorded.row.schema or "", "hash_now": schema, "is_known": bool(then),
+        "changes": _changes(then, now) if then and now and schema != recorded.row.schema else None,
+    }  # fmt: skip
+
+
+def _editor(recorded: RecordedCall) -> ParticipantMark | None:
+    """Return who changed the arguments before the call ran."""
+    by = recorded.approval.decided_by if recorded.approval and recorded.edited is not None else None
+    return mark_for(by, by) if by else None
+
+
+def _fits(sent: dict[str, Any] | None, before: dict[str, Any] | None, schema: dict[str, Any], size: int) -> list[Part]:
+    """Hold the arguments that ran (`sent`) against a schema, beside those that were `before` with where they differ."""
+    parameters = schema.get("params_json_schema")
+    if sent is None or not isinstance(parameters, dict):
+        return []
+    return [
+        {
+            "is": field, "name": richtext.inline(field.name[:200]), "type": richtext.inline(field.type[:200]),
+            "sent": richtext.inline(_short(field.sent)) if field.is_sent else None, "why": richtext.inline(field.why),
+            "is_changed": before is not None and _differs(before, sent, field.name),
+            "was": richtext.inline(_short(before[field.name])) if before is not None and field.name in before else None,
+        }
+        for field in argument_report.fit_of(sent, parameters, size=size)
+    ]  # fmt: skip
+
+
+def _differs(before: dict[str, Any], sent: dict[str, Any], name: str) -> bool:
+    """Compare as JSON: for Python 1, 1.0 and true are equal."""
+    return (name in before) != (name in sent) or _sorted(before.get(name)) != _sorted(sent.get(name))
+
+
+def _sorted(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _changes(then: dict[str, Any], now: dict[str, Any]) -> Part:
+    diff = versions.compared(then, now)
+    return {"rows": [json_diff.draw_row(change, change.path[:400]) for change in diff.changes], "is_cut": diff.is_cut}
+
+
+def outcome(recorded: RecordedCall) -> Part:
+    """Draw what a call gave, and what it repeats beside it."""
+    before = recorded_call.original(recorded)
+    return {
+        "output": message_body.result(recorded.output) if recorded.output else None, "error": _error(recorded),
+        "before": head(before) if before else None,
+        "beside": compared(before, recorded) if before and recorded.is_over else [],
+        "bytes": recorded.result.get("output_bytes") if isinstance(recorded.result.get("output_bytes"), int) else None,
+    }  # fmt: skip
+
+
+def _error(recorded: RecordedCall) -> Markup | None:
+    text = recorded.result.get("error")
+    if text in (None, ""):
+        return None
+    return json_tree.draw_text(as_text(text))
+
+
+def compared(first: RecordedCall, other: RecordedCall) -> list[tuple[str, json_diff.RenderedDiff]]:
+    """Draw what differs between two calls: arguments, output, error, each where one of them has it."""
+    parts = [("Arguments", first.ran, other.ran), ("Output", first.output, other.output)]
+    parts.append(("Error", first.error, other.error))
+    return [(name, json_diff.draw(before, after)) for name, before, after in parts if before or after]
+
+
+def decision(call: RecordedCall) -> Part | None:
+    """Draw who was asked about it, and who decided what."""
+    approval = call.approval
+    if approval is None:
+        return None
+    body = event_rows.read(call.call.decided).body if call.call.decided else {}
+    waited = (approval.decided_at or 0) - approval.asked_at
+    return {
+        "is": approval, "by": mark_for(approval.decided_by, approval.decided_by) if approval.decided_by else None,
+        "words": {"approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Edited"}.get(
+            approval.decision or "", approval.status.capitalize()
+        ),
+        "why": _words(call.call.asked, "why"),
+        "after": timestamps.duration(waited / 1000) if approval.decided_at else "",
+        "message": richtext.inline(_line(body.get("message"))), "reason": richtext.inline(_line(body.get("reason"))),
+    }  # fmt: skip
+
+
+def bars(recorded: RecordedCall, siblings: Sequence[ToolCall]) -> list[SiblingBar]:
+    """Draw calls as bars on one scale of time, this one among them."""
+    ends = [row.started_at + int((row.duration_ms or 0) * 1000) for row in siblings]
+    first = min((row.started_at for row in siblings), default=0)
+    span = max(1, max(ends, default=1) - first)
+    drawn = []
+    for row in siblings:
+        width = max(MIN_ITEMS, (row.duration_ms or 0) * 1000 / span * WIDTH)
+        x = min((row.started_at - first) / span * WIDTH, WIDTH - width)
+        state, duration = STATES.get(row.status, "unknown"), timestamps.duration(row.duration_ms)
+        href, name = reverse("call", args=[row.id]), richtext.inline(row.name[:80])
+        drawn.append(
+            SiblingBar(
+                name,
+                href,
+                state,
+                row.status,
+                round(max(0.0, x), 1),
+                round(width, 1),
+                duration,
+                row.id == recorded.row.id,
+            )
+        )
+    return drawn
+
+
+def lines(recorded: RecordedCall, events: Sequence[Stored]) -> list[CallEventLine]:
+    """Draw events as a list, a call's step with the way to its own page."""
+    ids, own = _call_ids(recorded.key, events), set(recorded.call.seqs)
+    return [_event(event, ids.get(event.seq, ""), own) for event in events]
+
+
+def _call_ids(key: str, events: Sequence[Stored]) -> dict[int, str]:
+    try:
+        return {seq: call.id for seq, call in log.calls_of(key, events).items()}
+    except log.TooManyBytes:
+        return {seq: call.id for event in events for seq, call in log.calls_of(key, [event]).items()}
+
+
+def _event(event: Stored, call: str, own: set[int]) -> CallEventLine:
+    _, parsed, body = event_rows.read(event)
+    by = body.get("by")
+    speaker = by if event.kind in DONE_BY and isinstance(by, str) and event.run is not None else parsed.speaker
+    text = parsed.name if event.kind == "tool_step" and parsed.name else " ".join(parsed.words[: WORDS * 4].split())
+    return CallEventLine(
+        event.seq, page_urls.event_url(event.conversation, event.seq), richtext.inline(event.kind[:60]),
+        mark_for(speaker, event.principal) if speaker else None, richtext.inline((text or "")[:WORDS]),
+        call if event.seq not in own else "", event.seq in own,
+    )  # fmt: skip
+
+
+def row(call: ToolCall) -> Part:
+    """Draw a call of a short list."""
+    return {
+        "is": call, "state": STATES.get(call.status, "unknown"), "word": tool_call_block.word_of(call.status),
+        "href": reverse("call", args=[call.id]), "took": timestamps.duration(call.duration_ms),
+        "when": _when(call.started_at), "at": to_datetime(call.started_at),
+    }  # fmt: skip
+
+
+def raw(recorded: RecordedCall) -> list[tuple[Markup, Markup]]:
+    """Draw the stored texts."""
+    return [(richtext.inline(name), json_tree.draw(text)) for name, text in recorded_call.raw(recorded)]
+
+
+def _when(at: int) -> When:
+    return timestamps.of_event(at, "", {}).shown
+
+
+def _words(event: Stored | None, name: str) -> Markup:
+    return richtext.inline(_line(event_rows.read(event).body.get(name))) if event is not None else Markup()
+
+
+def _line(value: object) -> str:
+    return value[:1000] if isinstance(value, str) else ""
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= WORDS * 2 else f"{text[: WORDS * 2]}…"
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

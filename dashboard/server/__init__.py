@@ -1,0 +1,1 @@
+"""The HTTP server: uvicorn, its protocols and the adapter to Django."""

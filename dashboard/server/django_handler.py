@@ -1,0 +1,135 @@
+"""Django's pages under ASGI with one hop into a thread. `asgi` routes to it whatever no door takes.
+
+Django's own handler hops once for every synchronous middleware, the view and the signals (8 times for a page of ours),
+and opens a database connection for each request, since each gets a thread of its own. Here the chain is synchronous
+from end to end and a few threads keep their connections: half the time.
+"""
+
+import asyncio
+import contextlib
+import io
+import logging
+import time
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any
+
+from django.core import signals
+from django.core.exceptions import RequestAborted, RequestDataTooBig
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.handlers.base import BaseHandler
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+
+from conversations.access.authentication import Caller
+from conversations.core import log_format
+from conversations.core.db_threads import POOL_SIZE
+from conversations.core.errors import SwitchboardError
+from conversations.core.url_converters import with_slashes
+from conversations.events import log
+from conversations.realtime.session_guard import SocketRegistry
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY = 4 << 20  # bytes, before anything looks at them; settings limit what forms may hold
+
+
+class PageHandler(ASGIHandler):
+    """Answers HTTP requests with views. Views are plain functions; what streams does so by an asynchronous iterator."""
+
+    def __init__(self, watch: SocketRegistry) -> None:
+        BaseHandler.__init__(self)
+        self._watch = watch
+        self.load_middleware(is_async=False)
+        self._pool = ThreadPoolExecutor(POOL_SIZE["pages"], thread_name_prefix="pages")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: ASGI's own types
+        """Read the request, answer it in a thread, send the answer."""
+        scope = with_slashes(scope)
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        except RequestDataTooBig:
+            await self.send_response(_too_large(), send)
+            return
+        loop = asyncio.get_running_loop()
+        response = await loop.run_in_executor(self._pool, self._answer_known, scope, body, time.monotonic())
+        if not response.streaming:
+            await self.send_response(response, send)
+            return
+        try:
+            await self._stream(response, receive, send)
+        except SwitchboardError as error:  # what came is not all of it: the connection ends with nothing more said
+            logger.warning("%s was cut off: %s", scope["path"], error.message)
+            (scope.get("extensions") or {}).get("http.hang_up", lambda: None)()
+        finally:
+            await loop.run_in_executor(self._pool, response.close)
+
+    async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
+        """Send a file while its reader is there and may have it (law H). Raises `NotSignedIn` once that is over."""
+        visitor: Caller | None = getattr(response, "_visitor", None)  # noted by `middleware.signed_in`
+        sending = _while_there(receive, self.send_response(response, send))
+        if visitor is None:
+            await sending
+            return
+        with self._watch.reading(visitor) as reader:
+            await reader.unless_dismissed(sending)
+
+    async def read_body(self, receive: Any) -> IO[bytes]:
+        """Read the body into memory. Raises `RequestDataTooBig` beyond `MAX_BODY`."""
+        body, more = io.BytesIO(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestAborted
+            chunk, more = message.get("body", b""), message.get("more_body", False)
+            if body.tell() + len(chunk) > MAX_BODY:
+                raise RequestDataTooBig
+            body.write(chunk)
+        body.seek(0)
+        return body
+
+    def _answer_known(self, scope: Any, body: IO[bytes], arrived_at: float) -> HttpResponseBase:
+        request = scope.get("request_id", "")  # for what Django itself logs in this thread
+        with log_format.log_context(request=request), log.asked_at(arrived_at):
+            return self._answer(scope, body)
+
+    def _answer(self, scope: Any, body: IO[bytes]) -> HttpResponseBase:
+        set_script_prefix(get_script_prefix(scope))
+        signals.request_started.send(sender=self.__class__, scope=scope)  # drops a database connection that broke
+        request, wrong = self.create_request(scope, body)
+        response: HttpResponseBase = (
+            self._respond(request) if request is not None else wrong or HttpResponse(status=400)
+        )
+        if not response.streaming:
+            response.close()  # ends the request in the thread that holds its connection
+        return response
+
+    def _respond(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        response._handler_class = self.__class__  # type: ignore[attr-defined]  # its close() signals with it
+        return response
+
+
+async def _while_there(receive: Any, sending: Coroutine[Any, Any, None]) -> None:
+    """Send as long as the reader is there: after the body, all that `receive` tells is that they left."""
+    task, leaving = asyncio.create_task(sending), asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        if not task.done():
+            task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _too_large() -> HttpResponse:
+    """Return what no middleware has seen."""
+    guard = {
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse("The request is too large.", status=413, content_type="text/plain", headers=guard)

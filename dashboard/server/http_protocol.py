@@ -1,0 +1,120 @@
+"""uvicorn's HTTP protocol with bounds: on what is no body, else a head that never ends fills the memory; and on time,
+else clients that trickle hold connections for ever, and those that do not read what they asked for hold that too.
+
+Called by uvicorn for every connection; `dashboard.server.uvicorn_config` names it.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_HEAD = 64 << 10  # bytes of a request that are no body
+CREDIT = 4 << 20  # bytes of a body that earn it more: chunks of a few bytes are framed by as many
+FRAMING = 8  # bytes of framing that a byte of body may have
+PASS_OVER = 128 << 20  # bytes of a body that come after its answer, for a client that listens only at the end
+PATIENCE = 20.0  # seconds: for a whole head; for each further `PROGRESS` of a body, or of an answer that waits
+LOOK_EVERY = 5.0  # seconds
+PROGRESS = 4 << 10  # bytes
+_CLOSE = b"content-length: 0\r\nconnection: close\r\nx-content-type-options: nosniff\r\n\r\n"
+REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSE
+TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """Hangs up on a request whose head, chunk frames and trailers are larger than any sensible one, and on one that
+    does not come in: a look at each connection every 5 seconds costs nothing a request."""
+
+    _stopping: asyncio.Event
+    _body = 0  # bytes of bodies on this connection
+    _at_begin = 0  # of them, those before this request
+    _at_answer = 0  # of them, those before this request's answer
+    _at_mark = 0  # of them, those before `_marked`
+    _marked = 0.0  # since when nothing much came, loop time
+    _is_coming = True  # a head or a body is awaited
+    _other = 0  # bytes of this request that are no body
+    _unread = 0  # bytes that waited to be sent when the reader was seen to read last
+    _unread_since = 0.0  # when that was, loop time
+    _has_resumed = False  # there was room for more since
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Have something to say to who waits, when the server stops."""
+        super().connection_made(transport)
+        self._stopping = asyncio.Event()
+        self._extensions: dict[str, Any] = {"http.stopping": self._stopping, "http.hang_up": transport.abort}
+        self._marked = self._unread_since = self.loop.time()
+        self._looking = self.loop.call_later(LOOK_EVERY, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Look no more."""
+        self._looking.cancel()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Look no more: the socket has pings of its own."""
+        self._looking.cancel()
+        super().handle_websocket_upgrade()
+
+    def _look(self) -> None:
+        """Close what does not come on; while nothing is awaited, or the server itself reads nothing, nothing need."""
+        now = self.loop.time()
+        if self._is_left_unread(now):
+            self.transport.abort()  # forgets what waits; to close it would wait for the reader
+            return
+        if not self._is_coming or self.flow.read_paused or self._body - self._at_mark >= PROGRESS:
+            self._at_mark, self._marked = self._body, now
+        if now - self._marked >= PATIENCE and not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+                self.transport.write(TOO_SLOW)
+            self.transport.close()
+        self._looking = self.loop.call_later(LOOK_EVERY, self._look)
+
+    def _is_left_unread(self, now: float) -> bool:
+        """Return whether an answer was not read on for too long. While nothing is added, what waits can only shrink."""
+        size = self.transport.get_write_buffer_size()
+        may_grow = not (self.flow.write_paused or self.cycle is None or self.cycle.response_complete)
+        is_stuck = self._unread - PROGRESS < size <= self._unread
+        if not size or may_grow or self._has_resumed or not is_stuck:
+            self._unread, self._unread_since, self._has_resumed = size, now, False
+        return now - self._unread_since >= PATIENCE
+
+    def resume_writing(self) -> None:
+        """The reader has read."""
+        self._has_resumed = True
+        super().resume_writing()
+
+    def shutdown(self) -> None:
+        """Tell long requests to come to their end."""
+        self._stopping.set()
+        super().shutdown()
+
+    def on_message_begin(self) -> None:
+        """Count anew."""
+        self._at_begin = self._at_answer = self._body
+        self._other, self._is_coming, self._at_mark, self._marked = 0, True, self._body, self.loop.time()
+        super().on_message_begin()
+        self.scope["extensions"] = self._extensions
+
+    def on_body(self, body: bytes) -> None:
+        """Count a part of the body."""
+        self._body += len(body)
+        super().on_body(body)
+        if not self.cycle.response_complete:
+            self._at_answer = self._body
+        elif self._body - self._at_answer > PASS_OVER:
+            self.transport.close()
+
+    def on_message_complete(self) -> None:
+        """Nothing more is awaited."""
+        self._is_coming = False
+        super().on_message_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; answer 431 and close once it is too much."""
+        before = self._body
+        super().data_received(data)
+        self._other += len(data) - (self._body - before)
+        allowed = MAX_HEAD + FRAMING * min(CREDIT, self._body - self._at_begin)
+        if self._other > allowed and not self.transport.is_closing():
+            self.transport.write(REFUSAL)
+            self.transport.close()

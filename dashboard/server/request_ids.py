@@ -1,0 +1,35 @@
+"""Every HTTP request has an id: the one it brought as X-Request-ID, if that is fit, else a new one. Answered back, on
+every log line and error page of the request. Called by `asgi` in front of doors and pages."""
+
+import os
+import re
+from collections.abc import Awaitable
+from typing import Any
+
+from conversations.asgi.route import Door, Receive, Scope, Send
+from conversations.core import log_format
+
+HEADER = b"x-request-id"
+_FIT = re.compile(rb"[\w.:-]{1,64}", re.ASCII)
+
+
+def of_scope(scope: Scope) -> str:
+    """Return the id a request brought, or a new one."""
+    for name, value in scope["headers"]:
+        if name == HEADER and _FIT.fullmatch(value):
+            return str(value.decode())
+    return os.urandom(6).hex()
+
+
+async def with_request_id(app: Door, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one HTTP request under its id."""
+    number = scope["request_id"] = of_scope(scope)
+
+    def answer(message: dict[str, Any]) -> Awaitable[None]:  # no coroutine of its own: this is passed by every message
+        if message["type"] == "http.response.start":
+            headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != HEADER]
+            message = {**message, "headers": [*headers, (HEADER, number.encode())]}
+        return send(message)
+
+    with log_format.log_context(request=number):
+        await app(scope, receive, answer)

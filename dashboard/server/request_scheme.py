@@ -1,0 +1,42 @@
+"""Which scheme the browser used: `https` behind a proxy that ends TLS. Called by `asgi` for every request and socket.
+
+Cookies, links, the content policy and HSTS follow the scheme, so it must not depend on what an untrusted peer says: the
+request is secure when its Host is an `https` origin of `SWITCHBOARD_ORIGINS`, or a trusted proxy forwards that scheme.
+"""
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
+
+from conversations.asgi.route import Scope, header
+from dashboard.server.trusted_proxies import Network, is_trusted
+
+FORWARDED = b"x-forwarded-proto"
+SECURE = {"http": "https", "ws": "wss"}
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def https_hosts(origins: Iterable[str]) -> frozenset[bytes]:
+    """Return the Host headers, in lower case, that only `https` origins have; one listed with both schemes is none."""
+    hosts: dict[str, set[bytes]] = {"http": set(), "https": set()}
+    for origin in origins:
+        parts = urlsplit(origin.lower())
+        port = DEFAULT_PORTS[parts.scheme]
+        host = parts.netloc.removesuffix(f":{port}")
+        names = (host,) if parts.port not in (None, port) else (host, f"{host}:{port}")
+        hosts[parts.scheme].update(name.encode() for name in names)
+    return frozenset(hosts["https"] - hosts["http"])
+
+
+def with_browser_scheme(scope: Scope, secure_hosts: frozenset[bytes], proxies: Sequence[Network]) -> Scope:
+    """Return the scope with scheme `https` or `wss` where the browser used TLS; else as it is."""
+    scheme = SECURE.get(scope.get("scheme", ""))
+    if scheme is None or not (secure_hosts or proxies):
+        return scope
+    is_secure = header(scope, b"host").lower() in secure_hosts or _forwards_https(scope, proxies)
+    return {**scope, "scheme": scheme} if is_secure else scope
+
+
+def _forwards_https(scope: Scope, proxies: Sequence[Network]) -> bool:
+    """Return whether the peer is a trusted proxy and the scheme it was asked by, the last one named, is secure."""
+    last = header(scope, FORWARDED).rpartition(b",")[2].strip().lower()
+    return last in (b"https", b"wss") and is_trusted(scope.get("client"), proxies)

@@ -1,0 +1,78 @@
+"""How uvicorn runs here: one place for `serve` and for the benchmarks."""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+
+from dashboard.server.http_protocol import BoundedHttp
+from dashboard.server.websocket_protocol import FrameProtocol
+
+logger = logging.getLogger(__name__)
+
+MIN_DRAIN = 10.0  # seconds that runs, and then what is queued, have at the least
+AFTER_DRAIN = 20.0  # seconds for all else: threads that wait for a database cannot be ended otherwise
+
+
+class DrainingServer(uvicorn.Server):
+    """Stops in the order of §9: readiness off, intake stopped, queue flushed; then sockets 1012, and the end."""
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._drain = drain
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Drain before anything is closed, so that whoever waits for an answer has it."""
+        limit = drain_limit(settings.CONFIG.stop_s)
+        last = threading.Timer(limit + AFTER_DRAIN, _end, [limit + AFTER_DRAIN])
+        last.daemon = True  # an orderly end comes before it
+        last.start()
+        try:
+            await asyncio.wait_for(self._drain(), limit)
+        except Exception:
+            logger.exception("what was queued could not be written before the end")
+        await super().shutdown(sockets)
+
+
+def drain_limit(stop_s: float) -> float:
+    """Return how many seconds a drain may take: runs may go on for `stop_s` (half as long again where one has to be
+    aborted), and what they end with has to be written."""
+    return max(MIN_DRAIN, 1.5 * stop_s + 2.5)
+
+
+def _end(after: float) -> None:
+    """End the process as it is. Nothing acknowledged is lost by it: that is in the database."""
+    logger.error("the end took longer than %.0f s: something still waits for the database", after)
+    logging.shutdown()
+    os._exit(1)
+
+
+def config(app: Any, host: str, port: int) -> uvicorn.Config:
+    """Return uvicorn's configuration (§6)."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        http=BoundedHttp,
+        proxy_headers=False,  # else a client on this machine names its own address, and the throttle counts nothing
+        ws=FrameProtocol,
+        lifespan="on",
+        log_config=None,  # ours: one format, secrets masked
+        log_level="warning",
+        access_log=False,
+        backlog=4096,
+        ws_max_size=64 * 1024,
+        ws_ping_interval=20,
+        ws_ping_timeout=40,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=5,
+        server_header=False,
+    )

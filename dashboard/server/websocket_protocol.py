@@ -1,0 +1,70 @@
+"""uvicorn's websocket protocol plus one ASGI extension: write a ready frame, and hang up on a reader who does not read.
+
+The fan-out's CPU falls to half with it (§6). uvicorn is pinned; `tests/test_protocol.py` fails when the
+names used here are gone.
+"""
+
+import struct
+from typing import Any
+
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
+
+from conversations.events.payload import MAX_BYTES
+
+LARGER = {"/v1/responses": MAX_BYTES + 4096}  # bytes of a message, by path: what is asked there may hold pictures
+LINGER = 60.0  # seconds a hung-up reader has to come back and read why
+
+
+class FrameProtocol(WebSocketsSansIOProtocol):
+    """Offers `frame.write` and `frame.hang_up` in `scope["extensions"]`."""
+
+    has_room = True
+
+    def pause_writing(self) -> None:
+        """The transport's buffer is full."""
+        self.has_room = False
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """It has drained."""
+        self.has_room = True
+        super().resume_writing()
+
+    def handle_connect(self, event: Request) -> None:
+        """Add the extension to the scope, unless frames are compressed; let larger messages in where they belong."""
+        super().handle_connect(event)
+        self.conn.max_message_size = LARGER.get(event.path.partition("?")[0], self.conn.max_message_size)
+        if hasattr(self, "scope") and not self.conn.extensions:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions["frame.write"] = self.write_frame
+            extensions["frame.hang_up"] = self.hang_up
+
+    async def send(self, message: Any) -> None:  # Any: uvicorn's union of ASGI messages
+        """Send by the ordinary way. After a close, ours or uvicorn's own (a frame too big), the client has left."""
+        try:
+            await super().send(message)
+        except RuntimeError:
+            if self.close_sent:
+                raise ClientDisconnected from None
+            raise
+
+    def write_frame(self, frame: bytes) -> bool:
+        """Hand a whole frame to the transport. False: not now (full or closing), use the ordinary send."""
+        transport = self.transport
+        if not self.has_room or self.close_sent or self.disconnected or transport.is_closing():
+            return False
+        transport.write(frame)
+        return True
+
+    def hang_up(self, code: int, reason: str = "") -> None:
+        """Send a close frame behind what is buffered, take nothing more, and drop the connection in a minute."""
+        if self.close_sent or self.disconnected:
+            return
+        payload = struct.pack("!H", code) + reason.encode()[:123]
+        self.transport.write(struct.pack("!BB", 0x88, len(payload)) + payload)
+        self.close_sent = True
+        self.stop_keepalive()
+        self.transport.close()
+        self.loop.call_later(LINGER, self.transport.abort)

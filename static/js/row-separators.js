@@ -1,0 +1,43 @@
+/** What a row looks like after the row before it: a line between two days, no second name for the same voice. */
+
+const day = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+
+/**
+ * Set the joints of neighbouring rows.
+ * @param {Element[]} rows in order
+ * @param {Element | null} previous the row before the first of them
+ */
+export const separateRows = (rows, previous = null) => {
+  let before = previous;
+  for (const row of rows) {
+    joinOne(row, before);
+    before = row;
+  }
+};
+
+const joinOne = (row, before) => {
+  const date = dateOf(row);
+  const isNewDay = date !== null && date !== (before ? dateOf(before) : null);
+  row.toggleAttribute("data-follow", !isNewDay && isSameVoice(row, before));
+  const line = row.previousElementSibling?.matches(".day") ? row.previousElementSibling : null;
+  if (!isNewDay) line?.remove();
+  else if (!line) row.before(dayLine(date));
+};
+
+/** The same head, at the same level of detail: the row before is seen whenever this one is. */
+const isSameVoice = (row, before) =>
+  Boolean(before) && row.dataset.level === before.dataset.level && headOf(row) !== "" && headOf(row) === headOf(before);
+
+const headOf = (row) => row.querySelector(":scope > .body > .head")?.textContent.trim() ?? "";
+
+const dateOf = (row) => {
+  const at = row.querySelector(":scope > time")?.dateTime;
+  return at ? day.format(new Date(at)) : null;
+};
+
+const dayLine = (text) => {
+  const line = document.createElement("div");
+  line.className = "day";
+  line.textContent = text;
+  return line;
+};

@@ -1,0 +1,319 @@
+"""Who gets in where: every route and socket operation, for everybody (§3.7). A route without a row fails.
+
+A row says who may; everybody else is refused: nobody with 401 or the sign-in page, others with 403.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+
+import pytest
+from django.test import Client
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from conversations.models.people import ROLES
+from tests.support.access import addresses, doors, views
+from tests.support.cast import cast, client_of
+from tests.support.doors import Caller, ask, said
+from tests.support.live import Server
+
+EVERYONE, ADMIN = frozenset(ROLES), frozenset({"admin"})
+AUDITING = frozenset({"auditor", "admin"})
+OPERATING, DECIDING = frozenset({"operator", "admin"}), frozenset({"approver", "admin"})
+AGENT, SIGNED_IN, ANYBODY = "agent", "signed in", "anybody"
+PROGRAMS = frozenset({*ROLES, AGENT})
+
+# Address → method → who may. `own`: an agent's token for what is its own. `signed in`: also without a role.
+TABLE: dict[str, dict[str, frozenset[str]]] = {
+    "/": {"GET": EVERYONE},
+    "/conversations/{cid}/": {"GET": EVERYONE},
+    "/conversations/{cid}/entries/": {"GET": EVERYONE},
+    "/conversations/{cid}/panel/": {"GET": EVERYONE},
+    "/conversations/{cid}/prospect/": {"GET": OPERATING},
+    "/conversations/{cid}/standing/": {"GET": EVERYONE},
+    "/conversations/{cid}/fork/": {"GET": OPERATING, "POST": OPERATING},
+    "/compare/": {"GET": EVERYONE},
+    "/agents/": {"GET": EVERYONE},
+    "/agents/{team}/{name}/": {"GET": EVERYONE},
+    "/tools/{team}/{name}/": {"GET": EVERYONE},
+    "/schemas/{hash}/": {"GET": EVERYONE},
+    "/calls/": {"GET": EVERYONE},
+    "/calls/export/{form}": {"GET": AUDITING},
+    "/calls/views/": {"POST": EVERYONE},
+    "/calls/views/{number}/": {"POST": EVERYONE},
+    "/numbers/": {"GET": EVERYONE},
+    "/calls/compare/": {"GET": EVERYONE},
+    "/calls/{id}/": {"GET": EVERYONE},
+    "/calls/{id}/replays/": {"POST": OPERATING},
+    "/approvals/": {"GET": EVERYONE},
+    "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
+    "/approvals/decisions/": {"POST": DECIDING},
+    "/calls/answers/": {"POST": OPERATING},
+    "/approvals/rules/": {"GET": EVERYONE},
+    "/approvals/rules/revocations/": {"POST": DECIDING},
+    "/audit/": {"GET": AUDITING},
+    "/audit/verification/": {"GET": AUDITING},
+    "/audit/export/{form}": {"GET": AUDITING},
+    "/audit/{number}/": {"GET": AUDITING},
+    "/runs/again/": {"POST": OPERATING},
+    "/runs/stop/": {"POST": OPERATING},
+    "/search/": {"GET": EVERYONE},
+    "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
+    "/ops/": {"GET": ADMIN},
+    "/ops/quarantine/": {"GET": ADMIN},
+    "/ops/quarantine/{number}/": {"GET": ADMIN},
+    "/ops/quarantine/{number}/discards/": {"POST": ADMIN},
+    "/ops/quarantine/{number}/redrives/": {"POST": ADMIN},
+    "/people/": {"GET": ADMIN, "POST": ADMIN},
+    "/people/grants/": {"POST": ADMIN},
+    "/people/grants/removals/": {"POST": ADMIN},
+    "/people/{name}/activity/": {"POST": ADMIN},
+    "/people/{name}/link/": {"POST": ADMIN},
+    "/people/{name}/roles/": {"POST": ADMIN},
+    "/people/{name}/sign-outs/": {"POST": ADMIN},
+    "/tokens/": {"GET": ADMIN, "POST": ADMIN},
+    "/tokens/revocations/": {"POST": ADMIN},
+    "/policies/": {"GET": ADMIN, "POST": ADMIN},
+    "/policies/removals/": {"POST": ADMIN},
+    "/sign-in/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
+    "/sign-in/link/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
+    "/sign-out/": {"POST": EVERYONE | {SIGNED_IN}},
+    "/sign-out-everywhere/": {"POST": EVERYONE | {SIGNED_IN}},
+    "/api/v1/conversations": {"GET": PROGRAMS},
+    "/api/v1/conversations/{cid}": {"GET": PROGRAMS},
+    "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
+    "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
+    "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
+    "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
+    "/api/v1/conversations/{cid}/forks": {"POST": OPERATING},
+    "/api/v1/runs/{id}/forks": {"POST": OPERATING},
+    "/api/v1/control": {"POST": OPERATING},
+    "/api/v1/approvals": {"GET": EVERYONE},
+    "/api/v1/approvals/{id}": {"GET": EVERYONE},
+    "/api/v1/approvals/decisions": {"POST": DECIDING},
+    "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
+    "/api/v1/tool-calls/{id}/answer": {"POST": OPERATING},
+    "/api/v1/approval-rules": {"GET": EVERYONE, "POST": DECIDING},
+    "/api/v1/approval-rules/{id}/revocation": {"POST": DECIDING},
+    "/api/v1/runs/{id}/again": {"POST": OPERATING},
+    "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
+    "/api/v1/tool-calls": {"GET": EVERYONE},
+    "/api/v1/audit": {"GET": AUDITING},
+    "/api/v1/saved-views": {"GET": EVERYONE, "POST": EVERYONE},
+    "/api/v1/saved-views/{number}": {"PUT": EVERYONE},
+    "/api/v1/saved-views/{number}/removal": {"POST": EVERYONE},
+    "/api/v1/search": {"GET": EVERYONE},
+    "/api/v1/tool-calls/{id}": {"GET": EVERYONE},
+    "/api/v1/tool-calls/{id}/replays": {"POST": OPERATING},
+    "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
+    "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
+    "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
+    # doors: bearers only
+    "/api/v1/publish": {"POST": ADMIN | {AGENT}},
+    "/api/v1/import": {"POST": ADMIN},
+    "/api/v1/door": {"POST": frozenset()},  # the one-use token of the data directory
+    "/api/v1/topics/{topic}/messages": {"GET": PROGRAMS},
+    "/v1/responses": {"POST": OPERATING},
+    "/v1/responses/compact": {"POST": OPERATING},
+    "/v1/responses/{id}": {"GET": EVERYONE, "DELETE": OPERATING},
+    "/v1/responses/{id}/cancel": {"POST": OPERATING},
+    "/v1/responses/{id}/input_items": {"GET": EVERYONE},
+    "/v1/models": {"GET": EVERYONE},
+    "/v1/models/{name}": {"GET": EVERYONE},
+    "/v1": {"GET": frozenset({ANYBODY})},  # nothing is there, and everybody is told so in JSON
+    "/healthz": {"GET": frozenset({ANYBODY})},
+    "/readyz": {"GET": frozenset({ANYBODY})},
+    "/metrics": {"GET": ADMIN},
+    "/ws/": {"GET": PROGRAMS},
+}
+FILLED = {
+    "cid": "mine",
+    "id": "none",
+    "name": "otto",
+    "number": "1",
+    "topic": "stream:mine",
+    "team": "Hall",
+    "hash": "0" * 64,
+    "form": "csv",
+}
+DOORS = frozenset(doors())
+METHODS = ("GET", "POST", "PUT")
+CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]
+CHANGES = [(address, method) for address, method in CELLS if method in ("POST", "PUT")]
+DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE[address]]
+
+
+def filled(address: str, **names: str) -> str:
+    """Write an address with its parameters."""
+    return re.sub(r"\{(\w+)\}", lambda found: (FILLED | names)[found[1]], address)
+
+
+def is_refused(status: int) -> bool:
+    """Tell a refusal from an answer to somebody who may; wrong input and absent things are answers."""
+    return status in (401, 403)
+
+
+def test_every_route_has_a_row():
+    assert set(addresses()) == set(TABLE)
+
+
+def test_a_row_tells_every_method_of_its_view():
+    for address, _, view in views():
+        client = Client(headers={"Host": "127.0.0.1:8000"})
+        taken = {method for method in METHODS if method in _allowed(view, client)}
+        assert taken == set(TABLE[address]), address
+
+
+def _allowed(view: object, client: Client) -> str:
+    """Ask a view, past all that guards it, which methods it takes."""
+    from django.http import HttpRequest
+
+    request = HttpRequest()
+    request.method = "TRACE"
+    inner = view
+    while hasattr(inner, "__wrapped__") and not _tells_methods(inner):
+        inner = inner.__wrapped__
+    return str(inner(request)["Allow"])  # type: ignore[operator]
+
+
+def _tells_methods(view: object) -> bool:
+    return "request_method_list" in getattr(getattr(view, "__code__", None), "co_freevars", ())
+
+
+@pytest.fixture
+def people(db: None) -> dict[str, Client]:
+    """A browser of everybody: of each role, of a person without any, and of nobody."""
+    made = {role: client_of(person) for role, person in cast().items()}
+    out = client_of(None)
+    out.cookies["sessionid"] = "of-a-session-that-is-over"
+    return made | {"nobody": client_of(None), "signed out": out}
+
+
+@pytest.mark.parametrize(("address", "method"), CELLS)
+def test_people_get_in_where_their_role_says(people, address, method):
+    row = TABLE[address][method]
+    for who, client in people.items():
+        answer = client.generic(method, filled(address), content_type="application/json")
+        to_sign_in = answer.status_code == 302 and answer["Location"].startswith("/sign-in/")
+        may = ANYBODY in row or who in row or (who == "" and SIGNED_IN in row)
+        if who in ("nobody", "signed out") and ANYBODY not in row:
+            assert answer.status_code == 401 or to_sign_in, (who, answer.status_code)
+        else:
+            assert is_refused(answer.status_code) is not may, (who, answer.status_code)
+            assert not to_sign_in or address.startswith("/sign-"), who
+        assert answer.status_code < 500
+
+
+@pytest.mark.parametrize(("address", "method"), CHANGES)
+@pytest.mark.parametrize("how", ["without a token", "from another site", "from a neighbour"])
+def test_a_change_from_elsewhere_is_refused(address, method, how, db):
+    client = Client(headers={"Host": "127.0.0.1:8000"}, enforce_csrf_checks=how == "without a token")
+    client.force_login(cast()["admin"], backend="django.contrib.auth.backends.ModelBackend")
+    site = {"from another site": "cross-site", "from a neighbour": "same-site"}.get(how)
+    headers = {"Sec-Fetch-Site": site} if site else {}
+
+    answer = client.generic(method, filled(address), headers=headers)
+
+    assert answer.status_code == 403
+
+
+# Over HTTP, by bearer: the same table, and the doors.
+
+
+@pytest.fixture
+def bearers(door_server: Server, callers: dict[str, Caller]) -> dict[str, Caller]:
+    """A token of each role, an agent's, a revoked one, and one that never was."""
+    callers["admin"].publish("chat:mine", said("mine", "x", recipient="agent:Desk"))
+    callers["admin"].publish("chat:theirs", said("theirs", "x"))
+    return {role: callers[role] for role in ROLES} | {
+        AGENT: callers["desk"],
+        "revoked": callers["revoked"],
+        "unknown": Caller(door_server, "sb_" + "x" * 43),
+    }
+
+
+@pytest.mark.parametrize(("address", "method"), [*CELLS, *DOOR_CELLS])
+def test_tokens_get_in_where_their_role_says(bearers, address, method):
+    row = TABLE[address][method]
+    is_page = not address.startswith("/api/") and address not in DOORS
+    body = b'{"topic":"stream:mine","payload":{}}' if address == "/api/v1/publish" else b"{}"
+    for who, caller in bearers.items():
+        answer = caller.ask(method, filled(address), None if method == "GET" else body)
+        # A token reads pages and changes nothing there; markers and accounts are of people.
+        of_people = ("/account/", "/api/v1/read-markers", "/api/v1/conversations/{cid}/presence")
+        is_of_people = address in of_people or (is_page and method == "POST")
+        may = (ANYBODY in row or who in row) and not is_of_people
+        if who in ("revoked", "unknown") and not (ANYBODY in row and address in DOORS):
+            assert answer.status == 401, (who, answer)
+        elif not (ANYBODY in row and address in DOORS):
+            assert is_refused(answer.status) is not may, (who, answer)
+        assert answer.status < 500
+
+
+@pytest.mark.parametrize(("address", "method"), DOOR_CELLS)
+def test_a_door_takes_no_cookie_and_nobody(door_server, address, method):
+    for headers in ({}, {"Cookie": "sessionid=x"}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
+        answer = ask(door_server, method, filled(address), None if method == "GET" else b"{}", **headers)
+        assert (answer.status in (401, 403)) is (ANYBODY not in TABLE[address][method]), (headers, answer)
+
+
+def test_an_agents_token_gets_in_nowhere_as_another(bearers):
+    agent = bearers[AGENT]
+    theirs = {"cid": "theirs", "topic": "stream:theirs"}
+    for address, row in TABLE.items():
+        if AGENT in row.get("GET", ()) and "{" in address:
+            assert agent.get(filled(address)).status == 200, address
+            assert agent.get(filled(address, **theirs)).status == 403, address
+    assert agent.publish("stream:mine", {"sender": "agent:Desk"}).status == 201
+    assert agent.publish("stream:mine", {"sender": "agent:Other"}).status == 403
+
+
+# The socket: who may open it, and what each may ask of it.
+
+OPERATIONS = {
+    ("subscribe", "stream:mine"): PROGRAMS,
+    ("subscribe", "stream:theirs"): EVERYONE,
+    ("subscribe", "stream:nowhere"): EVERYONE,
+    ("subscribe", "fleet"): EVERYONE,
+    ("subscribe", "approvals"): EVERYONE,
+    ("unsubscribe", "stream:mine"): PROGRAMS,
+    ("unsubscribe", "fleet"): PROGRAMS,
+    ("unsubscribe", "approvals"): PROGRAMS,
+}
+
+
+@pytest.mark.parametrize(("op", "topic"), OPERATIONS)
+def test_the_socket_does_for_each_what_the_table_says(bearers, op, topic):
+    for who, caller in bearers.items():
+        may = who in OPERATIONS[op, topic]
+        assert _asked(caller, op, topic) is may, who
+
+
+def _asked(caller: Caller, op: str, topic: str) -> bool:
+    """Ask something of the socket; tell whether it was done."""
+    address = f"ws://127.0.0.1:{caller.server.port}/ws/"
+    head = {"Authorization": f"Bearer {caller.token}"}
+    try:
+        with closing(connect(address, additional_headers=head, compression=None)) as wire:
+            wire.send(json.dumps({"op": op, "topic": topic}))
+            if op == "unsubscribe":  # it says nothing: what is asked next is answered
+                topic = "stream:mine"
+                wire.send(json.dumps({"op": "subscribe", "topic": topic}))
+            frame = json.loads(wire.recv(10))
+            return frame["t"] != "error" and frame["topic"] == topic
+    except ConnectionClosed as closed:
+        # None: the second frame crossed the hang-up
+        return closed.rcvd is not None and closed.rcvd.code not in (4401, 4403)
+
+
+@pytest.mark.parametrize("origin", [None, "https://elsewhere.example", "null"])
+def test_the_socket_is_closed_to_other_sites_and_to_nobody(door_server, origin):
+    address = f"ws://127.0.0.1:{door_server.port}/ws/"
+
+    with pytest.raises(InvalidStatus) as refused:
+        connect(address, origin=origin, compression=None)
+
+    assert refused.value.response.status_code == 403

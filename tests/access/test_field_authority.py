@@ -1,0 +1,248 @@
+"""Each field of each kind that the fold reads: who may say it, what it changes, what binds it; nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from agents_app.approval_gate.run_scope import RunScope, enter_scope
+from agents_app.teams.definition import Team
+from agents_app.worker.run_bus import TAKEN, RunBus
+from conversations.access import permissions
+from conversations.access.accounts import tokens
+from conversations.core import principals
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import NotAllowed
+from conversations.core.ids import new_id
+from conversations.core.principals import REDIS, SYSTEM
+from conversations.events import log, registry
+from conversations.events import payload as envelopes
+from conversations.events.projections import forks, responses, turns
+from conversations.events.projections import runs as run_fold
+from conversations.models import (
+    Agent,
+    AlwaysRule,
+    Approval,
+    Conversation,
+    Grant,
+    Participant,
+    Policy,
+    Response,
+    Role,
+    Run,
+    Token,
+    ToolCall,
+)
+from conversations.runs import lifecycle
+from switchboard.bus import BusMessage
+from tests.support.cast import cast
+from tests.support.examples import EXAMPLES
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Rule(NamedTuple):
+    """What holds of some fields of some kinds."""
+
+    kinds: str
+    fields: str
+    who: str
+    changes: str
+    binds: str
+
+
+ANYBODY = "anybody who may publish here; an agent's token as itself"
+TABLE = (
+    Rule("every kind", "event type id conversation_id created_at", ANYBODY, "where it is filed, counted once",
+         "the id is one of this conversation's; the topic when the payload names none"),
+    Rule("message user_message output response.received", "sender agent recipient", ANYBODY,
+         "participants; an agent is let in", "let in only by whom `projections.guests` names"),
+    Rule("control", "sender agent recipient", ANYBODY, "participants", "lets nobody in"),
+    Rule("message user_message output token", "content text index role metadata input", ANYBODY,
+         "the last line, counters, whether an envelope repeats an output", "this conversation"),
+    Rule("message", "metadata recipient", "anybody but an import; live", "a run is queued (§3.4)",
+         "agents served here; hops end at 20"),
+    Rule("tool_step", "name args args_raw result_summary output status error duration_ms tool_call_id namespace "
+         "qualified_name lookup_key mcp_server output_bytes origin schema replay_of", ANYBODY,
+         "an observed call, by call id or name", "this conversation; of another principal's run never"),
+    Rule("tool_step", "tool_call run_id turn", "a run of ours, behind its fence", "the call of ours with this id",
+         "the event's run; what a tool relays has none"),
+    Rule("conversation.opened", "title", "people, the system, an import", "the title", "this conversation"),
+    Rule("conversation.opened", "handler demo parent forked_at", "people, the system", "who answers, its parent",
+         "this conversation; closes it for agents that others name"),
+    Rule("conversation.forked", "title handler parent forked_at", "people, the system; of an import only the parent",
+         "whose fork it is, which events are copies", "copies: all before it, or none; no right comes of a parent "
+         "that an import tells"),
+    Rule("conversation.handler", "handler", "people, the system, a run's worker", "who answers", "this conversation"),
+    Rule("conversation.paused conversation.resumed conversation.taken_over conversation.handed_back", "by",
+         "people; the system for a token", "state, owner", "the principal is who did it; `by` of the system for a "
+         "token alone"),
+    Rule("run.queued", "agent run_kind input_seq parent_call response_id previous_response_id store socket",
+         "people, the system, a worker", "a run, a response", "a row of this conversation"),
+    Rule("run.started run.waiting run.resumed run.done run.failed run.cancelled run.interrupted run.incompatible",
+         "attempt reason calls", "people, the system, the run's worker", "the run, its calls, its open questions",
+         "the event's run, of this conversation"),
+    Rule("approval.requested", "approval_id tool_call deadline", "the run's worker", "a question, its call",
+         "the event's run, of this conversation"),
+    Rule("approval.decided", "approval_id tool_call decision by rule", "people; the system for a token or a rule",
+         "the question, the call", "a question and a call of this conversation; the principal decided"),
+    Rule("approval.cancelled approval.expired", "approval_id tool_call", "people, the system, the run's worker",
+         "the question, the call that waits", "of this conversation"),
+    Rule("approval.escalated", "approval_id to", "the system", "whom the question was told to",
+         "of this conversation"),
+    Rule("policy.refused", "tool_call rule", "the run's worker", "the call is blocked", "the event's run"),
+    Rule("replay.requested", "tool_call", "people, the system", "a new call", "the event's run"),
+    Rule("model.turn", "agent model demo usage", "the run's worker", "what a turn spent", "the event's run"),
+    Rule("output", "usage agent model demo", ANYBODY, "what a foreign turn spent", "this conversation"),
+    Rule("response.completed", "response_id status", "the run's worker", "the response's end",
+         "a response of this conversation"),
+    Rule("response.deleted", "response_id", "people, the system for a token", "the response is reached no more",
+         "a response of this conversation"),
+    Rule("response.received", "input recipient agent", "the responses door, before the run that answers",
+         "what the model is given", "a response's row names its seq; a claim is no item that a client may refer to"),
+    Rule("agent.handoff", "from_agent to_agent reason agent", ANYBODY, "nothing: the graph, lanes and comparisons show "
+         "it", "an agent's token hands over from itself; who answers changes by `conversation.handler` alone"),
+    Rule("run.stopping", "by how reason", "people; the system for a token", "nothing: it tells whoever is second",
+         "the principal asked; a claim is told to nobody as who was first"),
+    Rule("log signal signal_send signal_recv dead_letter", "agent sender", ANYBODY, "nothing: they are shown",
+         "an agent's token as itself; names nobody, lets nobody in"),
+    Rule("record.gap", "reason why lost", "the recorder, as the system", "nothing: it is shown", "a claim is marked"),
+)  # fmt: skip
+SHOWN = {"from_agent", "to_agent", "how", "why", "lost"}  # read by what draws, compares and refuses; by no fold
+
+READ = [
+    envelopes.ParsedPayload,
+    run_fold.RunEventFields,
+    forks.ForkFields,
+    responses.Queued,
+    responses.Completed,
+    turns.TurnFields,
+]
+FIELDS = sorted({field.name for struct in READ for field in msgspec.structs.fields(struct)} | {"input"} | SHOWN)
+
+
+def test_every_field_that_the_fold_reads_is_in_the_table():
+    told = {field for rule in TABLE for field in rule.fields.split()}
+
+    assert told == set(FIELDS)
+
+
+def test_every_kind_is_in_the_table():
+    told = {kind for rule in TABLE for kind in rule.kinds.split()}
+
+    assert told - {"every", "kind"} == set(registry.names())
+
+
+@pytest.fixture
+def real() -> lifecycle.Claim:
+    """Have a question, a call, a response and a run in x; a run that goes on in c, in which somebody strange spoke."""
+    cast()
+    Agent.objects.create(name="Clerk", team="t", is_entry=True)
+    tokens.make_token(SYSTEM, "mallory", "agent")
+    run = {"run_id": "run-x", "agent": "Clerk"}
+    asked = {"approval_id": "ask-x", "tool_call": "call-x", "tool_call_id": "c", "name": "pay", "args_raw": "{}"}
+    queued = {"event": "run.queued", "run_kind": "agent", "input_seq": 0, "response_id": "resp-x"}
+    events = [queued, {"event": "approval.requested", **asked}]
+    log.append([log.from_internal("x", {**run, **event}, principals.run_principal("Clerk")) for event in events])
+    told = {"type": "message", "sender": "user:ada", "recipient": "agent:Clerk", "content": "hello"}
+    log.append([log.from_internal("c", told, principals.user_principal("ada"))])
+    log.append([log.from_internal("c", {"event": "log", "text": "psst"}, REDIS)])
+    (claim,) = [one for one in lifecycle.claim("w", ["Clerk"], at_most=2) if one.conversation == "c"]
+    return claim
+
+
+def held() -> list[Any]:
+    """Return what only people's acts and the run's worker may change."""
+    steered = ("state", "owner", "handler", "is_demo", "paused_seq", "owned_seq", "copied_seq")
+    everything = [
+        list(m.objects.order_by("pk").values()) for m in (Approval, Response, Grant, Role, Policy, AlwaysRule)
+    ]
+    return [
+        everything,
+        list(Run.objects.filter(id__in=("run-x", *Run.objects.filter(kind="agent", status="running").values("id")))
+             .order_by("id").values("id", "status", "agent", "attempt", "conversation")),
+        list(ToolCall.objects.filter(run__isnull=False).order_by("id").values()),
+        list(Conversation.objects.order_by("id").values("key", *steered)),
+        list(Token.objects.order_by("id").values("name", "role", "agent", "revoked_at")),
+        list(Participant.objects.filter(is_named=True).order_by("name").values("name", "conversation")),
+    ]  # fmt: skip
+
+
+THEIRS: dict[str, Any] = {
+    "approval_id": "ask-x", "tool_call": "call-x", "run_id": "run-x", "response_id": "resp-x",
+    "recipient": "agent:mallory",
+    "sender": "user:ada", "agent": "Clerk", "by": "user:ada", "decision": "approve", "handler": "agent:mallory",
+    "parent": "x", "forked_at": 1, "demo": True, "title": "Mine", "status": "success", "tool_call_id": "c",
+    "calls": ["call-x"], "attempt": 9, "to": "admin", "input_seq": 1, "store": True, "rule": "rule-1", "turn": 1,
+    "metadata": {"hop": 0}, "usage": {"input_tokens": 1}, "index": 0, "duration_ms": 1, "output_bytes": 1,
+}  # fmt: skip
+
+
+def forged(kind: str) -> list[dict[str, Any]]:
+    """Make one payload of a kind with everything that is another's, and one for each field alone."""
+    whole = {
+        field: THEIRS.get(field, "x") for field in FIELDS if field not in ("id", "event", "type", "conversation_id")
+    }
+    bare = {"event": kind} if kind not in ("message", "control") else {"type": kind}
+    example = {**EXAMPLES[kind][0], **bare} if kind in EXAMPLES else bare
+    alone = [example | {field: value} for field, value in whole.items()]
+    return [{**one, "conversation_id": "c", "id": new_id()} for one in (bare | whole, bare | THEIRS, *alone)]
+
+
+OUTSIDE = {
+    "token": principals.token_principal("mallory"),
+    "redis": REDIS,
+    "import": principals.import_principal("file"),
+}
+
+
+@pytest.mark.parametrize("door", [*OUTSIDE, "tool"])
+def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
+    before, bus = held(), RunBus(DatabaseThreads("posts"))
+    bus.enter(real, Team(name="t", agents=[], entry=[]))
+
+    for kind in registry.names():
+        if door == "tool":
+            for payload in forged(kind) if kind in TAKEN else forged(kind)[:2]:  # the rest is refused by its kind
+                with enter_scope(RunScope("c", real.run)):
+                    publish(bus, payload, is_taken=kind in TAKEN)
+        else:
+            bodies = [json.dumps(payload) for payload in forged(kind)]
+            made = [(body, envelopes.parse(body.encode())) for body in bodies]
+            log.append([log.from_bus("stream:c", None, body, said, OUTSIDE[door]) for body, said in made])
+        assert held() == before, kind
+    bus.leave(real)
+
+
+def test_what_a_tool_or_an_mcp_server_answers_changes_nothing_but_its_own_call(real):
+    before = held()
+
+    for n, kind in enumerate(registry.names()):
+        for payload in forged(kind)[:2]:
+            step = {"event": "tool_step", "name": "look_up", "tool_call": f"mine-{n}", "tool_call_id": f"c-{n}"}
+            step |= {"mcp_server": "files"} if n % 2 else {}
+            answer = {"status": "success", "output": payload, "result_summary": json.dumps(payload)}
+            log.append([real.event(step | {"status": "start"}), real.event(step | answer)])
+            ToolCall.objects.filter(name="look_up").delete()
+            assert held() == before, kind
+
+
+def publish(bus: RunBus, payload: dict[str, Any], *, is_taken: bool) -> None:
+    """Publish from inside a run; what is not taken is refused."""
+    message = BusMessage("stream:c", payload, new_id())
+    if is_taken:
+        bus.publish("stream:c", message)
+        return
+    with pytest.raises(NotAllowed):
+        bus.publish("stream:c", message)
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "approver", "auditor"])
+def test_of_people_only_an_admin_publishes_at_all(role):
+    tokens.make_token(SYSTEM, role, role)
+
+    assert not permissions.has_permission(cast()[role], "publish")
+    assert not permissions.has_permission(principals.token_principal(role), "publish")

@@ -1,0 +1,59 @@
+"""The commands `user`, `signin-link` and `token`."""
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from conversations.access.accounts import sign_in_links, tokens
+from conversations.core import principals
+from conversations.models import User
+from tests.support.cast import PASSWORD, last_entry, said
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_user_command_makes_and_changes_people(capsys):
+    call_command("user", "maria", "--role", "admin", "--role", "viewer")
+    call_command("user", "tomas", "--role", "viewer")
+    call_command("user", "tomas", "--role", "operator", "--deactivate")
+
+    assert capsys.readouterr().out.splitlines() == [
+        "maria: admin, viewer",
+        "tomas: viewer",
+        "tomas: operator (deactivated)",
+    ]
+    assert said(last_entry()) == ("system", "deactivate", "user:tomas", "done")
+
+
+def test_the_user_command_reads_a_password(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
+
+    call_command("user", "maria", "--role", "viewer", "--password-stdin")
+
+    assert User.objects.get().check_password(PASSWORD)
+
+
+def test_the_commands_say_what_is_wrong(team):
+    with pytest.raises(CommandError, match="last active admin"):
+        call_command("user", "ada", "--deactivate")
+    with pytest.raises(CommandError, match="there is no person"):
+        call_command("signin-link", "nobody")
+    with pytest.raises(CommandError, match="there is no token"):
+        call_command("token", "nothing", "--revoke")
+
+
+def test_the_link_stands_alone_on_the_last_line(team, capsys):
+    call_command("signin-link", "vera", "--url", "http://127.0.0.1:8000/")
+
+    link = capsys.readouterr().out.splitlines()[-1]
+    start = "http://127.0.0.1:8000/sign-in/link/?t="
+    assert link.startswith(start)
+    assert sign_in_links.use_link(link.removeprefix(start), address="10.0.0.1").username == "vera"
+
+
+def test_the_token_stands_alone_on_the_last_line(capsys):
+    call_command("token", "robot", "--role", "agent", "--agent", "Dialogue")
+
+    token = tokens.token_of(capsys.readouterr().out.splitlines()[-1])
+    assert (token.name, token.agent, token.created_by) == ("robot", "Dialogue", str(principals.SYSTEM))

@@ -1,0 +1,58 @@
+"""A model that calls tools that are not there, in an answer to a client: it is told a few times, then the run ends."""
+
+import pytest
+from agents import Agent, function_tool
+
+from agents_app.model_providers.providers import ModelConfig
+from agents_app.teams.definition import Team
+from tests.support.agents_running import over, told, working
+from tests.support.provider_answers import call, message, streamed
+from tests.support.provider_server import served_apart
+from tests.support.responses import answer as answered
+from tests.support.responses import ask
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@function_tool
+def look(street: str) -> str:
+    """Look."""
+    return f"{street} is dry"
+
+
+def ran(answer, **more):
+    clerk = Agent(name="Clerk", model="responses:m", tools=[look])
+    team = Team(name="t", agents=[clerk], entry=["Clerk"], max_turns=20)
+    with served_apart(answer) as server:
+        config = ModelConfig(api_key="sk-test-1234", base_url=server.url, retries=0)
+        with working(team, config=config):
+            response = ask(**more)
+            (run,) = over()
+    return run, response, server.asked
+
+
+@pytest.mark.parametrize("ids", [lambda n: f"c{n}", lambda n: "c"], ids=["an id each", "one id"])
+@pytest.mark.parametrize("name", ["nope", "look.up"])
+def test_unknown_calls_without_end_end_the_run_and_are_all_in_the_record(ids, name):
+    run, response, asked = ran(lambda n, asked: streamed([call(name, {}, ids(n))]))
+
+    refused = told("policy.refused", response)
+    failed = told("run.failed", response)[0]
+    assert (run.status, len(asked), failed["reason"]) == ("failed", 4, "unknown_tool")
+    assert [one["name"] for one in refused] == [name] * 4
+    assert len({one["tool_call"] for one in refused}) == 4
+    assert f"{name} is not a tool of Clerk" in failed["error"]
+    assert "look" in failed["error"]
+    assert answered(response)["status"] == "failed"
+    assert answered(response)["error"]["code"] == "unknown_tool"
+
+
+def test_a_model_that_is_told_finds_its_way():
+    answers = [call("nope", {}, "c1"), call("nope", {}, "c2"), call("look", {"street": "Elm"}, "c3"), message("Dry.")]
+
+    run, response, asked = ran(lambda n, asked: streamed([answers[n]]))
+
+    assert (run.status, len(asked), answered(response)["status"]) == ("done", 4, "completed")
+    assert len(told("policy.refused", response)) == 2
+    told_outputs = [item["output"] for item in asked[2].body["input"] if item.get("type") == "function_call_output"]
+    assert all("nope" in output for output in told_outputs)

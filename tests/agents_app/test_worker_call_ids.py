@@ -1,0 +1,163 @@
+"""Providers use a call id twice: each call keeps its own arguments and result, side by side, inside one another, and
+across an approval."""
+
+import asyncio
+
+import pytest
+from agents import Agent, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from agents_app.teams.definition import Team
+from agents_app.worker.nested_runs import agent_tool
+from conversations.models import Approval, ToolCall
+from conversations.runs.approvals import decide
+from tests.support.agents_running import over, say, team, told, working
+from tests.support.cast import person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SO = [assistant_message("so")]
+
+
+@function_tool
+async def double(n: int) -> int:
+    """Return after a while: small numbers later."""
+    await asyncio.sleep(0.2 / n)
+    return 2 * n
+
+
+def call(name, call_id="s", **arguments):
+    return function_call(name, arguments, call_id=call_id)
+
+
+def joined():
+    """(status, nth, arguments, output) of each call of the record, by its start."""
+    ends = {step["tool_call"]: step.get("output") for step in told("tool_step") if step["status"] != "start"}
+    starts = {step["tool_call"]: step["args"] for step in told("tool_step") if step["status"] == "start"}
+    rows = ToolCall.objects.order_by("called_seq")
+    return [(row.name, row.call_id, row.nth, starts.get(row.id), ends.get(row.id)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [([call("double", n=1)], [call("double", n=2)]), ([call("double", n=1), call("double", n=2)],)],
+    ids=["one after the other", "side by side"],
+)
+def test_an_id_that_a_runner_gets_twice_for_different_calls_ends_the_run_and_says_so(steps):
+    with working(team(*steps, SO, tools=[double])):
+        say()
+        (run,) = over()
+
+    assert run.status == "failed"
+    assert "tool call ID" in told("run.failed")[0]["error"]
+    assert joined() == ([("double", "s", 1, {"n": 1}, 2)] if len(steps) == 2 else [])
+
+
+def test_the_very_same_call_again_is_not_done_again():
+    with working(team([call("double", n=1)], [call("double", n=1)], SO, tools=[double])):
+        say()
+        (run,) = over()
+
+    assert run.status == "done"
+    assert joined() == [("double", "s", 1, {"n": 1}, 2)]
+
+
+def desks(outer, *inner, tool=double):
+    """A team whose Clerk asks a desk of its own for each script of `inner`, by `ask_0`, `ask_1` and so on."""
+    tools = [
+        agent_tool(Agent(name=f"Desk {n}", model=ScriptedModel(steps), tools=[tool]), f"ask_{n}", "Ask.")
+        for n, steps in enumerate(inner)
+    ]
+    clerk = Agent(name="Clerk", model=ScriptedModel(outer), tools=tools)
+    return Team(name="desks", agents=[clerk], entry=["Clerk"])
+
+
+def test_calls_of_one_id_inside_calls_side_by_side_keep_their_arguments_and_results():
+    outer = [call("ask_0", "s", input="a"), call("ask_1", "t", input="b")]
+    with working(desks([outer, SO], [[call("double", n=1)], SO], [[call("double", n=4)], SO])):
+        say()
+        (run,) = over()
+
+    assert run.status == "done"
+    assert {row[:2] + row[3:] for row in map(frozen, joined())} == {
+        ("ask_0", "s", (("input", "a"),), "so"),
+        ("ask_1", "t", (("input", "b"),), "so"),
+        ("double", "s", (("n", 1),), 2),
+        ("double", "s", (("n", 4),), 8),
+    }
+    assert sorted(ToolCall.objects.filter(call_id="s").values_list("nth", flat=True)) == [1, 2, 3]
+
+
+def frozen(row):
+    name, call_id, nth, arguments, output = row
+    return name, call_id, nth, tuple(arguments.items()), output
+
+
+class Gate:
+    """A tool that waits for approval, and what it was called with."""
+
+    def __init__(self):
+        self.filed = []
+
+        @function_tool(needs_approval=True)
+        def file(street: str) -> str:
+            """File."""
+            self.filed.append(street)
+            return f"filed {street}"
+
+        self.tool = file
+
+
+OUTER = [call("ask_0", "s", input="a"), call("ask_1", "t", input="b")]
+INNER = [call("file", street="A")], [call("file", street="B")]
+
+
+def ask_twice(gate, second=INNER[1]):
+    with working(desks([OUTER], [INNER[0]], [second], tool=gate.tool)):
+        say()
+        over()
+    return list(Approval.objects.order_by("asked_seq"))
+
+
+@pytest.mark.parametrize("first", ["approve", "reject"])
+def test_two_questions_under_one_id_get_each_its_own_decision(first):
+    gate, april = Gate(), person("april", "approver")
+    questions = ask_twice(gate)
+    second = "reject" if first == "approve" else "approve"
+    for question, decision in zip(questions, (first, second), strict=True):
+        decide.decide(april, question.id, decision)
+
+    with working(desks([SO], [SO], [SO], tool=gate.tool)):
+        (run,) = over()
+
+    asked = [event["args"]["street"] for event in told("approval.requested")]
+    approved = asked[0] if first == "approve" else asked[1]
+    assert (run.status, gate.filed) == ("done", [approved])
+    outcomes = {(row[0], row[1]): row[4] for row in joined() if row[0] != "file"}
+    assert outcomes == {("ask_0", "s"): "so", ("ask_1", "t"): "so"}
+    files = ToolCall.objects.filter(name="file").order_by("called_seq")
+    expected = ["done", "rejected"] if first == "approve" else ["rejected", "done"]
+    assert [row.status for row in files] == expected
+    assert [row[3:] for row in joined() if row[4] == f"filed {approved}"] == [
+        ({"street": approved}, f"filed {approved}")
+    ]
+
+
+def test_equal_questions_of_two_calls_are_asked_and_done_each_once():
+    gate, april = Gate(), person("april", "approver")
+    questions = ask_twice(gate, second=INNER[0])
+    for question in questions:
+        decide.decide(april, question.id, "approve")
+
+    with working(desks([SO], [SO], [SO], tool=gate.tool)):
+        (run,) = over()
+
+    assert (run.status, gate.filed, len(questions)) == ("done", ["A", "A"], 2)
+    assert set(ToolCall.objects.values_list("status", flat=True)) == {"done"}
+
+
+def test_a_question_names_the_call_that_it_is_inside():
+    ask_twice(Gate())
+
+    outer = dict(ToolCall.objects.filter(name__startswith="ask_").values_list("name", "id"))
+    inside = {event["args"]["street"]: event["parent_call"] for event in told("approval.requested")}
+    assert inside == {"A": outer["ask_0"], "B": outer["ask_1"]}

@@ -1,0 +1,120 @@
+"""A worker hears pause, take-over, stop and abort within a second, and goes on when they are over."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+from agents import function_tool
+from agents.testing import assistant_message, function_call
+
+from conversations.conversation import control
+from conversations.models import Conversation, Run, ToolCall
+from tests.support.agents_running import kinds, over, say, team, told, working
+from tests.support.cast import cast
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def otto():
+    return cast()["operator"]
+
+
+class Work:
+    """A tool that runs until it is let go, or for ever."""
+
+    def __init__(self):
+        self.calls, self.may_end = 0, threading.Event()
+
+        @function_tool
+        async def work() -> str:
+            """Work."""
+            self.calls += 1
+            while not self.may_end.is_set():  # noqa: ASYNC110  # let go by another thread
+                await asyncio.sleep(0.02)
+            return "worked"
+
+        self.tool = work
+
+    def team(self):
+        steps = [[function_call("work", {}, call_id="c1")], [assistant_message("It is done.")]]
+        return team(*steps, [assistant_message("The second.")], [assistant_message("The third.")], tools=[self.tool])
+
+    def begun(self):
+        until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
+
+
+def heard(worker, what):
+    """Wait until the worker knows: within a second, and half of one more on a busy machine."""
+    until(lambda: any(one._asked == what for one, *_ in worker._attempts.values()), within=1.5, what=f"{what} heard")
+
+
+def status():
+    return Run.objects.filter(conversation__key="c").earliest("queued_seq").status
+
+
+@pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
+def test_a_run_ends_its_turn_and_waits_and_everything_is_answered_in_order_after(otto, verb, back):
+    work = Work()
+    with working(work.team()) as worker:
+        say()
+        work.begun()
+        control.steer(otto, verb, "c")
+        heard(worker, "pause")
+        say("second")
+        work.may_end.set()
+        until(lambda: status() == "waiting", what="it to be put aside")
+        say("third")
+        assert told("output") == []
+        control.steer(otto, back, "c")
+        over(3)
+
+    assert [output["text"] for output in told("output")] == ["It is done.", "The second.", "The third."]
+    assert (work.calls, ToolCall.objects.get().status) == (1, "done")
+    assert [run.status for run in Run.objects.all()] == ["done"] * 3
+    assert "run.waiting" in kinds()
+
+
+def test_a_stopped_run_ends_after_its_turn_and_what_began_is_done(otto):
+    work = Work()
+    with working(work.team()) as worker:
+        say()
+        work.begun()
+        control.stop(otto, "c", "the wrong street")
+        heard(worker, "stop")
+        work.may_end.set()
+        (run,) = over()
+
+    assert (run.status, ToolCall.objects.get().status, told("output")) == ("cancelled", "done", [])
+    assert told("run.stopping")[0] | {"how": "stop", "by": "user:otto"} == told("run.stopping")[0]
+
+
+def test_an_aborted_run_ends_now_and_what_began_is_unknown(otto):
+    work = Work()
+    with working(work.team()):
+        say()
+        work.begun()
+        asked_at = time.monotonic()
+        control.abort(otto, "c")
+        (run,) = over()
+        took = time.monotonic() - asked_at
+
+    assert (run.status, ToolCall.objects.get().status) == ("cancelled", "unknown")
+    assert told("run.cancelled")[0]["calls"] == [ToolCall.objects.get().id]
+    assert took < 3  # heard within a second; a slow machine has two more
+    assert work.calls == 1
+
+
+def test_nothing_starts_while_somebody_holds_it(otto):
+    work = Work()
+    work.may_end.set()
+    say("before", to="agent:Nobody")
+    control.take_over(otto, "c")
+    with working(work.team()):
+        say("first")
+        say("elsewhere", key="d")
+        until(lambda: Run.objects.filter(status="done").exists(), what="the other conversation to be answered")
+        assert status() == "queued"
+        assert Conversation.objects.get(key="c").owner == "user:otto"

@@ -1,0 +1,77 @@
+"""SIGKILL at six points around a tool call, in real processes: the tool's own file shows no effect twice, and every
+doubt is told as one."""
+
+import http.client
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.support.live import Server, prepared, until
+
+# the point → what becomes of the run and of its call, and how often the tool had its effect
+POINTS = {
+    "before-lease": ("done", "done", 1),
+    "after-lease": ("interrupted", None, 0),
+    "before-tool": ("interrupted", "unknown", 0),
+    "in-tool": ("interrupted", "unknown", 1),
+    "after-tool": ("interrupted", "unknown", 1),
+    "after-record": ("interrupted", "done", 1),
+}
+SHORT = ("before-tool", "in-tool", "after-record")  # of each kind of doubt one; the others run with `make faults`
+ENDED = "SELECT status FROM conversations_run WHERE status NOT IN ('queued', 'running')"
+CALLS = "SELECT status FROM conversations_toolcall"
+MESSAGE = {"type": "message", "conversation_id": "c", "sender": "R", "recipient": "agent:Clerk", "content": "pay"}
+
+
+@pytest.fixture
+def server(tmp_path):
+    (tmp_path / "effects").touch()
+    made = Server(tmp_path / "data", EFFECTS=str(tmp_path / "effects"), SWITCHBOARD_TEAMS="tests.teams.ledger")
+    shutil.copytree(prepared(), made.data_dir)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.terminate()
+
+
+def rows(server, query):
+    with server.database() as database:
+        return [value for (value,) in database.execute(query)]
+
+
+def pay(server, token):
+    """Ask for a payment, once the agents are known; the server may die of it."""
+    until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=30, what="the agents")
+    try:
+        server.publish(token, "chat:c", MESSAGE, "payment")
+    except (OSError, http.client.HTTPException):
+        return
+
+
+def lease_is_far_ahead(server):
+    """Let the dead worker's lease be of a clock that was ahead: who alone runs agents does not wait for it."""
+    with sqlite3.connect(server.data_dir / "switchboard.sqlite3") as database:
+        database.execute("UPDATE conversations_run SET lease_until=lease_until * 2 WHERE status='running'")
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("point", [p if p in SHORT else pytest.param(p, marks=pytest.mark.faults) for p in POINTS])
+def test_a_kill_around_a_tool_call_has_no_effect_twice_and_every_doubt_is_told(server, point):
+    token = server.token()
+    server.environment["SWITCHBOARD_FAILPOINT"] = f"{point}:1"
+    server.start()
+    pay(server, token)
+    until(lambda: server.process.poll() is not None, within=30, what=f"death at {point}")
+    assert server.process.returncode == -9
+
+    lease_is_far_ahead(server)
+    del server.environment["SWITCHBOARD_FAILPOINT"]
+    server.start()
+    until(lambda: rows(server, ENDED), within=40, what="the run to be ended")
+
+    run, call, count = POINTS[point]
+    assert rows(server, ENDED) == [run]
+    assert rows(server, CALLS) == ([call] if call else [])
+    assert Path(server.environment["EFFECTS"]).read_text().split() == ["c"] * count

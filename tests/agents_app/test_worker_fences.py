@@ -1,0 +1,147 @@
+"""Two workers on one run: the stale one's writes all fail, its tool is not entered, its messages are not sent."""
+
+import asyncio
+import threading
+
+import pytest
+from agents import Agent, function_tool
+from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
+
+import switchboard
+from agents_app.teams.chat_tool import chat_send
+from agents_app.teams.definition import Team
+from conversations.models import Agent as Row
+from conversations.models import AuditEntry, Conversation, Event, Run, ToolCall
+from conversations.runs import lifecycle
+from tests.support.agents_running import kinds, over, say, team, told, working
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def taken_away():
+    """Do what another worker does once this one's lease has ended."""
+    Run.objects.filter(status="running").update(lease_until=1)
+    assert len(lifecycle.interrupt_dead()) == 1
+
+
+def test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing():
+    entered = []
+
+    @function_tool
+    def act() -> str:
+        """Act."""
+        entered.append(1)
+        return "acted"
+
+    asked, go = threading.Event(), threading.Event()
+
+    async def late(call):
+        asked.set()
+        await asyncio.to_thread(go.wait, 10)
+        return [function_call("act", {}, call_id="c1")]
+
+    with working(team(ModelStep.respond(late), [assistant_message("never")], tools=[act])) as worker:
+        say()
+        until(asked.is_set, what="the model to be asked")
+        taken_away()
+        before = kinds()
+        go.set()
+        until(lambda: worker.done == 1, what="the attempt to end")
+
+    assert (entered, ToolCall.objects.count()) == ([], 0)
+    assert kinds() == before
+    assert before[-1] == "run.interrupted"
+
+
+def test_a_tool_that_outlives_its_run_cannot_record_its_end_or_send():
+    inside, go = threading.Event(), threading.Event()
+    refused = []
+
+    @function_tool
+    def act() -> str:
+        """Act."""
+        inside.set()
+        go.wait(10)
+        try:
+            switchboard.send_message("chat:c", "from the grave", context={"agent": "Clerk"})
+        except Exception as error:
+            refused.append(type(error).__name__)
+        return "acted"
+
+    with working(team([function_call("act", {}, call_id="c1")], [assistant_message("never")], tools=[act])) as worker:
+        say()
+        until(inside.is_set, what="the tool to be entered")
+        taken_away()
+        before = kinds()
+        go.set()
+        until(lambda: worker.done == 1, what="the attempt to end")
+
+    assert refused == ["Fenced"]
+    assert kinds() == before
+    assert ToolCall.objects.get().status == "unknown"
+
+
+def test_a_run_posts_to_its_own_conversation_its_children_and_where_its_team_may_and_counts_the_hop():
+    child = Conversation.objects.create(key="child")
+    Conversation.objects.create(key="stranger")
+    sent = [
+        function_call("chat_send", {"recipient": to, "content": "psst", "conversation_id": None}, call_id=to)
+        for to in ("chat:c", "chat:child", "chat:duty-7", "chat:stranger")
+    ]
+
+    clerk = Agent(
+        name="Clerk",
+        model=ScriptedModel(
+            [[function_call("wait", {}, call_id="w")], *[[s] for s in sent], [assistant_message("so")]]
+        ),
+    )
+
+    @function_tool
+    def wait() -> str:
+        """Make the child this conversation's."""
+        Conversation.objects.filter(id=child.id).update(parent=Conversation.objects.get(key="c"))
+        return "ok"
+
+    clerk.tools = [wait, chat_send]
+    with working(Team(name="t", agents=[clerk], entry=["Clerk"], may_post_to=["duty-*"])):
+        say(metadata={"hop": 3})
+        over()
+
+    (said,) = [m for m in told("message") if m["sender"] == "agent:Clerk"]
+    assert (said["content"], said["metadata"]) == ("psst", {"hop": 4})
+    assert Event.objects.get(conversation__key="c", kind="message", principal="agent:Clerk")
+    assert [[m["content"] for m in told("message", key)] for key in ("child", "duty-7")] == [["psst"], ["psst"]]
+    assert told("message", "stranger") == []
+    refused = [step for step in told("tool_step") if step["status"] == "error"]
+    assert [step["tool_call_id"] for step in refused] == ["chat:stranger"]
+    why = (
+        "a run of t may only post to its own conversation, its child conversations, and those its team allows; "
+        "not to stranger"
+    )
+    assert refused[0]["error"] == f"NotAllowed: {why}"
+    assert refused[0]["output"] == f"Error, not sent: {why}"
+    entry = AuditEntry.objects.get(outcome="refused")
+    assert (entry.principal, entry.verb, entry.target) == ("agent:Clerk", "publish", "conversation:stranger")
+
+
+def test_agents_who_answer_each_other_end_at_twenty_hops():
+    def speaker(name, other):
+        step = [
+            function_call(
+                "chat_send",
+                {"recipient": f"agent:{other}", "content": "and you?", "conversation_id": None},
+                call_id="x",
+            )
+        ]
+        return Agent(name=name, model=ScriptedModel([step, [assistant_message("sent")]] * 15), tools=[chat_send])
+
+    with working(Team(name="pair", agents=[speaker("Ann", "Bob"), speaker("Bob", "Ann")], entry=["Ann", "Bob"])):
+        say(to="agent:Ann")
+        over(21, within=60)
+        until(lambda: not Run.objects.filter(status__in=("queued", "running")).exists(), what="quiet")
+
+    last = Run.objects.order_by("-queued_seq").first()
+    assert (last.status, last.reason) == ("failed", "hop_limit")
+    assert Run.objects.filter(status="done").count() == 20
+    assert {row.name for row in Row.objects.filter(team="pair")} == {"Ann", "Bob"}

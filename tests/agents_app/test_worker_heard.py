@@ -1,0 +1,198 @@
+"""Agents know what people said while a run of theirs waited, or nobody was asked: by a real worker and a model that
+shows what it was given."""
+
+import asyncio
+import threading
+
+import pytest
+from agents import Agent, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from agents_app.memory import session
+from agents_app.teams.definition import Team
+from conversations.access.accounts.grants import give_grant
+from conversations.conversation import control, post_message
+from conversations.core.principals import SYSTEM
+from conversations.models import Approval, Run, SessionItem, ToolCall
+from conversations.runs import lifecycle
+from conversations.runs.approvals import decide
+from tests.support.agents_running import over, say, told, working
+from tests.support.cast import cast
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def by():
+    """An operator who may speak as anybody."""
+    otto = cast()["operator"]
+    give_grant(SYSTEM, "otto", "speak_as", "*")
+    return otto
+
+
+class Model(ScriptedModel):
+    """A scripted model that shows its input: who said what, and what was called."""
+
+    def __init__(self, *steps):
+        super().__init__(steps)
+        self.given = []
+
+    async def stream_response(self, system_instructions, input, *more, **named):
+        items = [{"role": "user", "content": input}] if isinstance(input, str) else input
+        self.given.append([shown(item) for item in items])
+        async for event in super().stream_response(system_instructions, input, *more, **named):
+            yield event
+
+
+def shown(item):
+    if "role" not in item:
+        return item["type"]
+    content = item["content"]
+    return f"{item['role']}: {content if isinstance(content, str) else content[0]['text']}"
+
+
+def clerks(model, *tools):
+    return Team(name="test", agents=[Agent(name="Clerk", model=model, tools=list(tools))], entry=["Clerk"])
+
+
+def speak(by, content, sender="", to="chat:c", reason="by hand"):
+    return post_message.post(by, "c", recipient=to, content=content, client_id=content, sender=sender, reason=reason)
+
+
+def answers(*texts):
+    return [[assistant_message(text)] for text in texts]
+
+
+def memory():
+    return [shown(item) for item in session.load("c").items()]
+
+
+def test_what_was_said_while_a_person_held_it_is_known_to_the_next_answer(by):
+    model = Model(*answers("First.", "Second.", "Third."))
+    with working(clerks(model)):
+        say("hello")
+        over(1)
+        control.take_over(by, "c")
+        speak(by, "I look into it.")
+        speak(by, "The street is open again.", "agent:Clerk")
+        speak(by, "Maintenance at noon.", "system")
+        control.hand_back(by, "c")
+        say("thanks")
+        over(2)
+        say("bye")
+        over(3)
+
+    said = ["user: I look into it.", "assistant: The street is open again.", "user: Maintenance at noon."]
+    assert model.given[1] == ["user: hello", "assistant: First.", *said, "user: thanks"]
+    assert model.given[2] == [*model.given[1], "assistant: Second.", "user: bye"]
+    assert memory() == [*model.given[2], "assistant: Third."]
+    assert SessionItem.objects.filter(payload__startswith=session.HEARD).count() == 1
+
+
+def test_words_that_waited_are_answered_with_what_was_said_after_them(by):
+    model = Model(*answers("First.", "Second."))
+    say("before", to="agent:Nobody")
+    control.take_over(by, "c")
+    with working(clerks(model)):
+        say("where is it?")
+        speak(by, "On Elm Street.", "agent:Clerk")
+        say("and when?")
+        control.hand_back(by, "c")
+        over(2)
+
+    asked = ["user: where is it?", "assistant: On Elm Street."]
+    assert model.given == [asked, [*asked, "assistant: First.", "user: and when?"]]
+
+
+def test_what_was_asked_and_stopped_before_a_run_began_is_known(by):
+    model = Model(*answers("First."))
+    control.pause(by, speak(by, "Hello").conversation)
+    with working(clerks(model)):
+        say("where is it?")
+        lifecycle.stop(by, Run.objects.get().id)
+        speak(by, "On Elm Street.", "agent:Clerk")
+        control.resume(by, "c")
+        say("thanks")
+        over(2)
+
+    assert model.given == [["user: Hello", "user: where is it?", "assistant: On Elm Street.", "user: thanks"]]
+
+
+class Work:
+    """A tool that runs until it is let go."""
+
+    def __init__(self):
+        self.may_end = threading.Event()
+
+        @function_tool
+        async def work() -> str:
+            """Work."""
+            while not self.may_end.is_set():  # noqa: ASYNC110  # let go by another thread
+                await asyncio.sleep(0.02)
+            return "worked"
+
+        self.tool = work
+
+
+def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
+    """Put aside twice: what it heard the first time stays in its place."""
+    work = Work()
+    calls = [[function_call("work", {}, call_id=f"c{n}")] for n in (1, 2)]
+    model = Model(*calls, *answers("Done.", "Bye."))
+    with working(clerks(model, work.tool)) as worker:
+        say("hello")
+        for n, words in enumerate(("Wait a moment.", "I am back.")):
+            until(lambda n=n: ToolCall.objects.count() == n + 1, what="the call to run")
+            control.take_over(by, "c")
+            until(lambda: [one._asked for one, *_ in worker._attempts.values()] == ["pause"], what="it to be heard")
+            work.may_end.set()
+            until(lambda: Run.objects.get().status == "waiting", what="it to be put aside")
+            work.may_end.clear()
+            speak(by, words, "agent:Clerk")
+            control.hand_back(by, "c")
+        work.may_end.set()
+        over(1)
+        say("bye")
+        over(2)
+
+    call = ["function_call", "function_call_output"]
+    assert model.given[1] == ["user: hello", *call, "assistant: Wait a moment."]
+    assert model.given[2] == [*model.given[1], *call, "assistant: I am back."]
+    assert model.given[3] == [*model.given[2], "assistant: Done.", "user: bye"]
+    assert [output["text"] for output in told("output")] == ["Done.", "Bye."]
+
+
+def test_what_is_said_while_a_question_waits_comes_after_the_calls_output(by):
+    @function_tool(needs_approval=True)
+    def file() -> str:
+        """File it."""
+        return "filed"
+
+    model = Model([function_call("file", {}, call_id="c1")], *answers("Done.", "Bye."))
+    with working(clerks(model, file)):
+        say("hello")
+        asked = until(lambda: Approval.objects.first(), what="the question")
+        control.take_over(by, "c")
+        speak(by, "It takes a while.")
+        decide.decide(SYSTEM, asked.id, "approve")
+        control.hand_back(by, "c")
+        until(lambda: Run.objects.get().status == "done", what="the run to end")
+        say("bye")
+        over(2)
+
+    said = ["user: hello", "function_call", "function_call_output", "user: It takes a while."]
+    assert model.given[1:] == [said, [*said, "assistant: Done.", "user: bye"]]
+
+
+def test_words_to_another_agent_and_agents_own_words_are_heard_once(by):
+    model = Model(*answers("First.", "Second."))
+    with working(clerks(model)):
+        say("hello")
+        over(1)
+        say("I am done", to="chat:c", sender="agent:Foreign")  # over the bus
+        speak(by, "Look at the bridge.", to="agent:Foreign")
+        speak(by, "What is next?", to="agent:Clerk")
+        over(2)
+
+    assert model.given[1] == ["user: hello", "assistant: First.", "user: Look at the bridge.", "user: What is next?"]

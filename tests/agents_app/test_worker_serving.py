@@ -1,0 +1,91 @@
+"""Agents inside `serve` and in `runagents`, in real processes: served, answered, stopped in order; a wrong team ends
+the start with its reason."""
+
+import contextlib
+import json
+import shutil
+import signal
+import time
+
+import pytest
+
+from tests.support.live import Server, prepared, until
+
+MESSAGE = {"type": "message", "conversation_id": "c", "sender": "Rosa", "recipient": "agent:Dialogue"}
+
+
+def rows(server, query):
+    with server.database() as database:
+        return [value for (value,) in database.execute(query)]
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = Server(tmp_path / "data")
+    shutil.copytree(prepared(), made.data_dir)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.terminate()
+
+
+def test_a_citizen_is_answered_by_the_demo_model_and_the_server_stops_in_order(server):
+    token = server.token()
+    server.start()
+    assert "Dialogue" in rows(
+        server, "SELECT name FROM conversations_agent WHERE is_entry"
+    )  # whoever gets in finds them
+    words = "There is a broken street lamp in Mill Lane, dangerous at night."
+    server.publish(token, "chat:c", MESSAGE | {"content": words}, "m1")
+    ended = "SELECT status FROM conversations_run WHERE status NOT IN ('queued', 'running')"
+    until(lambda: rows(server, ended), within=30, what="the run to wait or end")
+
+    assert rows(server, ended) == ["waiting"]
+    assert rows(server, "SELECT name FROM conversations_toolcall WHERE status='waiting'") == ["file_incident"]
+    server.terminate()
+    assert rows(server, "SELECT name FROM conversations_node") == []  # web and worker took their rows away
+    assert "Traceback" not in server.output()
+
+
+def test_the_first_request_of_all_is_answered_by_an_agent(server):
+    token = server.token()
+    server.launch()
+    body = json.dumps({"model": "Dialogue", "input": "Hello."}).encode()
+    status, answer = until(lambda: once_it_listens(server, "/v1/responses", body, token), within=30, what="the port")
+
+    assert (status, answer["status"]) == (200, "completed")
+
+
+def once_it_listens(server, path, body, token):
+    with contextlib.suppress(ConnectionRefusedError):
+        return server.request("POST", path, body, token)
+
+
+def test_a_wrong_team_ends_the_start_with_its_reason(server):
+    server.environment["SWITCHBOARD_TEAMS"] = "no.such.team"
+    server.launch()
+    until(lambda: server.process.poll() is not None, within=30, what="the end")
+
+    assert "team 'no.such.team': there is no such package (SWITCHBOARD_TEAMS)" in server.output()
+    with pytest.raises(AssertionError, match="there is no such package"):
+        server.command("runagents")
+
+
+def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
+    process = server.spawn(["runagents"], server.log, server.log)
+    until(lambda: rows(server, "SELECT name FROM conversations_agent WHERE is_entry"), within=30, what="the agents")
+    process.terminate()
+
+    assert process.wait(20) == 0
+    assert server.output().strip() == "Running agents of Town Hall. Stop with Ctrl+C or SIGTERM."
+
+
+@pytest.mark.parametrize("after_s", [1.5, 3.0])
+def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_s):
+    server.launch()
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began >= after_s, what="the SDK's import to be under way")
+
+    server.process.send_signal(signal.SIGINT)
+
+    assert server.process.wait(20) in (0, -signal.SIGINT)
+    assert "Traceback" not in server.output()

@@ -1,0 +1,149 @@
+"""The agents' memory over rows: what comes back, in which order, and what a bad row does."""
+
+import asyncio
+import json
+import threading
+from contextlib import suppress
+
+import pytest
+from agents.memory import Session
+from django.db import connection, transaction
+
+from agents_app.memory import session
+from agents_app.model_providers.providers import ModelConfig, Provider
+from agents_app.teams import agent_registry
+from agents_app.teams.definition import load
+from agents_app.teams.served_team import ServedTeam
+from conversations.core.db_threads import DatabaseThreads
+from conversations.events.log import write_transaction
+from conversations.models import Agent, SessionItem, ToolSchema
+
+pytestmark = pytest.mark.django_db
+
+
+def item(words):
+    return {"role": "user", "content": words}
+
+
+def kept(*words, conversation="c"):
+    memory = session.load(conversation)
+    asyncio.run(memory.add_items([item(word) for word in words]))
+    with write_transaction():
+        memory.save()
+
+
+def words(items):
+    return [each["content"] for each in items]
+
+
+def test_it_is_the_sdks_session():
+    assert isinstance(session.load("c"), Session)
+
+
+def test_the_newest_items_come_back_oldest_first():
+    kept("1", "2", "3")
+    kept("4")
+
+    memory = session.load("c")
+    assert words(asyncio.run(memory.get_items())) == ["1", "2", "3", "4"]
+    assert words(asyncio.run(memory.get_items(2))) == ["3", "4"]
+    assert words(session.load("c", newest=3).items()) == ["2", "3", "4"]
+    assert session.load("other").items() == []
+
+
+def test_nothing_is_stored_before_it_is_saved_and_all_of_it_then():
+    memory = session.load("c")
+    asyncio.run(memory.add_items([item("1"), item("2")]))
+    assert SessionItem.objects.count() == 0
+
+    with write_transaction():
+        memory.save()
+        transaction.set_rollback(True)
+
+    assert session.load("c").items() == []
+
+
+def test_a_row_that_cannot_be_read_hides_no_other(caplog):
+    kept("1", "2", "3")
+    SessionItem.objects.filter(seq=2).update(payload="{broken")
+
+    assert words(session.load("c").items()) == ["1", "3"]
+    assert "item 2 of the agents' memory cannot be read" in caplog.text
+
+
+def test_items_can_be_taken_back_and_forgotten():
+    kept("1", "2")
+    memory = session.load("c")
+    assert asyncio.run(memory.pop_item()) == item("2")
+    with write_transaction():
+        memory.save()
+    assert words(session.load("c").items()) == ["1"]
+
+    asyncio.run(memory.clear_session())
+    with write_transaction():
+        memory.save()
+    assert session.load("c").items() == []
+
+
+def test_old_items_are_not_remembered():
+    kept("old")
+    SessionItem.objects.update(at=1)
+    kept("new")
+
+    assert words(session.load("c").items()) == ["new"]
+    assert SessionItem.objects.count() == 1
+
+
+def test_a_teams_context_is_kept_beside_the_items_one_of_each_team():
+    for team, context in (("a", '{"n":1}'), ("b", "{}"), ("a", '{"n":2}')):
+        memory = session.load("c")
+        with write_transaction():
+            memory.save(team=team, context=context)
+    kept("1")
+
+    memory = session.load("c")
+    assert memory.context == {"a": '{"n":2}', "b": "{}"}
+    assert words(memory.items()) == ["1"]
+
+
+def test_a_conversation_is_exported_as_input_for_the_sdk():
+    kept(*map(str, range(300)))
+
+    assert len(session.load("c").items()) == 200
+    assert words(session.export("c")) == list(map(str, range(300)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
+    config, both, hue_of = ModelConfig(), threading.Barrier(2), agent_registry.hue_of
+    rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+
+    def meet(*asked):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)  # each has found the row missing; where they take turns the other one never comes
+        return hue_of(*asked)
+
+    monkeypatch.setattr(agent_registry, "hue_of", meet)
+    with DatabaseThreads("runs") as threads:
+        for entered in [threads.submit(agent_registry.register, rosters) for _ in range(2)]:
+            entered.result(20)
+        threads.submit(connection.close)
+
+    assert Agent.objects.count() == 4
+
+
+def test_a_worker_enters_what_it_serves_and_colours_stay():
+    config = ModelConfig()
+    rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+    Agent.objects.create(team="gone", name="Old", is_entry=True, served_until=1)
+    agent_registry.register(rosters)
+    first = {agent.name: agent.hue for agent in Agent.objects.all()}
+    agent_registry.register(rosters)
+
+    assert {agent.name: agent.hue for agent in Agent.objects.all()} == first
+    assert len(set(first.values())) == len(first) == 4
+    dialogue = Agent.objects.get(name="Dialogue")
+    assert (dialogue.is_entry, dialogue.model, dialogue.is_demo_model) == (True, "demo model", True)
+    tools = json.loads(Agent.objects.get(name="Conversation Format Coordinator").tools)
+    assert {tool["name"]: tool["needs_approval"] for tool in tools}["file_incident"] is True
+    assert {tool["schema"] for tool in tools} <= set(ToolSchema.objects.values_list("hash", flat=True))

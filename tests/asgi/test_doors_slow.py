@@ -1,0 +1,151 @@
+"""Clients that trickle or do not read: what makes no progress ends; what is awaited may take its time."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+
+from dashboard.server import http_protocol
+from dashboard.server.uvicorn_config import config
+from tests.support.live import free_port, until
+
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
+QUIET = 1.0  # seconds after which the server here gives up
+LARGE = 16 << 20  # bytes of an answer, more than the kernel keeps for a reader
+
+
+async def answer_after_the_body(scope, receive, send):
+    """Read the body, wait as long as the path says, answer its size."""
+    if scope["type"] == "lifespan":
+        while (message := await receive())["type"] != "lifespan.shutdown":
+            await send({"type": f"{message['type']}.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    size, more = 0, True
+    while more:
+        message = await receive()
+        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+    if scope["path"] in ("/whole", "/parts"):
+        await answer_much(send, LARGE if scope["path"] == "/whole" else 1 << 16)
+        return
+    await asyncio.sleep(float(scope["path"][1:] or 0))
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(size).encode()})
+
+
+async def answer_much(send, part):
+    """Return as a door does, in one part, or as a page, in many."""
+    headers = [(b"content-length", b"%d" % LARGE)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for at in range(0, LARGE, part):
+        await send({"type": "http.response.body", "body": b"x" * part, "more_body": at + part < LARGE})
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
+    """A server in a thread, with little patience."""
+    monkeypatch.setattr(http_protocol, "PATIENCE", QUIET)
+    monkeypatch.setattr(http_protocol, "LOOK_EVERY", 0.1)
+    port = free_port()
+    server = uvicorn.Server(config(answer_after_the_body, "127.0.0.1", port))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    until(lambda: server.started)
+    yield server
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture
+def port(server: uvicorn.Server) -> int:
+    """Its port."""
+    return int(server.config.port)
+
+
+def connect(port: int) -> socket.socket:
+    """Open a connection."""
+    return socket.create_connection(("127.0.0.1", port), timeout=10)
+
+
+def trickle(line: socket.socket, piece: bytes) -> bytes:
+    """Send a piece ten times a second until the server hangs up; answer what it said."""
+    line.settimeout(0.1)
+    said = b""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            line.sendall(piece)
+            if not (part := line.recv(4096)):
+                return said
+            said += part
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return said
+    raise AssertionError("the server never hung up")
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [(b"", b""), (b"GET / HTTP/1.1\r\nX: ", b"a"), (b"GET / HTTP/1.1\r\n", b"X: y\r\n"), (HEAD, b"x"), (HEAD, b"")],
+    ids=["silence", "a long header", "many headers", "a slow body", "no body"],
+)
+def test_what_does_not_come_on_is_ended(port, start, piece):
+    with connect(port) as line:
+        line.sendall(start)
+        began = time.monotonic()
+
+        said = trickle(line, piece)
+
+        assert QUIET * 0.9 <= time.monotonic() - began < QUIET * 4
+        assert said.startswith(b"HTTP/1.1 408") or said == b""
+
+
+def test_a_slow_body_that_comes_on_is_read(port):
+    with connect(port) as line:
+        line.sendall(HEAD)
+        for _ in range(20):
+            line.sendall(b"x" * 5000)
+            threading.Event().wait(0.1)  # a slow line: the time is what is tested
+
+        assert b"\r\n100000\r\n" in line.recv(4096)
+
+
+def test_an_answer_may_take_its_time(port):
+    with connect(port) as line:
+        line.sendall(b"GET /2.5 HTTP/1.1\r\nHost: x\r\n\r\n")
+        line.settimeout(10)
+        assert line.recv(4096).startswith(b"HTTP/1.1 200")
+
+        line.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert line.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("path", ["/whole", "/parts"])
+def test_a_reader_that_does_not_read_is_hung_up_on(server, port, path):
+    with connect(port) as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert line.recv(8).startswith(b"HTTP/1.1")
+        began = time.monotonic()
+        assert server.server_state.connections
+
+        until(lambda: not server.server_state.connections, within=QUIET * 6, what="the connection to be closed")
+
+        assert time.monotonic() - began > QUIET * 0.9
+        until(lambda: not server.server_state.tasks, what="the answer's task to end")
+
+
+@pytest.mark.parametrize("path", ["/whole", "/parts"])
+def test_a_slow_reader_that_reads_on_gets_all_of_it(port, path):
+    with connect(port) as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        size = 0
+        while size < LARGE:
+            threading.Event().wait(0.1)  # a slow line: the time is what is tested
+            some = line.recv(600_000, socket.MSG_WAITALL)
+            assert some
+            size += len(some)

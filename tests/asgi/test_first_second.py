@@ -1,0 +1,33 @@
+"""Public clients use a server in the first second after its start, start after start: every check passes every time."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.support.cold_starts import Stage, cold_server, stage
+from tests.support.public_clients import CHECKS, Public
+
+
+def failures(found: Stage, *, is_newcomer: bool) -> list[str]:
+    """Start a server, make all checks at once, return what failed."""
+    with cold_server(found, is_newcomer=is_newcomer) as server, ThreadPoolExecutor(len(CHECKS)) as clients:
+        public = Public(server, found.token)
+        running = {check.__name__: clients.submit(check, public) for check in CHECKS}
+        errors = {name: future.exception() for name, future in running.items()}
+    return [f"{name}: {error!r}" for name, error in errors.items() if error is not None]
+
+
+@pytest.mark.crash
+def test_public_clients_are_served_in_the_first_second() -> None:
+    found = stage()
+
+    assert [failures(found, is_newcomer=False) for _ in range(2)] == [[], []]
+
+
+@pytest.mark.crash
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_public_clients_are_served_in_the_first_second_of_fifty_starts() -> None:
+    found = stage()
+
+    assert [failures(found, is_newcomer=True) for _ in range(50)] == [[]] * 50

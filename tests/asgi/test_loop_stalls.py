@@ -1,0 +1,121 @@
+"""No body, of whatever size or shape, keeps a server's event loop: measured by the CPU of the loop's own thread, which
+spends some on waiting for the interpreter, too, while a decoder in another thread has it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.doors import Caller, make_tokens
+from tests.support.live import Server, prepared
+
+# The loop's thread is asked for its own CPU time between two turns: another process beside it changes that little.
+SERVE = """
+import asyncio, time
+from django.conf import settings
+from django.core.management import call_command
+from conversations.realtime.server import ServerRuntime
+
+start = ServerRuntime.start
+
+async def watched(engine, **options):
+    await start(engine, **options)
+    engine.beating = asyncio.create_task(beat())
+
+async def beat():
+    with (settings.DATA_DIR / "turns").open("a", buffering=1) as turns:
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            if (took := time.thread_time() - before) > 0.002:
+                turns.write(f"{took}\\n")
+
+ServerRuntime.start = watched
+call_command("serve", "--no-demo", port=%s)
+"""
+MOST = 0.005  # seconds of CPU
+TRIES = 3  # Python may collect what other threads left at any time, and a machine that is busy makes every turn dearer
+MIB = 1 << 20
+SHAPES = {"brackets": b"[", "pairs": b"[],", "backslashes": b'"\\\\",', "digits": b"1", "objects": b'{"a":1},'}
+
+
+class WatchedServer(Server):
+    """A server that writes down how long its loop was busy at a time."""
+
+    def spawn(self, arguments, stdout, stderr, stdin=os.devnull):
+        if arguments[0] == "serve":
+            arguments = ["shell", "--no-imports", "-c", SERVE % self.port]
+        return super().spawn(arguments, stdout, stderr, stdin)
+
+    def longest(self):
+        """Return the longest turn since it was asked before."""
+        turns = self.data_dir / "turns"
+        found = [float(line) for line in turns.read_text().splitlines()]
+        turns.write_text("")
+        return max(found, default=0.0)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedServer]:
+    made = WatchedServer(tmp_path_factory.mktemp("watched") / "data")
+    shutil.copytree(prepared(), made.data_dir)
+    yield made.start()
+    made.terminate()
+
+
+@pytest.fixture(scope="module")
+def callers(server: WatchedServer) -> list[Caller]:
+    """An agent, who may publish as itself, and an admin, whose every request is read."""
+    made = make_tokens(server, stall="Stall")
+    return [made["stall"], made["admin"]]
+
+
+def filled(shape: str, size: int) -> bytes:
+    """Fill a value with a shape; lists are closed, so that they are JSON."""
+    body = SHAPES[shape] * (size // len(SHAPES[shape]))
+    return b"[" + body.rstrip(b",") + b"]" if body.endswith(b",") else body
+
+
+def bodies(shape: str) -> dict[str, tuple[str, bytes, str]]:
+    """Return what is sent to each door: path, body, content type."""
+    value, json, lines = filled(shape, MIB - 2000), "application/json", "application/x-ndjson"
+    payload = b'{"event":"log","index":' + value + b"}"
+    one = b'{"topic":"stream:s","payload":' + payload + b"}"
+    large = b'{"topic":"stream:s","payload":' + filled(shape, 7 * MIB) + b"}"
+    asked = b'{"model":"x","input":' + value + b"}"
+    item = b'{"model":"x","input":[{"type":"acme:note","id":"n","status":"completed","kept":' + value + b"}]}"
+    return {
+        "one": ("/api/v1/publish", one, json),
+        "batch": ("/api/v1/publish", b'{"messages":[' + b",".join([one] * 4) + b"]}", json),
+        "lines": ("/api/v1/publish", b"\n".join([one] * 4), lines),
+        "a large line": ("/api/v1/publish", large, lines),
+        "no batch": ("/api/v1/publish", b'{"messages":[' + filled(shape, 7 * MIB), json),
+        "import": ("/api/v1/import", b'{"conversation":"s"}\n' + one + b"\n", lines),
+        "responses": ("/v1/responses", asked, json),
+        "an item": ("/v1/responses", item, json),
+        "compact": ("/v1/responses/compact", asked, json),
+        "an item to compact": ("/v1/responses/compact", item, json),
+        "message": ("/api/v1/conversations/s/messages", b'{"sender":"","content":' + value + b"}", json),
+        "control": ("/api/v1/conversations/s/control", b'{"action":"pause","reason":' + value + b"}", json),
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_body_keeps_the_loop(server: WatchedServer, callers: list[Caller], shape: str) -> None:
+    found = {}
+    for door, (path, body, kind) in bodies(shape).items():
+        for who in callers:
+            found[door] = max(found.get(door, 0.0), asked(server, who, path, body, kind))
+
+    assert {door: took for door, took in found.items() if took > MOST} == {}
+
+
+def asked(server: WatchedServer, who: Caller, path: str, body: bytes, kind: str) -> float:
+    """Return the longest turn while a body is read, of several tries the shortest."""
+    tries: list[float] = []
+    while len(tries) < TRIES and min(tries, default=MOST + 1) > MOST:
+        server.longest()
+        assert who.ask("POST", path, body, Content_Type=kind).status < 500, path
+        tries.append(server.longest())
+    return min(tries)

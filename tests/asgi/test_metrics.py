@@ -1,0 +1,154 @@
+"""What a server tells of itself: /healthz, /readyz, /metrics, its node row, and the id of each request."""
+
+import http.client
+import json
+import re
+
+import pytest
+from django.db import connection
+from prometheus_client.parser import text_string_to_metric_families
+
+from conversations.core import node_heartbeat
+from conversations.models import Conversation
+from conversations.realtime import node_facts
+from tests.support.live import Server, until
+from tests.support.services import RedisServer, running
+
+
+def get(server, path, **headers):
+    """Return status, headers and text."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def figures(server, token):
+    status, headers, text = get(server, "/metrics", Authorization=f"Bearer {token}")
+    assert (status, headers.get_content_type()) == (200, "text/plain")
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture(scope="module")
+def redis():
+    with running(RedisServer()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(redis):
+    live = Server(SWITCHBOARD_REDIS_URL=redis.url, SWITCHBOARD_LOG="json").start()
+    live.secret = live.token()
+    yield live
+    live.kill()
+
+
+def ready(server):
+    status, _, text = get(server, "/readyz")
+    return status, json.loads(text)
+
+
+def test_each_part_is_told(server):
+    until(lambda: not ready(server)[1]["degraded"], what="the layer to be heard and the agents to be there")
+
+    status, body = ready(server)
+
+    assert (status, body["ok"], body["not_ready"], body["degraded"]) == (200, True, [], [])
+    assert {"server", "database", "migrations", "writer", "layer"} <= body["parts"].keys()
+    assert get(server, "/healthz")[0] == 200
+
+
+def test_metrics_are_for_those_with_the_right(server):
+    viewer = server.token("looker", "viewer")
+
+    assert get(server, "/metrics")[0] == 401
+    assert get(server, "/metrics", Authorization="Bearer wrong")[0] == 401
+    assert get(server, "/metrics", Authorization=f"Bearer {viewer}")[0] == 403
+    assert get(server, "/metrics", Authorization=f"Bearer {server.secret}")[0] == 200
+
+
+def test_metrics_count_what_happened(server):
+    before = figures(server, server.secret)
+    for n in range(3):
+        server.publish(server.secret, "stream:counted", {"event": "log", "n": n})
+    server.publish(server.secret, "wrong", {"event": "log"})
+
+    after = figures(server, server.secret)
+
+    def more(*name):
+        return after[name] - before.get(name, 0)
+
+    assert more("switchboard_events_stored_total") == 3
+    assert more("switchboard_stored_bytes_total") > 3 * len('{"event":"log","n":0}') - 1
+    assert 1 <= more("switchboard_commits_total") <= 3
+    assert (more("switchboard_publishes_total", "201"), more("switchboard_publishes_total", "400")) == (3, 1)
+    assert after[("switchboard_queue_bytes",)] == 0
+    assert (after[("switchboard_held_bytes", "rings")], after[("switchboard_held_bytes", "followers")]) == (0, 0)
+    assert (after[("switchboard_sockets",)], after[("switchboard_response_readers",)]) == (0, 0)
+    assert after[("switchboard_ring_drops_total",)] == 0
+    assert after[("switchboard_doorbell_age_seconds",)] < 4
+    assert after[("switchboard_layer_up",)] == 1
+
+
+def test_the_server_has_a_row_of_its_own(server):
+    def row():
+        with server.database() as database:
+            found = database.execute("SELECT facts FROM conversations_node WHERE kind='web'").fetchone()
+        return json.loads(found[0]) if found else None
+
+    facts = until(row, what="the first beat")
+
+    wanted = {"sockets", "queue_bytes", "commits", "rows", "events_per_s", "doorbell_age_s", "layer", "warnings"}
+    wanted |= {"rings_bytes", "followers_bytes", "response_readers"}
+    assert wanted <= facts.keys()
+    assert facts["warnings"] == []
+    assert {"python", "django", "sqlite", "redis"} <= facts["versions"].keys()
+
+
+def test_a_request_keeps_the_id_it_brought(server):
+    assert get(server, "/healthz", **{"X-Request-ID": "proxy-1.a:b"})[1].get_all("X-Request-ID") == ["proxy-1.a:b"]
+    assert get(server, "/sign-in/", **{"X-Request-ID": "proxy-2"})[1].get_all("X-Request-ID") == ["proxy-2"]
+
+
+@pytest.mark.parametrize("unfit", ["a b", "x" * 65, "<script>", ""])
+def test_an_unfit_id_is_not_taken(server, unfit):
+    (number,) = get(server, "/healthz", **{"X-Request-ID": unfit})[1].get_all("X-Request-ID")
+
+    assert re.fullmatch("[0-9a-f]{12}", number)
+
+
+def test_the_error_page_names_the_id(server):
+    _, _, text = get(server, "/nowhere/", **{"X-Request-ID": "seek-me", "Authorization": f"Bearer {server.secret}"})
+
+    assert "seek-me" in text
+
+
+@pytest.mark.django_db
+def test_a_missing_index_is_found_out():
+    assert node_facts.missing_indexes() == []
+    index = Conversation._meta.indexes[0]
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX {index.name}")
+
+    (warning,) = node_facts.missing_indexes()
+    assert index.name in warning
+
+
+@pytest.mark.django_db
+def test_a_clock_that_is_off_is_told(monkeypatch):
+    from conversations.realtime.server import ServerRuntime
+
+    true = node_heartbeat.database_now
+    monkeypatch.setattr(node_heartbeat, "database_now", lambda: true() - 5_000_000)
+
+    (warning,) = node_facts.NodeMetrics(ServerRuntime()).facts()["warnings"]
+
+    assert "5.0 s" in warning

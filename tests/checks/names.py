@@ -1,0 +1,60 @@
+"""Names: a class's is its own, and none is a word that says nothing (docs/architecture.md, glossary)."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.checks.python_files import defined, modules
+
+# Of variables and parameters.
+FILLERS = frozenset({"found", "told", "one", "asked", "said", "kept", "heard", "ear"})
+# Of modules, classes and functions.
+BANNED = frozenset({
+    "telling", "hearing", "heard", "told", "kept", "asked", "decided", "pen", "house", "vitals", "fetcher", "standings",
+    "looker", "seen_through", "deeds",
+})  # fmt: skip
+# Names that a framework looks for, and contracts of two layers that are the same thing to their readers: the public
+# API's schemas carry the field's word, as the models do; `switchboard` stands alone and has its own errors.
+SHARED_BY_DESIGN = frozenset({"Command", "DatabaseWrapper"})
+MAY_REPEAT = ("dashboard/api/schemas/", "switchboard/", "dashboard/api/search.py")
+
+
+def distinct_class_names(root: Path) -> Iterator[str]:
+    """No two modules define a public class of the same name."""
+    places = defaultdict(list)
+    for path, _, tree in modules(root):
+        where = str(path.relative_to(root))
+        if not where.startswith(MAY_REPEAT):
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[node.name].append(where)
+    for name, modules_of in places.items():
+        if len(modules_of) > 1 and name not in SHARED_BY_DESIGN:
+            yield f"{modules_of[0]}: class {name} is also defined in {', '.join(modules_of[1:])}"
+
+
+def banned_names(root: Path) -> Iterator[str]:
+    """No module, class or function is named by a word of the list."""
+    for path, _, tree in modules(root):
+        where = path.relative_to(root)
+        if path.stem in BANNED:
+            yield f"{where}: a module named {path.stem}"
+        for node, _ in defined(tree):
+            if node.name.strip("_") in BANNED:
+                yield f"{where}:{node.lineno}: {node.name} says nothing"
+
+
+def filler_names(root: Path) -> Iterator[str]:
+    """No variable and no parameter is named by a word that would fit any other as well."""
+    for path, _, tree in modules(root):
+        fields = {id(line.target) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body
+                  if isinstance(line, ast.AnnAssign)}  # fmt: skip
+        for node in ast.walk(tree):
+            is_stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields
+            name = node.id if is_stored else node.arg if isinstance(node, ast.arg) else ""
+            if name in FILLERS:
+                yield f"{path.relative_to(root)}:{node.lineno}: {name} could be anything"
+
+
+RULES = (distinct_class_names, banned_names, filler_names)

@@ -1,0 +1,75 @@
+"""Python modules: short files and functions, a docstring for whatever is public, names that say what they mean."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGES = ("dashboard", "conversations", "agents_app", "switchboard")
+MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 40
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class Defined(NamedTuple):
+    """A function or class, and whether it can be reached by public names alone."""
+
+    node: Definition
+    is_public: bool
+
+
+class Module(NamedTuple):
+    """A module of the product."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+
+@cache
+def modules(root: Path) -> list[Module]:
+    """List the product's modules, migrations aside; read once for all rules."""
+    paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    texts = {path: path.read_text() for path in paths if not {"migrations", "build"} & {*path.relative_to(root).parts}}
+    return [Module(path, text, ast.parse(text)) for path, text in texts.items()]
+
+
+def defined(tree: ast.AST, is_public: bool = True) -> Iterator[Defined]:
+    """Walk functions and classes; public is what stands in nothing private or local. Django's `Meta` is not."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Definition):
+            here = is_public and not node.name.startswith("_") and node.name != "Meta"
+            yield Defined(node, here)
+            yield from defined(node, here and isinstance(node, ast.ClassDef))
+        else:
+            yield from defined(node, is_public)
+
+
+def short_files(root: Path) -> Iterator[str]:
+    """A module has at most 400 lines."""
+    for path, text, _ in modules(root):
+        if (lines := len(text.splitlines())) > MAX_FILE_LINES:
+            yield f"{path.relative_to(root)}: {lines} lines, at most {MAX_FILE_LINES}"
+
+
+def short_functions(root: Path) -> Iterator[str]:
+    """A function has at most 40 lines."""
+    for path, _, tree in modules(root):
+        for node, _ in defined(tree):
+            where, lines = f"{path.relative_to(root)}:{node.lineno}", (node.end_lineno or 0) - node.lineno + 1
+            if not isinstance(node, ast.ClassDef) and lines > MAX_FUNCTION_LINES:
+                yield f"{where}: {node.name} has {lines} lines, at most {MAX_FUNCTION_LINES}"
+
+
+def docstrings(root: Path) -> Iterator[str]:
+    """A module, and each public class and function, has a docstring."""
+    for path, text, tree in modules(root):
+        if text.strip() and not ast.get_docstring(tree):
+            yield f"{path.relative_to(root)}:1: no docstring"
+        for node, is_public in defined(tree):
+            if is_public and not ast.get_docstring(node):
+                yield f"{path.relative_to(root)}:{node.lineno}: {node.name} has no docstring"
+
+
+RULES = (short_files, short_functions, docstrings)

@@ -1,0 +1,379 @@
+"""`HttpBus` against a real server, through a proxy that goes away, hangs and cuts answers off."""
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+
+from switchboard import BusMessage, Closed, HttpBus, IdReused, Refused, SpoolFull, Unreachable, watch
+from tests.support.cutting_proxy import CuttingProxy, proxied
+from tests.support.live import ROOT, Server, until
+
+
+@pytest.fixture
+def proxy(served: Server) -> Iterator[CuttingProxy]:
+    """What stands between the agent and the server."""
+    with proxied(served.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def bus(proxy: CuttingProxy, served_token: str, tmp_path: Path) -> Iterator[HttpBus]:
+    """An agent's bus, with a spool."""
+    bus = HttpBus(proxy.url, served_token, spool_dir=tmp_path, timeout_s=2)
+    yield bus
+    bus.close(0)
+
+
+@pytest.fixture
+def topic() -> str:
+    """A conversation's messages."""
+    return f"chat:{uuid4().hex}"
+
+
+def message(topic: str, n: int, **more: str) -> BusMessage:
+    """Make a message that says its number."""
+    return BusMessage(topic, {"event": "log", "conversation_id": topic[5:], "n": n}, **more)
+
+
+def publish(bus: HttpBus, topic: str, *numbers: int) -> list[str]:
+    """Publish some, one after the other; answer their ids."""
+    return [bus.publish(topic, message(topic, n)) for n in numbers]
+
+
+def stored(served: Server, topic: str) -> list[str]:
+    """Return the bus ids of a topic as the database has them, in order."""
+    with served.database() as database:
+        return [
+            row[0]
+            for row in database.execute("SELECT bus_id FROM conversations_post WHERE topic=? ORDER BY id", [topic])
+        ]
+
+
+def test_published_is_stored_when_publish_returns(bus: HttpBus, served: Server, topic: str) -> None:
+    ids = publish(bus, topic, 1, 2, 3)
+
+    assert stored(served, topic) == ids
+    assert bus.waiting == 0
+
+
+def test_connection_is_kept(bus: HttpBus, proxy: CuttingProxy, topic: str) -> None:
+    publish(bus, topic, *range(20))
+
+    assert proxy.connections == 1
+
+
+def test_threads_that_publish_at_once_share_requests_and_keep_their_order(
+    bus: HttpBus, served: Server, topic: str
+) -> None:
+    told: dict[int, list[str]] = {}
+    threads = [threading.Thread(target=lambda n=n: told.update({n: publish(bus, topic, *range(25))})) for n in range(8)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    there = stored(served, topic)
+    assert len(there) == 200
+    assert all([id_ for id_ in there if id_ in set(ids)] == ids for ids in told.values())
+
+
+def test_cut_answer_is_asked_for_again_and_stored_once(
+    bus: HttpBus, proxy: CuttingProxy, served: Server, topic: str
+) -> None:
+    proxy.be("cutting")
+    ids = publish(bus, topic, 1, 2, 3)
+    until(lambda: proxy.cut >= 2, what="answers to be cut off")
+    assert stored(served, topic) != []
+
+    proxy.be("there")
+
+    assert bus.flush(10)
+    assert stored(served, topic) == ids
+
+
+@pytest.mark.parametrize("state", ["away", "hanging"])
+def test_messages_wait_on_disk_and_come_in_order_before_newer_ones(
+    bus: HttpBus, proxy: CuttingProxy, served: Server, topic: str, state: str
+) -> None:
+    publish(bus, topic, 0)
+    proxy.be(state)  # type: ignore[arg-type]
+    waiting = publish(bus, topic, *range(1, 50))
+    assert bus.waiting == 49
+    assert stored(served, topic) == stored(served, topic)[:1]
+
+    proxy.be("there")
+    newer = publish(bus, topic, 50)
+
+    assert bus.flush(10)
+    assert stored(served, topic)[1:] == waiting + newer
+    assert bus.waiting == 0
+
+
+def test_spooling_waits_for_a_hung_server_once_only(bus: HttpBus, proxy: CuttingProxy, topic: str) -> None:
+    proxy.be("hanging")
+    publish(bus, topic, 1)
+
+    start = time.monotonic()
+    publish(bus, topic, *range(20))
+
+    assert time.monotonic() - start < 1
+
+
+def test_next_process_sends_what_a_stopped_one_left(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+) -> None:
+    proxy.be("away")
+    before = HttpBus(proxy.url, served_token, spool_dir=tmp_path)
+    ids = publish(before, topic, *range(10))
+    before.close(0)
+    proxy.be("there")
+
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as after:
+        ids += publish(after, topic, 10)
+        assert after.flush(10)
+
+    assert stored(served, topic) == ids
+
+
+def test_full_spool_refuses_and_keeps_what_it_has(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+) -> None:
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path, spool_messages=3) as bus:
+        proxy.be("away")
+        ids = publish(bus, topic, 1, 2, 3)
+        late = message(topic, 4)
+        with pytest.raises(SpoolFull):
+            bus.publish(topic, late)
+
+        proxy.be("there")
+        assert bus.flush(10)
+        ids.append(bus.publish(topic, late))
+
+        assert stored(served, topic) == ids
+
+
+def test_refused_message_is_moved_aside_and_holds_up_nothing(
+    bus: HttpBus, proxy: CuttingProxy, served: Server, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = publish(bus, topic, 1)
+    proxy.be("away")
+    publish(bus, topic, 2)
+    bus.publish(topic, message(topic, 99, id=first[0]))
+    publish(bus, topic, 3)
+
+    proxy.be("there")
+    assert bus.flush(10)
+
+    assert len(stored(served, topic)) == 3
+    (refused,) = [json.loads(line) for line in (tmp_path / "0.refused.jsonl").read_text().splitlines()]
+    assert (refused["error"]["code"], refused["message"]["payload"]["n"]) == ("id_reused", 99)
+    assert "0.refused.jsonl" in caplog.text
+
+
+def test_unreadable_line_of_a_spool_is_moved_aside_and_holds_up_nothing(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+) -> None:
+    proxy.be("away")
+    before = HttpBus(proxy.url, served_token, spool_dir=tmp_path)
+    ids = publish(before, topic, 1, 2)
+    before.close(0)
+    first, second = (tmp_path / "0.jsonl").read_bytes().splitlines()
+    (tmp_path / "0.jsonl").write_bytes(b"\n".join([first, b"\0\0]}[{\xff", b"", second, b""]))
+    proxy.be("there")
+
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as after:
+        assert after.flush(10)
+
+    assert stored(served, topic) == ids
+    assert len((tmp_path / "0.refused.jsonl").read_text().splitlines()) == 2
+
+
+def test_refusal_of_a_direct_message_is_raised(bus: HttpBus, topic: str) -> None:
+    bus.publish(topic, message(topic, 1, id="once"))
+
+    with pytest.raises(IdReused):
+        bus.publish(topic, message(topic, 2, id="once"))
+    with pytest.raises(Refused) as caught:
+        bus.publish("chat:Triage", BusMessage("chat:Triage", {"content": "names no conversation"}))
+    assert caught.value.field == "payload.conversation_id"
+    assert bus.waiting == 0
+
+
+def test_wrong_token_is_refused_and_nothing_waits(proxy: CuttingProxy, topic: str, tmp_path: Path) -> None:
+    with HttpBus(proxy.url, "sb_wrong", spool_dir=tmp_path) as bus, pytest.raises(Refused) as caught:
+        publish(bus, topic, 1)
+
+    assert (caught.value.status, caught.value.code) == (401, "not_signed_in")
+    assert bus.waiting == 0
+
+
+def test_without_a_spool_nobody_there_is_told(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str
+) -> None:
+    with HttpBus(proxy.url, served_token) as bus:
+        proxy.be("away")
+        again = message(topic, 1)
+        with pytest.raises(Unreachable):
+            bus.publish(topic, again)
+
+        proxy.be("there")
+
+        assert [bus.publish(topic, again)] == stored(served, topic)
+
+
+@pytest.mark.parametrize("payload", [{"n": float("nan")}, {"n": object()}, {"n": "x" * (1 << 20)}, ["a list"]])
+def test_what_is_no_payload_is_refused_before_it_waits(bus: HttpBus, topic: str, payload: object) -> None:
+    with pytest.raises(Refused) as caught:
+        bus.publish(topic, BusMessage(topic, payload))  # type: ignore[arg-type]
+
+    assert caught.value.field == "payload"
+    assert bus.waiting == 0
+
+
+def test_closed_bus_says_so(proxy: CuttingProxy, served_token: str, topic: str) -> None:
+    bus = HttpBus(proxy.url, served_token)
+    bus.close()
+
+    with pytest.raises(Closed):
+        publish(bus, topic, 1)
+
+
+def test_two_buses_share_a_folder(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
+) -> None:
+    proxy.be("away")
+    with (
+        HttpBus(proxy.url, served_token, spool_dir=tmp_path) as one,
+        HttpBus(proxy.url, served_token, spool_dir=tmp_path) as other,
+    ):
+        ids = [publish(one, topic, 1), publish(other, topic, 2), publish(one, topic, 3)]
+
+        proxy.be("there")
+        assert one.flush(10)
+        assert other.flush(10)
+
+    assert sorted(stored(served, topic)) == sorted(id_ for some in ids for id_ in some)
+
+
+def test_attempts_are_told(bus: HttpBus, proxy: CuttingProxy, topic: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "switchboard")
+    proxy.be("away")
+
+    publish(bus, topic, 1)
+
+    until(lambda: "1 messages are waiting for the server" in caplog.text, what="a warning")
+
+
+AGENT = """
+import sys
+from switchboard import BusMessage, HttpBus
+url, token, folder, topic = sys.argv[1:]
+bus = HttpBus(url, token, spool_dir=folder, timeout_s=2)
+for n in range(1_000_000):
+    payload = {"event": "log", "conversation_id": topic[5:], "n": n}
+    print(bus.publish(topic, BusMessage(topic, payload)), flush=True)
+"""
+
+
+def killed_agent(proxy: CuttingProxy, token: str, topic: str, spool: Path, after: int) -> list[str]:
+    """Let an agent publish in its own process, kill it after so many acknowledgements; answer the ids it was told."""
+    command = [sys.executable, "-c", AGENT, proxy.url, token, str(spool), topic]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as agent:
+        assert agent.stdout is not None
+        told = [agent.stdout.readline().strip() for _ in range(after)]
+        agent.kill()
+        return told + agent.stdout.read().split("\n")[:-1]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("state", ["there", "cutting", "away"])
+def test_what_a_killed_agent_was_told_is_safe_is_stored_once_and_in_order(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path, state: str
+) -> None:
+    proxy.be(state)  # type: ignore[arg-type]
+    told = killed_agent(proxy, served_token, topic, tmp_path, 40)
+
+    proxy.be("there")
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as heir:
+        assert heir.flush(20)
+
+    there = stored(served, topic)
+    assert there[: len(told)] == told
+    assert len(there) - len(told) <= 1  # the one it was not told of
+    assert len(set(there)) == len(there)
+
+
+def test_fork_needs_a_bus_of_its_own(bus: HttpBus, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("switchboard.http_bus.os.getpid", lambda: -1)
+
+    with pytest.raises(Closed, match="fork"):
+        publish(bus, topic, 1)
+    with pytest.raises(Closed, match="fork"):
+        bus.read(topic)
+    monkeypatch.undo()
+
+
+@pytest.mark.faults
+def test_agent_killed_again_and_again_loses_and_doubles_nothing(
+    proxy: CuttingProxy,
+    served: Server,
+    served_token: str,
+    topic: str,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    random = Random(7)
+    told: list[str] = []
+    for _ in range(60):
+        proxy.be(random.choice(["there", "cutting", "hanging", "away"]))
+        told += killed_agent(proxy, served_token, topic, tmp_path, random.randrange(1, 60))
+
+    proxy.be("there")
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as heir:
+        assert heir.flush(60)
+
+    there = stored(served, topic)
+    record_property("amount", f"60 kills, {len(told):,} told, {len(there):,} stored")
+    assert [id_ for id_ in there if id_ in set(told)] == told
+    assert len(there) - len(told) <= 60
+    assert len(set(there)) == len(there)
+
+
+@pytest.mark.crash
+def test_agents_and_watchers_live_through_a_kill_of_the_server(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data").start()
+    topic, told, seen = "chat:c1", dict[int, list[str]](), list[str]()
+    with HttpBus(server.url, server.token(), spool_dir=tmp_path / "spool", timeout_s=5) as bus:
+        first = publish(bus, topic, 0)[0]
+        watcher = threading.Thread(
+            target=lambda: seen.extend(got.id for got in islice(watch(topic, after=first, bus=bus), 400))
+        )
+        agents = [
+            threading.Thread(target=lambda n=n: told.update({n: publish(bus, topic, *range(100))})) for n in range(4)
+        ]
+        for thread in (watcher, *agents):
+            thread.start()
+        until(lambda: len(stored(server, topic)) > 40, what="some to be stored")
+        server.kill()
+        for thread in agents:
+            thread.join(60)
+        server.start()
+        assert bus.flush(30)
+        watcher.join(30)
+
+    there = stored(server, topic)
+    server.terminate()
+    assert len(there) == len(set(there)) == 401
+    assert seen == there[1:]
+    assert all([id_ for id_ in there if id_ in set(ids)] == ids for ids in told.values())

@@ -1,0 +1,174 @@
+"""The spool on disk: order, bounds, torn lines, slots of several processes."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from switchboard.errors import Refused, SpoolFull
+from switchboard.spool import Spool
+
+PLENTY = {"max_bytes": 1 << 30, "max_messages": 1 << 20}
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    """An empty spool."""
+    spool = Spool(tmp_path, **PLENTY)
+    yield spool
+    spool.close()
+
+
+def lines(*numbers: int) -> list[bytes]:
+    """Make some messages."""
+    return [b'{"n":%d}' % n for n in numbers]
+
+
+def fill(spool: Spool, *numbers: int) -> None:
+    """Append some messages."""
+    for line in lines(*numbers):
+        spool.append(line)
+
+
+def test_first_in_is_first_out(spool: Spool) -> None:
+    fill(spool, 1, 2, 3)
+
+    assert spool.first(2, 1000) == lines(1, 2)
+    spool.done(lines(1, 2))
+    assert spool.first(2, 1000) == lines(3)
+
+
+def test_one_large_message_is_answered_alone(spool: Spool) -> None:
+    spool.append(b"x" * 1000)
+    fill(spool, 1)
+
+    assert spool.first(10, 100) == [b"x" * 1000]
+
+
+def test_reopened_spool_has_what_waits(spool: Spool, tmp_path: Path) -> None:
+    fill(spool, 1, 2)
+    spool.close()
+
+    again = Spool(tmp_path, **PLENTY)
+
+    assert (again.messages, again.bytes) == (2, 16)
+    assert again.first(10, 1000) == lines(1, 2)
+    again.close()
+
+
+def test_torn_last_line_is_told_and_cut_off(spool: Spool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fill(spool, 1)
+    spool.close()
+    with (tmp_path / "0.jsonl").open("ab") as file:
+        file.write(b'{"n":')
+
+    again = Spool(tmp_path, **PLENTY)
+    fill(again, 2)
+
+    assert again.first(10, 1000) == lines(1, 2)
+    assert "ends in the middle of a message (5 bytes" in caplog.text
+    again.close()
+
+
+@pytest.mark.parametrize("bounds", [{"max_bytes": 16, "max_messages": 100}, {"max_bytes": 1000, "max_messages": 2}])
+def test_bound_is_kept_and_room_comes_back(tmp_path: Path, bounds: dict[str, int]) -> None:
+    spool = Spool(tmp_path, **bounds)
+    fill(spool, 1, 2)
+
+    with pytest.raises(SpoolFull):
+        fill(spool, 3)
+    spool.done(lines(1))
+    fill(spool, 3)
+
+    assert spool.first(10, 1000) == lines(2, 3)
+    spool.close()
+
+
+def test_full_disk_is_a_full_spool_and_tears_nothing(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(spool, 1)
+    monkeypatch.setattr("switchboard.spool.os.fsync", _no_space)
+
+    with pytest.raises(SpoolFull):
+        fill(spool, 2)
+    monkeypatch.undo()
+    fill(spool, 3)
+
+    assert spool.first(10, 1000) == lines(1, 3)
+
+
+def _no_space(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_processes_have_slots_of_their_own(spool: Spool, tmp_path: Path) -> None:
+    other = Spool(tmp_path, **PLENTY)
+
+    fill(spool, 1)
+    fill(other, 2)
+
+    assert (spool.first(10, 1000), other.first(10, 1000)) == (lines(1), lines(2))
+    other.close()
+
+
+def test_what_two_ended_processes_left_is_taken_over_by_one(
+    spool: Spool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "switchboard")
+    other = Spool(tmp_path, **PLENTY)
+    fill(spool, 1)
+    fill(other, 2, 3)
+    spool.close()
+    other.close()
+
+    heir = Spool(tmp_path, **PLENTY)
+
+    assert heir.first(10, 1000) == lines(1, 2, 3)
+    assert (heir.messages, heir.bytes) == (3, 24)
+    assert (tmp_path / "1.jsonl").read_bytes() == b""
+    assert "3 messages from an earlier process are waiting" in caplog.text
+    heir.close()
+
+
+def test_living_process_keeps_its_slot(spool: Spool, tmp_path: Path) -> None:
+    fill(spool, 1)
+
+    other = Spool(tmp_path, **PLENTY)
+
+    assert other.messages == 0
+    other.close()
+
+
+def test_refused_is_readable(spool: Spool) -> None:
+    spool.set_aside(b'{"n":1}', Refused("no such thing", code="nope"))
+    spool.set_aside(b"\xff torn", Refused("no JSON"))
+
+    first, second = spool.refused.read_text().splitlines()
+    assert '"code": "nope"' in first
+    assert '"message": {"n": 1}' in first
+    assert "torn" in second
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 12).map(lambda n: max(0, n - 4)), max_size=20))
+def test_spool_is_a_queue_whatever_is_done_to_it(tmp_path_factory: pytest.TempPathFactory, steps: list[int]) -> None:
+    """Append n messages; at 0 send up to seven. It compacts early."""
+    folder = tmp_path_factory.mktemp("queue")
+    spool, model, number = Spool(folder, **PLENTY), list[bytes](), 0
+    spool.compact_at = 64
+    for step in steps:
+        new = lines(*range(number, number + step))
+        number += step
+        for line in new:
+            spool.append(line)
+        model += new
+        if not step:
+            sent = spool.first(7, 1 << 20)
+            assert sent == model[:7]
+            spool.done(sent)
+            del model[:7]
+        assert (spool.messages, spool.bytes) == (len(model), sum(len(line) + 1 for line in model))
+    assert spool.first(1 << 20, 1 << 20) == model
+    spool.close()

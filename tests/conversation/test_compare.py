@@ -1,0 +1,199 @@
+"""Two sequences side by side: where they part, whatever ids and times they have."""
+
+import re
+
+import pytest
+
+from conversations.conversation import compare
+from conversations.conversation import fork as forks
+from conversations.core import principals
+from conversations.core.errors import NotFound
+from conversations.events import log
+from conversations.models import Agent, Conversation, Event, Run
+from tests.events.test_projections import event
+from tests.support.cast import client_of
+
+pytestmark = pytest.mark.django_db
+ROBOT = principals.token_principal("robot")
+
+
+def said(words, sender="user", **more):
+    return {"type": "message", "sender": sender, "recipient": "agent:A", "content": words, **more}
+
+
+def call(tool, call_id, output, **args):
+    step = {"event": "tool_step", "name": tool, "tool_call_id": call_id, "agent": "A"}
+    yield step | {"status": "start", "args": args}
+    yield step | {"status": "success", "output": output, "duration_ms": len(call_id)}
+
+
+def tell(key, *payloads):
+    log.append([event(key, payload, ROBOT) for payload in payloads])
+
+
+def compared(a, b):
+    return compare.compare(compare.side_of(a), compare.side_of(b))
+
+
+def test_the_same_steps_under_other_ids_and_times_do_not_part():
+    for key, number in (("a", 1), ("b", 22)):
+        tell(
+            key,
+            said("Refund Ada."),
+            *call("find", f"c{number}", {"id": 4, "n": 1}, name="Ada"),
+            said("Done.", "agent:A"),
+        )
+
+    found = compared("a", "b")
+
+    assert (found.is_divided, found.same) == (False, 3)
+
+
+def test_the_order_of_arguments_and_late_outputs_make_no_difference():
+    one, other = list(call("f", "1", "x", a=1, b=2)), list(call("g", "2", "y"))
+    tell("a", *one, *other)
+    swapped = [one[0] | {"args": {"b": 2, "a": 1}}, other[0], other[1], one[1]]
+    tell("b", *swapped)
+
+    assert not compared("a", "b").is_divided
+
+
+@pytest.mark.parametrize(
+    ("steps", "parts"),
+    [
+        (list(call("refund", "c", "ok", to="Bo")), ("arguments",)),
+        (list(call("refund", "c", "gone", to="Ada")), ("output",)),
+        (list(call("charge", "c", "ok", to="Ada")), ("tool",)),
+        ([said("No.", "agent:A")], ()),
+    ],
+)
+def test_the_first_difference_is_found_and_named(steps, parts):
+    tell("a", said("Refund Ada."), *call("refund", "c", "ok", to="Ada"), said("Done.", "agent:A"))
+    tell("b", said("Refund Ada."), *steps, said("Done.", "agent:A"))
+
+    found = compared("a", "b")
+
+    first = next(pair for pair in found.pairs if not pair.is_same)
+    assert (found.same, found.is_divided, first.parts) == (1, True, parts)
+    assert found.pairs[0].is_same
+    assert found.pairs[-1].is_same  # what is the same again later stands beside itself
+
+
+def test_one_that_goes_on_parts_where_the_other_ends():
+    tell("a", said("one"), said("two"))
+    tell("b", said("one"))
+
+    found = compared("a", "b")
+
+    assert (found.same, found.is_divided) == (1, True)
+    assert (found.pairs[-1].left.words, found.pairs[-1].right) == ("two", None)
+
+
+def test_a_fork_is_compared_from_where_it_begins(team):
+    tell("a", *[said(f"{n}") for n in range(100)])
+    fork = forks.fork(team["operator"], "a", 90, words="other words").conversation
+
+    found = compared("a", fork)
+
+    first = next(pair for pair in found.pairs if not pair.is_same)
+    assert (found.shared, first.left.words, first.right.words) == (89, "89", "other words")
+    assert first.parts == ("who", "words")
+    assert compared(fork, "a").shared == 89
+    assert compared("a", forks.fork(team["operator"], "a", 100).conversation).is_divided is False
+
+
+def test_two_runs_are_compared_with_what_they_answered(team):
+    Agent.objects.create(team="t", name="A", is_entry=True)
+    otto = principals.user_principal("otto")
+    for words, answer in (("same", "yes"), ("same", "no")):
+        log.append([event("c", said(words, "user:otto"), otto)])
+        run = Run.objects.latest("queued_seq")
+        facts = {"run_id": run.id, "agent": "A"}
+        told = [{"event": "run.started", "attempt": 1, "worker": "w"}, {"event": "output", "text": answer, "turn": 1}]
+        log.append([event("c", one | facts, principals.run_principal("A")) for one in [*told, {"event": "run.done"}]])
+
+    first, second = Run.objects.order_by("queued_seq")
+    found = compared(f"c@{first.id}", f"c@{second.id}")
+
+    assert [(p.left.words, p.right.words, p.is_same) for p in found.pairs] == [
+        ("same", "same", True),
+        ("yes", "no", False),
+    ]
+
+
+@pytest.mark.parametrize("name", ["none", "c@none", "@", "none@none"])
+def test_what_is_not_there_is_said(name):
+    tell("c", said("one"))
+
+    with pytest.raises(NotFound):
+        compare.side_of(name)
+
+
+def test_an_id_with_an_at_is_an_id():
+    tell("ada@example", said("one"))
+
+    assert compare.side_of("ada@example").conversation.key == "ada@example"
+
+
+def test_the_page_shows_both_sides_and_marks_where_they_part(team):
+    tell("a", said("Refund Ada."), *call("refund", "c", "ok", to="Ada"))
+    tell("b", said("Refund Ada."), *call("refund", "c", "ok", to="Bo"))
+    vera = client_of(team["viewer"])
+
+    html = vera.get("/compare/?a=a&b=b").content.decode()
+
+    assert html.count('id="parting"') == 1
+    assert "First difference: arguments" in html
+    assert "They differ after 1 equal step." in html
+    assert "/conversations/b/?event=2#e2" in html
+    assert re.findall(r'<input class="input" id="side-(\w)"', vera.get("/compare/").content.decode()) == ["a", "b"]
+    assert vera.get("/compare/?a=a&b=none").status_code == 404
+    assert "No difference in 2 steps." in vera.get("/compare/?a=a&b=a").content.decode()
+
+
+def test_what_is_not_there_is_told_over_the_form_that_asked_for_it(team):
+    tell("a", said("Refund Ada."))
+
+    answer = client_of(team["viewer"]).get("/compare/?a=a&b=none")
+
+    html = answer.content.decode()
+    assert answer.status_code == 404
+    assert "There is no conversation or run &#39;none&#39;" in html
+    assert 'name="a" required maxlength="400" value="a"' in html
+    assert 'name="b" required maxlength="400" value="none"' in html
+
+
+def test_each_side_offers_its_runs_and_chooses_its_own(team):
+    Agent.objects.create(team="t", name="A", is_entry=True)
+    for words in ("one", "two", "three"):
+        log.append([event("c", said(words, "user:otto"), principals.user_principal("otto"))])
+    run = Run.objects.earliest("queued_seq")
+    tell("d", said("one"))
+
+    html = client_of(team["viewer"]).get(f"/compare/?a=d&b=c@{run.id}").content.decode()
+
+    first, second = html.split('<select class="input" id="side-b"')
+    assert re.findall(r'value="(\S+?)" selected', first) == ["d"]
+    assert re.findall(r'value="(\S+?)" selected', second) == [f"c@{run.id}"]
+    assert second.count('<option value="c@') == 3
+
+
+def test_what_lies_between_a_run_and_its_end_is_looked_at_to_a_bound(monkeypatch):
+    tell("c", said("one"), *[{"event": "token", "text": f"{n} ", "index": n, "agent": "A"} for n in range(50)])
+    tell("c", *[said(f"{n}") for n in range(600)], said("last"))
+    tell("d", said("one"), *[said(f"{n}") for n in range(600)], said("another"))
+
+    assert compared("c", "d").same == 601  # tokens are neither here nor there
+    monkeypatch.setattr(compare, "MAX_LOOKED", 500)
+    found = compared("c", "d")
+
+    assert (found.is_cut, found.is_divided) == (True, False)
+
+
+def test_comparing_changes_nothing(team):
+    tell("a", said("one"))
+    before = Event.objects.count(), Conversation.objects.values_list("head_seq", flat=True).get()
+
+    client_of(team["viewer"]).get("/compare/?a=a&b=a")
+
+    assert before == (Event.objects.count(), Conversation.objects.values_list("head_seq", flat=True).get())

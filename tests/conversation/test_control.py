@@ -1,0 +1,383 @@
+"""Steering a conversation: each verb works, is refused to strangers, tells who lost a race, is an event and audited."""
+
+import json
+import threading
+from datetime import datetime
+
+import pytest
+from django.db import connection
+
+from conversations.access.accounts import tokens as token_actions
+from conversations.conversation import control, post_message
+from conversations.core import principals
+from conversations.core.errors import Invalid, NotAllowed, NotFound, TooLate
+from conversations.events import log
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Agent, Approval, Conversation, Event, Post, Run, Token, ToolCall
+from conversations.runs import lifecycle
+from conversations.runs.approvals import decide
+from tests.events.test_projections import rows
+from tests.support import teamwork
+from tests.support.cast import last_entry, said
+
+pytestmark = pytest.mark.django_db
+
+# verb: what has to be so before, the event, and what is so after (state, held)
+VERBS = {
+    "pause": ([], "conversation.paused", ("paused", False)),
+    "resume": (["pause"], "conversation.resumed", ("open", False)),
+    "take_over": ([], "conversation.taken_over", ("open", True)),
+    "hand_back": (["take_over"], "conversation.handed_back", ("open", False)),
+    "stop": ([], "run.cancelled", ("open", False)),
+    "abort": ([], "run.cancelled", ("open", False)),
+}
+
+
+@pytest.fixture(autouse=True)
+def town():
+    teamwork.team()
+
+
+@pytest.fixture
+def otto(people):
+    return people["operator"]
+
+
+def steer(by, *verbs, key="flood", reason="because"):
+    for verb in verbs:
+        control.steer(by, verb, key, reason)
+
+
+def events(kind, key="flood"):
+    found = Event.objects.filter(conversation__key=key, kind=kind).order_by("seq")
+    return [(event.principal, json.loads(event.body)) for event in found]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_changes_the_state_tells_an_event_and_is_audited(otto, verb):
+    before, kind, after = VERBS[verb]
+    teamwork.say(otto)
+    steer(otto, *before)
+
+    found = control.steer(otto, verb, "flood", "the water is off")
+
+    assert (found.state, found.owner == "user:otto") == after
+    principal, body = events(kind)[-1]
+    assert (principal, body["by"], body["reason"]) == ("user:otto", "user:otto", "the water is off")
+    assert said(last_entry()) == ("user:otto", verb, "conversation:flood", "done")
+    assert last_entry().reason == "the water is off"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("role", ["viewer", "approver", "auditor", ""])
+def test_a_verb_is_refused_to_who_may_not_control(people, otto, verb, role):
+    before = VERBS[verb][0]
+    teamwork.say(otto)
+    steer(otto, *before)
+    head = Conversation.objects.get().head_seq
+
+    with pytest.raises(NotAllowed):
+        control.steer(people[role], verb, "flood")
+
+    assert Conversation.objects.get().head_seq == head
+    assert said(last_entry())[1:] == (verb, "conversation:flood", "refused")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_who_comes_second_learns_who_was_first_and_when(people, otto, verb):
+    before, kind, _ = VERBS[verb]
+    teamwork.say(otto)
+    if verb in ("stop", "abort"):
+        teamwork.claim()
+        kind = "run.stopping"
+    steer(otto, *before, verb)
+    at = Event.objects.get(kind=kind).at
+
+    with pytest.raises(
+        TooLate, match=r"user:otto (paused it|resumed it|took over|handed back|stopped it) at \d\d:\d\d:\d\d UTC"
+    ) as late:
+        control.steer(people["admin"], verb, "flood", "me too")
+
+    told = late.value.as_dict()
+    assert (told["by"], told["did"]) == ("user:otto", kind.rpartition(".")[2])
+    assert datetime.fromisoformat(told["at"]).timestamp() == pytest.approx(at / 1e6)
+    assert said(last_entry()) == ("user:ada", verb, "conversation:flood", "refused")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_on_a_conversation_that_is_not_there_is_said(otto, verb):
+    with pytest.raises(NotFound):
+        control.steer(otto, verb, "nowhere")
+
+    assert not Conversation.objects.exists()
+
+
+def test_a_reason_has_bounds_and_an_action_a_name(otto):
+    teamwork.say(otto)
+
+    with pytest.raises(Invalid) as long:
+        control.pause(otto, "flood", "x" * 2001)
+    with pytest.raises(Invalid) as odd:
+        control.steer(otto, "explode", "flood")
+
+    assert (long.value.field, odd.value.field) == ("reason", "action")
+
+
+@pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
+def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, verb, back):
+    teamwork.say(otto)
+    steer(people["admin"], verb)
+    for n in "23":
+        teamwork.say(otto, content=f"words {n}", client_id=n)
+    assert lifecycle.claim("host:1", ["Dialogue"], at_most=5) == []
+
+    steer(people["admin"], back)
+    answered = []
+    while claims := lifecycle.claim("host:1", ["Dialogue"], at_most=5):
+        (claim,) = claims
+        body = Event.objects.get(conversation__key="flood", seq=claim.input_seq).body
+        answered.append(log.spoken_text(body))
+        lifecycle.finish(claim, {"event": "run.done"})
+
+    assert answered == ["Water on Elm Street", "words 2", "words 3"]
+
+
+def test_paused_and_held_are_independent(otto):
+    teamwork.say(otto)
+    steer(otto, "pause", "take_over", "resume")
+    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+    steer(otto, "pause", "hand_back")
+    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+
+    steer(otto, "resume")
+
+    assert len(lifecycle.claim("host:1", ["Dialogue"], at_most=1)) == 1
+
+
+def put_aside(claim):
+    lifecycle.wait(claim, "pause", **teamwork.SEALED)
+
+
+@pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
+def test_a_run_is_put_aside_and_goes_on_with_its_state(otto, verb, back):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+    steer(otto, verb)
+    assert lifecycle.renew([claim]) == {claim.run: "pause"}
+    put_aside(claim)
+    assert (Run.objects.get().status, Run.objects.get().reason) == ("waiting", "pause")
+
+    steer(otto, back)
+
+    (again,) = lifecycle.claim("host:2", ["Dialogue"], at_most=1)
+    assert (again.run, again.attempt, again.state) == (claim.run, 2, "{}")
+    assert lifecycle.renew([again]) == {claim.run: ""}
+    assert events("run.resumed")[-1][1]["by"] == "user:otto"
+
+
+def test_a_pause_that_was_over_before_the_worker_let_go_leaves_nothing_waiting(otto):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+
+    steer(otto, "pause", "resume")
+    put_aside(claim)
+
+    assert Run.objects.get().status == "queued"
+    assert len(lifecycle.claim("host:2", ["Dialogue"], at_most=1)) == 1
+
+
+def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
+    approval = teamwork.ask(otto)
+    steer(otto, "take_over")
+
+    decide.decide(people["approver"], approval.id, "approve")
+    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+    steer(otto, "hand_back")
+
+    assert len(lifecycle.claim("host:1", ["Dialogue"], at_most=1)) == 1
+
+
+def test_a_question_still_waits_after_a_pause(otto):
+    approval = teamwork.ask(otto)
+
+    steer(otto, "pause", "resume")
+
+    assert Run.objects.get().status == "waiting"
+    assert Approval.objects.open().get() == approval
+
+
+@pytest.mark.parametrize("verb", ["stop", "abort"])
+def test_what_runs_is_asked_and_what_is_queued_ends_at_once(otto, verb):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+    teamwork.say(otto, content="more", client_id="2")
+
+    steer(otto, verb)
+
+    assert lifecycle.renew([claim]) == {claim.run: verb}
+    assert [run.status for run in Run.objects.order_by("queued_seq")] == ["running", "cancelled"]
+    assert events("run.stopping")[0][1]["how"] == verb
+
+
+def test_an_abort_goes_before_a_stop_and_never_the_other_way(otto):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+
+    steer(otto, "stop", "abort")
+    with pytest.raises(TooLate):
+        steer(otto, "stop")
+
+    assert lifecycle.renew([claim]) == {claim.run: "abort"}
+
+
+def test_a_question_is_withdrawn_by_a_stop(otto):
+    approval = teamwork.ask(otto)
+
+    steer(otto, "stop")
+
+    approval.refresh_from_db()
+    assert (approval.status, approval.decided_by, ToolCall.objects.get().status) == (
+        "cancelled",
+        "user:otto",
+        "blocked",
+    )
+
+
+@pytest.mark.parametrize("let_go", ["wait", "put_back"])
+def test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends(otto, let_go):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+    steer(otto, "stop")
+
+    if let_go == "wait":
+        lifecycle.wait(claim, "approval", **teamwork.SEALED)
+    else:
+        lifecycle.put_back(claim, "the worker stopped")
+
+    assert (Run.objects.get().status, Run.objects.get().state) == ("cancelled", None)
+
+
+def test_a_conversation_that_somebody_holds_is_handed_back_by_another_with_a_reason(people, otto):
+    teamwork.say(otto)
+    steer(otto, "take_over")
+
+    with pytest.raises(Invalid, match="user:otto took over"):
+        control.hand_back(people["admin"], "flood")
+    control.hand_back(people["admin"], "flood", "he has gone home")
+
+    assert events("conversation.handed_back")[-1][1]["owner"] == "user:otto"
+
+
+def test_what_the_owner_says_to_the_conversation_asks_no_agent(people, otto):
+    teamwork.say(otto)
+    steer(otto, "stop", "take_over")
+
+    for by, to in ((otto, "chat:flood"), (people["admin"], "chat:flood"), (otto, "agent:Dialogue")):
+        post_message.post(by, "flood", recipient=to, content="hi", client_id=f"{by}{to}")
+
+    assert Run.objects.filter(status="queued").count() == 2
+
+
+def test_a_token_may_pause_but_takes_nothing_over(people):
+    teamwork.say(people["operator"])
+    token_actions.make_token(people["admin"], "robot", "operator")
+    robot = Token.objects.get(name="robot")
+
+    paused = control.pause(robot, "flood")
+    with pytest.raises(NotAllowed, match="only a person"):
+        control.take_over(robot, "flood")
+    control.resume(robot, "flood")
+    control.stop(robot, "flood")
+
+    assert (paused.state, Conversation.objects.get().state) == ("paused", "open")
+    assert events("conversation.paused") == [("system", events("conversation.paused")[0][1])]
+    assert events("conversation.paused")[0][1]["by"] == "token:robot"
+    assert said(last_entry())[0] == "token:robot"
+    assert Run.objects.get().status == "cancelled"
+
+
+@pytest.mark.parametrize("kind", ["conversation.paused", "conversation.taken_over"])
+@pytest.mark.parametrize(
+    "principal", [principals.token_principal("robot"), principals.import_principal("file")], ids=str
+)
+def test_a_claim_from_outside_steers_nothing(otto, kind, principal):
+    teamwork.say(otto)
+
+    log.append([log.from_internal("flood", {"event": kind, "by": "user:otto"}, principal)])
+
+    assert not Conversation.objects.get().is_held
+    assert len(lifecycle.claim("host:1", ["Dialogue"], at_most=1)) == 1
+
+
+def test_rebuild_keeps_who_holds_it_and_why(otto):
+    teamwork.say(otto)
+    steer(otto, "pause", "take_over")
+    before = rows()
+
+    list(rebuild())
+
+    assert rows() == before
+    found = Conversation.objects.get()
+    kinds = [Event.objects.get(seq=seq).kind for seq in (found.paused_seq, found.owned_seq)]
+    assert kinds == ["conversation.paused", "conversation.taken_over"]
+
+
+def test_agents_of_other_processes_are_told_on_their_control_topic(otto):
+    Agent.objects.filter(name="Triage").delete()
+    teamwork.say(otto)
+    for sender in ("agent:Triage", "agent:Dialogue", "Rosa"):
+        body = {"event": "message", "sender": sender, "recipient": "agent:Away", "content": "hi"}
+        log.append([log.from_internal("flood", body, principals.token_principal("robot"))])
+
+    steer(otto, "take_over", reason="I know her")
+
+    posts = list(Post.objects.filter(topic__startswith="control:").order_by("topic").values_list("topic", flat=True))
+    assert posts == ["control:Away", "control:Triage"]
+    principal, body = events("control")[0]
+    assert (principal, body["sender"], body["recipient"], body["content"]) == (
+        *("user:otto", "user:otto"), *("agent:Away", "take_over")
+    )  # fmt: skip
+    assert body["metadata"] == {"by": "user:otto", "reason": "I know her"}
+
+
+def test_several_at_once_each_have_their_own_outcome(otto):
+    for key in ("a", "b"):
+        teamwork.say(otto, key)
+    steer(otto, "pause", key="b")
+
+    outcomes = control.steer_each(otto, "pause", ["a", "b", "nowhere", "a"], "storm")
+
+    told = [(one.conversation, one.error.code if one.error else "") for one in outcomes]
+    assert told == [("a", ""), ("b", "paused"), ("nowhere", "not_found")]
+    assert Conversation.objects.get(key="a").state == "paused"
+    for keys, action, field in (([], "pause", "conversations"), (["a"], "no", "action")):
+        with pytest.raises(Invalid) as wrong:
+            control.steer_each(otto, action, keys)
+        assert wrong.value.field == field
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_people_who_take_over_at_once_one_holds_it_and_the_others_learn_who(people, otto):
+    teamwork.say(otto)
+    told: list[str] = []
+    start = threading.Barrier(4)
+
+    def take(name):
+        try:
+            start.wait(5)
+            control.take_over(principals.user_principal(name), "flood")
+            told.append("mine")
+        except TooLate as late:
+            told.append(late.first["by"])
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=take, args=(name,)) for name in ("otto", "ada", "otto", "ada")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    owner = Conversation.objects.get().owner
+    assert sorted(told) == sorted(["mine", *[owner] * 3])
+    assert len(events("conversation.taken_over")) == 1

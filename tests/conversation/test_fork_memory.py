@@ -1,0 +1,249 @@
+"""What a fork's agents remember: what a model is given in the fork is what it was given there (§3.4)."""
+
+import json
+
+import pytest
+from agents import Agent, RunContextWrapper, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+from pydantic import BaseModel
+
+from agents_app.memory import fork_memory, session
+from agents_app.teams.definition import Team
+from conversations.conversation import fork
+from conversations.core import principals
+from conversations.events import log
+from conversations.models import Agent as Served
+from conversations.models import Conversation, Event, Run, SessionItem
+from tests.events.test_projections import event
+from tests.support.agents_running import kinds, over, say, told, working
+from tests.support.cast import cast
+
+pytestmark = pytest.mark.django_db(transaction=True)
+IDS = ("id", "status", "created_at")
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def asked(model):
+    """What a scripted model was given, call by call, without the ids that a server makes."""
+    return [plain(call.input) for call in model.calls]
+
+
+def plain(items):
+    return [{k: v for k, v in item.items() if k not in IDS} for item in items]
+
+
+def remembered(key, answers=1 << 40):
+    found = Conversation.objects.get(key=key)
+    return fork_memory.build_fork_memory(found, answers, newest=200)
+
+
+def test_an_agent_goes_on_in_a_fork_with_what_it_was_given_there():
+    steps = [function_call("add", {"a": 2, "b": 3}, call_id="c1")], [assistant_message("5")], [assistant_message("8")]
+    again = [assistant_message("Eight.")]
+    model = ScriptedModel(
+        [*steps, again, [function_call("add", {"a": 2, "b": 3}, call_id="c9")], [assistant_message("five")]]
+    )
+    clerk = Agent(name="Clerk", model=model, tools=[add])
+    otto = cast()["operator"]
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
+        say("2 + 3?")
+        over(1)
+        say("and 3 more?")
+        first, second = over(2)
+
+        rerun = fork.rerun(otto, second.id)
+        over(3)
+        from_the_start = fork.rerun(otto, first.id)
+        over(4)
+
+    given = asked(model)
+    assert given[3] == given[2]
+    assert given[4] == given[0]
+    assert kinds(rerun.conversation)[-1] == "run.done"
+    assert told("output", rerun.conversation)[-1]["text"] == "Eight."
+    assert told("tool_step", from_the_start.conversation)[-1]["output"] == 5
+    assert Run.objects.filter(conversation__key="c").count() == 2
+
+
+def test_a_fork_in_the_middle_of_a_run_goes_on_from_there():
+    steps = (
+        [function_call("add", {"a": 2, "b": 3}, call_id="c1")],
+        [assistant_message("5")],
+        [assistant_message("Five.")],
+    )
+    model = ScriptedModel(steps)
+    otto = cast()["operator"]
+    with working(Team(name="test", agents=[Agent(name="Clerk", model=model, tools=[add])], entry=["Clerk"])):
+        say("2 + 3?")
+        over(1)
+        end = Event.objects.filter(kind="tool_step").latest("seq").seq
+
+        made = fork.fork(otto, "c", end, run=True)
+        over(2)
+
+    given = asked(model)
+    assert given[2] == given[1]
+    assert told("output", made.conversation)[-1]["text"] == "Five."
+
+
+def test_what_is_said_in_other_words_takes_the_place_of_the_old_ones_and_is_kept_for_later():
+    model = ScriptedModel([[assistant_message(words)] for words in ("one", "two", "three", "four")])
+    otto = cast()["operator"]
+    with working(Team(name="test", agents=[Agent(name="Clerk", model=model)], entry=["Clerk"])):
+        say("first")
+        over(1)
+        say("second")
+        over(2)
+        at = Event.objects.filter(kind="message").latest("seq").seq
+
+        made = fork.fork(otto, "c", at, words="second, in other words", run=True)
+        over(3)
+        say("third", key=made.conversation)
+        over(4)
+
+    said = [[item.get("content") for item in given if item.get("role") == "user"] for given in asked(model)]
+    assert said[2] == ["first", "second, in other words"]
+    assert said[3] == ["first", "second, in other words", "third"]
+    kept = SessionItem.objects.filter(conversation=made.conversation).exclude(payload__startswith=session.CONTEXT)
+    assert kept.count() == 6
+
+
+def test_what_waited_for_its_own_run_stands_where_that_began():
+    served = Served.objects.create(team="t", name="Clerk", is_entry=True)
+    ada, clerk = principals.user_principal("ada"), principals.run_principal(served.name)
+    for words in ("first", "second"):
+        log.append(
+            [event("c", {"type": "message", "sender": "ada", "recipient": "agent:Clerk", "content": words}, ada)]
+        )
+    first, second = Run.objects.order_by("queued_seq")
+    for run, words in ((first, "one"), (second, "two")):
+        started = {"event": "run.started", "run_id": run.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
+        output = {"event": "output", "run_id": run.id, "agent": "Clerk", "text": words, "turn": 1}
+        done = {"event": "run.done", "run_id": run.id, "agent": "Clerk"}
+        log.append([event("c", payload, clerk) for payload in (started, output, done)])
+    otto, head = cast()["operator"], Conversation.objects.get().head_seq
+
+    whole, early = (fork.fork(otto, "c", at).conversation for at in (head, 4))
+
+    assert [said(item) for item in remembered(whole)] == ["first", "one", "second", "two"]
+    assert [said(item) for item in remembered(early)] == ["first", "second"]
+    assert [said(item) for item in remembered(early, answers=1)] == ["first"]
+
+
+def said(item):
+    content = item["content"]
+    return content if isinstance(content, str) else content[0]["text"]
+
+
+def test_an_imported_history_is_remembered_with_its_calls_and_no_call_without_an_output():
+    payloads = [
+        {"type": "message", "sender": "system", "recipient": "agent:A", "content": "Be brief."},
+        {"type": "message", "sender": "user", "recipient": "agent:A", "content": "Refund Ada."},
+        {
+            "event": "tool_step",
+            "status": "start",
+            "name": "find",
+            "args": {"name": "Ada"},
+            "tool_call_id": "c",
+            "agent": "A",
+        },
+        {
+            "event": "tool_step",
+            "status": "success",
+            "name": "find",
+            "output": {"id": 4},
+            "tool_call_id": "c",
+            "agent": "A",
+        },
+        {"event": "tool_step", "status": "start", "name": "find", "args": {}, "tool_call_id": "c", "agent": "A"},
+        {
+            "event": "tool_step",
+            "status": "error",
+            "name": "find",
+            "error": "no name",
+            "tool_call_id": "c",
+            "agent": "A",
+        },
+        {"event": "tool_step", "status": "start", "name": "refund", "args": {"id": 4}, "agent": "A"},
+        {"event": "output", "agent": "A", "text": "Done."},
+        {"type": "message", "sender": "agent:A", "recipient": "user", "content": "Done."},
+    ]
+    log.append([event("c", payload, principals.import_principal("file")) for payload in payloads])
+    made = fork.fork(cast()["operator"], "c", len(payloads))
+
+    system, user, call, output, bad, error, answer = remembered(made.conversation)
+
+    assert (system["role"], user["role"], user["content"]) == ("system", "user", "Refund Ada.")
+    assert (call["call_id"], call["name"], json.loads(call["arguments"])) == ("c", "find", {"name": "Ada"})
+    assert (output["call_id"], json.loads(output["output"])) == ("c", {"id": 4})
+    assert (bad["call_id"], error["call_id"], error["output"]) == ("event_5", "event_5", "no name")
+    assert said(answer) == "Done."
+
+
+class Counter(BaseModel):
+    conversation_id: str = ""
+    heard: int = 0
+
+
+@function_tool
+def count(context: RunContextWrapper[Counter]) -> int:
+    """Count."""
+    context.context.heard += 1
+    return context.context.heard
+
+
+def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
+    steps = [[function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 9)]
+    clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[count])
+    otto = cast()["operator"]
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter)):
+        for n in (1, 2):
+            say("count")
+            over(n)
+        head = Conversation.objects.get().head_seq
+        whole = fork.fork(otto, "c", head, run=True).conversation
+        over(3)
+        early = fork.rerun(otto, Run.objects.filter(conversation__key="c").latest("queued_seq").id).conversation
+        over(4)
+
+    assert told("tool_step", whole)[-1]["output"] == 3
+    assert told("tool_step", early)[-1]["output"] == 2
+    contexts = [session.load(key).context["test"] for key in ("c", whole)]
+    assert [json.loads(text) for text in contexts] == [
+        {"conversation_id": "c", "heard": 2},
+        {"conversation_id": whole, "heard": 3},
+    ]
+
+
+def test_every_place_of_a_fork_and_of_its_fork_has_the_context_of_its_time():
+    steps = [
+        [function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 19)
+    ]
+    clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[count])
+    otto = cast()["operator"]
+
+    def in_a_fork(key: str, at: int) -> int | None:
+        made = Conversation.objects.get(key=fork.fork(otto, key, at).conversation)
+        text = fork_memory.context_of(made, "test")
+        assert text is None or json.loads(text)["conversation_id"] == made.key
+        return None if text is None else json.loads(text)["heard"]
+
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter)):
+        for n in (1, 2, 3):
+            say("count")
+            over(n)
+        events = list(Event.objects.filter(conversation__key="c").order_by("seq").values_list("seq", "kind"))
+        answers = [seq for seq, kind in events if kind == "output"]
+        middle = Run.objects.filter(conversation__key="c").order_by("queued_seq")[1].input_seq
+        branch = fork.fork(otto, "c", middle, run=True).conversation
+        over(4)
+        head = Conversation.objects.get(key=branch).head_seq
+
+    for seq, _ in events:
+        assert in_a_fork("c", seq) == (sum(answer <= seq for answer in answers) or None), seq
+    assert [in_a_fork(branch, at) for at in (answers[0] - 1, answers[0], middle, head)] == [None, 1, 1, 2]

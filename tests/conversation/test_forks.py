@@ -1,0 +1,430 @@
+"""Forks: the same history under another key, linked, and nothing done by copying (§3.4, 5)."""
+
+import gzip
+import json
+import random
+from functools import partial
+
+import pytest
+
+from conversations.access import permissions
+from conversations.conversation import control
+from conversations.conversation import fork as forks
+from conversations.core import principals
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.events import log, verify_chains
+from conversations.events.log import bounded_reads, fork_copy
+from conversations.events.log.rebuild import rebuild
+from conversations.import_export import import_file
+from conversations.import_export.export import export
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.staged_import import StagedImport
+from conversations.models import (
+    Agent,
+    Approval,
+    AuditEntry,
+    Conversation,
+    Event,
+    Participant,
+    Post,
+    Response,
+    Run,
+    ToolCall,
+    Turn,
+)
+from tests.events.test_projections import event, rows
+from tests.support.cast import STRANGER, last_entry, said
+from tests.support.examples import EXAMPLES
+from tests.support.recorded import THEIRS
+
+pytestmark = pytest.mark.django_db
+COPIED = ("seq", "kind", "at", "principal", "run", "turn", "event_id", "body", "erased_by")
+DEEDS = (Run, Approval, ToolCall, Response, Post, Turn)
+
+
+def prefix(key, upto):
+    return list(Event.objects.filter(conversation__key=key, seq__lte=upto).order_by("seq").values(*COPIED))
+
+
+def deeds():
+    return [list(model.objects.order_by("pk").values()) for model in DEEDS]
+
+
+def is_whole(key):
+    return verify_chains.verify_conversation(Conversation.objects.get(key=key)).ok
+
+
+def everything(key="parent"):
+    """A conversation with an example of every kind, ours and claimed."""
+    payloads = [payload for some in EXAMPLES.values() for payload in some]
+    who = [
+        principals.SYSTEM,
+        principals.token_principal("robot"),
+        principals.import_principal("file"),
+        principals.user_principal("maria"),
+    ]
+    dice = random.Random(7)
+    for payload in payloads:
+        kept = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
+        log.append([event(key, kept, dice.choice(who))])
+    return Conversation.objects.get(key=key)
+
+
+@pytest.fixture
+def otto(team):
+    return team["operator"]
+
+
+@pytest.fixture
+def hello(otto):
+    """A conversation in which a person spoke and an agent of ours answered."""
+    Agent.objects.create(team="t", name="Clerk", is_entry=True)
+    body = {"type": "message", "sender": "user:otto", "recipient": "agent:Clerk", "content": "Refund Ada.", "id": "m1"}
+    log.append([event("hello", body, principals.user_principal("otto"))])
+    answer = {"type": "message", "sender": "agent:Clerk", "recipient": "user:otto", "content": "Done.", "id": "m2"}
+    log.append([event("hello", answer, principals.run_principal("Clerk"))])
+    return Conversation.objects.get(key="hello")
+
+
+def test_a_fork_equals_its_prefix_event_by_event_whatever_the_kind(otto):
+    parent = everything()
+    before, done = rows(), deeds()
+
+    for at in (1, 17, parent.head_seq):
+        made = forks.fork(otto, "parent", at)
+
+        assert prefix(made.conversation, at) == prefix("parent", at)
+        assert (made.seq, made.run) == (at + 1, "")
+        assert is_whole(made.conversation)
+
+    assert deeds() == done
+    assert [row for row in rows()[0] if row["key"] == "parent"] == [r for r in before[0] if r["key"] == "parent"]
+    now = rows()
+    list(rebuild())
+    assert rows() == now
+
+
+def test_a_fork_copies_large_bodies_a_few_at_a_time(otto, monkeypatch):
+    body = {"type": "message", "sender": "ada", "content": "x" * 1000}
+    log.append([event("large", body, principals.token_principal("robot")) for _ in range(20)])
+    pages, insert = [], fork_copy.sql.insert_copies
+    monkeypatch.setattr(bounded_reads, "rows", partial(bounded_reads.rows, most=3000))
+    monkeypatch.setattr(fork_copy.sql, "insert_copies", lambda *of: (pages.append(len(of[1]) // 13), insert(*of)))
+
+    made = forks.fork(otto, "large", 20)
+
+    assert pages == [3] * 6 + [2]
+    assert prefix(made.conversation, 20) == prefix("large", 20)
+    assert is_whole(made.conversation)
+
+
+def test_a_fork_folds_messages_participants_and_the_last_line_as_its_parent_did(otto):
+    parent = everything()
+
+    fork = Conversation.objects.get(key=forks.fork(otto, "parent", parent.head_seq).conversation)
+
+    assert (fork.messages, fork.last_sender, fork.last_line) == (parent.messages, parent.last_sender, parent.last_line)
+    assert (fork.tool_calls, fork.errors, fork.state, fork.owner) == (0, 0, "open", "")
+    assert set(Participant.objects.filter(conversation=parent).values_list("name", "kind")) >= set(
+        Participant.objects.filter(conversation=fork).values_list("name", "kind")
+    )
+    assert (fork.parent_id, fork.forked_at, fork.copied_seq) == (parent.pk, parent.head_seq, parent.head_seq)
+    assert list(parent.forks.all()) == [fork]
+
+
+def test_what_a_model_spent_there_is_not_counted_once_more(otto):
+    output = {"event": "output", "agent": "A", "text": "Done.", "usage": {"input_tokens": 7, "output_tokens": 2}}
+    log.append([event("c", output, principals.token_principal("robot"))])
+    assert Turn.objects.count() == 1
+
+    forks.fork(otto, "c", 1)
+
+    assert Turn.objects.count() == 1
+    list(rebuild())
+    assert Turn.objects.count() == 1
+
+
+def test_a_fork_of_a_fork_is_whole_and_rebuilt_as_it_was(otto):
+    parent = everything()
+    first = forks.fork(otto, "parent", parent.head_seq - 5)
+    second = forks.fork(otto, first.conversation, first.seq)
+
+    assert prefix(second.conversation, first.seq) == prefix(first.conversation, first.seq)
+    assert is_whole(second.conversation)
+    before = rows()
+    list(rebuild())
+    assert rows() == before
+
+
+def test_a_message_is_in_other_words_and_the_old_ones_are_kept(otto, hello):
+    made = forks.fork(otto, "hello", 1, words="Refund Bo.", reason="the wrong person")
+
+    first, second = Event.objects.filter(conversation__key=made.conversation).order_by("seq")
+    told, body = json.loads(first.body), json.loads(second.body)
+    assert (first.kind, told["parent"], told["forked_at"], told["changed"]) == ("conversation.forked", "hello", 0, 1)
+    assert (second.principal, body["sender"], body["content"]) == ("user:otto", "user:otto", "Refund Bo.")
+    assert body["recipient"] == "agent:Clerk"
+    was = {"conversation_id": "hello", "seq": 1, "sender": "user:otto", "content": "Refund Ada."}
+    assert body["metadata"]["changed"] == was
+    assert not Run.objects.filter(conversation__key=made.conversation).exists()
+    assert not Post.objects.filter(conversation__key=made.conversation).exists()  # nobody elsewhere is asked
+    assert said(last_entry()) == ("user:otto", "fork", "conversation:hello", "done")
+    assert last_entry().reason == "the wrong person"
+
+
+def test_a_run_is_queued_only_when_asked_for(otto, hello):
+    runs = Run.objects.count()
+    forks.fork(otto, "hello", 2)
+    assert Run.objects.count() == runs
+
+    made = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True)
+
+    run = Run.objects.get(id=made.run)
+    assert (run.agent, run.status, run.input_seq, run.conversation.key) == ("Clerk", "queued", 2, made.conversation)
+    assert run.conversation.handler == "agent:Clerk"
+    topics = Post.objects.filter(conversation__key=made.conversation).values_list("topic", flat=True)
+    assert set(topics) == {"chat:Clerk", f"chat:{made.conversation}"}
+
+
+def test_a_run_goes_on_from_what_was_said_and_by_whom_one_names(otto, hello):
+    Agent.objects.create(team="t", name="Other", is_entry=True)
+
+    made = forks.fork(otto, "hello", 2, run=True, agent="Other")
+
+    assert (Run.objects.get(id=made.run).agent, Run.objects.get(id=made.run).input_seq) == ("Other", 1)
+
+
+def test_a_run_is_run_again_from_where_it_began(otto, hello):
+    old = Run.objects.get(conversation=hello)
+    told = {"event": "run.started", "run_id": old.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
+    log.append([event("hello", told, principals.run_principal("Clerk"))])
+
+    made = forks.rerun(otto, old.id)
+
+    new = Run.objects.get(id=made.run)
+    assert (new.input_seq, new.agent) == (old.input_seq, old.agent)
+    assert Conversation.objects.get(key=made.conversation).copied_seq == 3
+    assert Run.objects.get(id=old.id).status == "running"
+
+
+def test_the_same_client_id_again_is_the_same_fork(otto, hello):
+    first = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True, client_id="once")
+    again = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True, client_id="once")
+
+    assert again == first
+    assert Conversation.objects.count() == 2
+
+
+def test_who_asks_while_the_same_fork_is_made_is_answered_with_it(otto, hello, monkeypatch):
+    found, looks = forks._made, []
+    first = forks.fork(otto, "hello", 1, client_id="once")
+    monkeypatch.setattr(forks, "_made", lambda key: found(key) if looks else looks.append(key))  # not there at first
+
+    assert forks.fork(otto, "hello", 1, client_id="once") == first
+    assert Conversation.objects.count() == 2
+
+
+def test_who_copies_while_the_same_fork_is_made_is_answered_with_it(otto, hello, monkeypatch):
+    quicker = []
+
+    def meanwhile(_):
+        monkeypatch.setattr(forks, "failpoint", lambda _: None)
+        quicker.append(forks.fork(otto, "hello", 1, client_id="once"))
+
+    monkeypatch.setattr(forks, "failpoint", meanwhile)
+
+    assert [forks.fork(otto, "hello", 1, client_id="once")] == quicker
+    assert Conversation.objects.count() == 2
+
+
+def test_a_message_that_was_erased_is_not_said_in_other_words(otto, hello):
+    Event.objects.filter(conversation=hello, seq=1).update(erased_by=2)
+
+    with pytest.raises(Invalid, match="event 1 is not a message that can be edited"):
+        forks.fork(otto, "hello", 1, words="Refund Bo.")
+
+
+@pytest.mark.parametrize(
+    ("at", "more", "field"),
+    [
+        (0, {}, "at"),
+        (99, {}, "at"),
+        (1, {"words": " "}, "words"),
+        (1, {"words": "x" * 100_001}, "words"),
+        (2, {"words": "x"}, "words"),
+        (1, {"run": True, "agent": "Nobody"}, "agent"),
+        (1, {"reason": "x" * 2001}, "reason"),
+    ],
+)
+def test_what_cannot_be_forked_so_is_refused_and_leaves_nothing(otto, at, more, field):
+    body = {"type": "message", "sender": "Rosa", "recipient": "agent:Gone", "content": "Hi"}
+    log.append([event("c", body, principals.token_principal("robot")), event("c", {"what": "else"}, principals.SYSTEM)])
+
+    with pytest.raises(Invalid) as wrong:
+        forks.fork(otto, "c", at, **more)
+
+    assert wrong.value.field == field
+    assert Conversation.objects.count() == 1
+
+
+def test_who_may_not_is_refused_before_anything_is_copied_and_that_is_recorded(team, hello, monkeypatch):
+    monkeypatch.setattr(forks, "failpoint", lambda _: pytest.fail("it was copied"))
+    for who in (team["viewer"], team["approver"], team[""], STRANGER):
+        with pytest.raises(NotAllowed):
+            forks.fork(who, "hello", 1)
+        assert said(last_entry()) == (str(permissions.principal_of(who)), "fork", "conversation:hello", "refused")
+    with pytest.raises(NotFound):
+        forks.fork(team["operator"], "nowhere", 1)
+    assert Conversation.objects.count() == 1
+
+
+def test_what_fails_half_way_leaves_nothing_and_shows_nothing(otto, monkeypatch):
+    parent = everything()
+    seen = []
+
+    def fail(*_):
+        seen.append((Conversation.objects.visible().count(), Conversation.objects.count()))
+        raise RuntimeError
+
+    monkeypatch.setattr(forks, "failpoint", fail)
+    with pytest.raises(RuntimeError):
+        forks.fork(otto, "parent", parent.head_seq)
+
+    assert seen == [(1, 2)]
+    assert Conversation.objects.count() == 1
+    assert Event.objects.count() == parent.head_seq
+    assert not AuditEntry.objects.filter(verb="fork").exists()
+
+
+def test_a_fork_that_was_cut_off_is_removed_at_the_next_start(otto, monkeypatch):
+    parent = everything()
+    copied = log.ForkCopy(log.StagedBatch(), "half", parent, upto=parent.head_seq)
+    copied.take()
+    Conversation.objects.filter(is_staged=True).update(last_at=1)  # it stood still for long
+
+    log.discard_staged()
+
+    assert Event.objects.count() == parent.head_seq
+    with pytest.raises(Conflict), log.write_transaction():
+        copied.publish()
+    assert not Conversation.objects.visible().filter(key="half").exists()
+
+
+def test_a_paused_conversations_fork_is_free(otto, hello):
+    control.pause(otto, "hello")
+
+    fork = Conversation.objects.get(key=forks.fork(otto, "hello", 4).conversation)
+
+    assert (fork.state, Conversation.objects.get(key="hello").state) == ("open", "paused")
+
+
+def test_a_claimed_fork_changes_no_state():
+    told = {"event": "conversation.forked", "parent": "victim", "forked_at": 0, "title": "x", "handler": "agent:Evil"}
+    log.append(
+        [event("victim", {"type": "message", "sender": "R", "content": "x"}, principals.token_principal("robot"))]
+    )
+
+    log.append([event("c", told, principals.token_principal("robot"))])
+
+    found = Conversation.objects.get(key="c")
+    assert (found.parent_id, found.forked_at, found.copied_seq, found.title, found.handler) == (None, None, 0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("payload", "who", "handler"),
+    [
+        ({"event": "conversation.opened", "handler": "agent:Evil"}, principals.run_principal("Clerk"), ""),
+        ({"event": "conversation.forked", "handler": "agent:Evil"}, principals.run_principal("Clerk"), ""),
+        ({"event": "conversation.handler", "handler": "agent:Evil"}, principals.token_principal("robot"), ""),
+        (
+            {"event": "conversation.handler", "handler": "agent:Billing"},
+            principals.run_principal("Clerk"),
+            "agent:Billing",
+        ),
+        ({"event": "conversation.opened", "handler": "agent:Clerk"}, principals.user_principal("otto"), "agent:Clerk"),
+    ],
+)
+def test_a_fork_is_answered_by_whom_its_parent_is(otto, payload, who, handler):
+    log.append([event("parent", {"id": "first", **payload}, who)])
+
+    fork = Conversation.objects.get(key=forks.fork(otto, "parent", 1).conversation)
+
+    assert (Conversation.objects.get(key="parent").handler, fork.handler) == (handler, handler)
+
+
+def bring(path):
+    trouble = ImportReport(lambda _: None)
+    import_file.import_recordings(
+        recordings(path, trouble), StagedImport(principals.import_principal("file")), trouble, progress=lambda *_: None
+    )
+
+
+def test_an_exported_fork_keeps_where_it_was_forked_from(otto, hello, tmp_path):
+    made = forks.fork(otto, "hello", 1)
+    lines = list(export(made.conversation))
+    told = {"conversation_id": "hello", "seq": 1}
+    assert json.loads(lines[0])["forked_from"] == told
+
+    path = tmp_path / "fork.jsonl"
+    path.write_bytes(b"".join(lines))
+    log.remove(Conversation.objects.get(key=made.conversation))
+    Conversation.objects.filter(key="hello").update(key="elsewhere")
+    bring(path)
+
+    assert json.loads(next(export(made.conversation)))["forked_from"] == told
+    found = Conversation.objects.get(key=made.conversation)
+    assert (found.parent, found.forked_at, found.copied_seq) == (None, 1, 0)
+    assert is_whole(made.conversation)
+
+
+def samples():
+    patterns = ("tau2-bench/*_20sims.json.gz", "who-and-when/*/*.json")
+    return [path for pattern in patterns for path in sorted(THEIRS.glob(pattern))[:2]]
+
+
+def long_session():
+    """A recorded coding session of another program, as its agent would have published it."""
+    for line in gzip.decompress((THEIRS / "pi-sessions/large-session.jsonl.gz").read_bytes()).splitlines():
+        told = json.loads(line).get("message") or {}
+        if told.get("role") == "toolResult":
+            end = {"event": "tool_step", "status": "success", "name": told["toolName"], "output": told["content"]}
+            yield end | {"tool_call_id": told["toolCallId"], "agent": "Pi"}
+        for part in told.get("content", ()) if told.get("role") in ("user", "assistant") else ():
+            if part["type"] == "text":
+                who = {"sender": "user"} if told["role"] == "user" else {"sender": "agent:Pi"}
+                yield {"type": "message", "content": part["text"], **who}
+            elif part["type"] == "toolCall":
+                start = {"event": "tool_step", "status": "start", "name": part["name"], "args": part["arguments"]}
+                yield start | {"tool_call_id": part["id"], "agent": "Pi"}
+
+
+@pytest.mark.skipif(not samples(), reason="SWITCHBOARD_SAMPLES_DIR has no samples")
+def test_forks_of_the_samples_equal_their_prefixes_at_random_points(otto):
+    dice = random.Random(20)
+    for path in samples():
+        bring(path)
+    log.append([event("session", payload, principals.token_principal("robot")) for payload in long_session()])
+    longest = list(Conversation.objects.order_by("-head_seq")[:6])
+    assert longest[0].head_seq > 1000
+
+    for parent in longest:
+        for at in (dice.randint(1, parent.head_seq), parent.head_seq):
+            made = forks.fork(otto, parent.key, at)
+            assert prefix(made.conversation, at) == prefix(parent.key, at)
+            assert is_whole(made.conversation)
+
+    before = rows()
+    list(rebuild())
+    assert rows() == before
+
+
+def test_a_fork_has_no_handler_whom_only_a_run_named_at_an_opening(otto):
+    hello = {"type": "message", "sender": "user:ada", "recipient": "chat:first", "content": "hello"}
+    log.append([log.from_internal("first", hello, principals.user_principal("ada"))])
+    told = {"event": "conversation.opened", "title": "Mine", "handler": "agent:Mallory"}
+    log.append([log.from_internal("first", told, principals.run_principal("Dialogue"))])
+
+    fork = forks.fork(otto, "first", 2)
+
+    assert Conversation.objects.get(key=fork.conversation).handler == ""

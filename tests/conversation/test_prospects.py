@@ -1,0 +1,172 @@
+"""What becomes of words is said before they are sent, and happens then; speaking as another by the API and the form."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from conversations.access.accounts.grants import give_grant
+from conversations.conversation import control, delivery_preview, post_message
+from conversations.core.principals import SYSTEM
+from conversations.models import Agent, Conversation, Event, Run
+from conversations.runs import lifecycle
+from tests.support import teamwork
+from tests.support.cast import client_of, person
+from tests.support.visits import words
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def otto(team):
+    """An operator who may speak as anybody, in a conversation that Dialogue handles and has answered."""
+    teamwork.team()
+    give_grant(SYSTEM, "otto", "speak_as", "*")
+    teamwork.say(team["operator"], "c")
+    claimed = teamwork.claim("c")
+    lifecycle.finish(claimed, {"event": "run.done"})
+    return team["operator"]
+
+
+def prospect(sender="user:otto", to="chat:c", by="user:otto"):
+    return delivery_preview.preview_delivery(Conversation.objects.get(key="c"), by=by, sender=sender, recipient=to)
+
+
+def say(otto, sender="", to="chat:c", client_id="x"):
+    return post_message.post(
+        otto, "c", sender=sender, recipient=to, content="Hello", client_id=client_id, reason="because"
+    )
+
+
+def test_nothing_stands_in_the_way_of_an_answer(otto):
+    assert prospect() == prospect(to="agent:Dialogue") == prospect("system") == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("sender", "to", "expected"),
+    [
+        ("agent:Dialogue", "agent:Dialogue", "Dialogue does not answer its own messages"),
+        ("user:otto", "agent:Triage", "Triage takes only handoffs from other agents"),
+        ("user:otto", "agent:Elsewhere", "Elsewhere does not run here"),
+        ("agent:Triage", "chat:c", "Pick a recipient to get an answer"),
+    ],
+)
+def test_that_nobody_is_asked_is_said_and_so(otto, sender, to, expected):
+    told = prospect(sender, to)
+    say(otto, sender, to)
+
+    assert expected in told.words
+    assert told.waits
+    assert not Run.objects.filter(status="queued").exists()
+
+
+def test_a_conversation_without_a_handler_says_so(otto):
+    Conversation.objects.update(handler="")
+    assert "No agent will reply" in prospect().words
+    Conversation.objects.update(handler="agent:Elsewhere")
+    assert "Elsewhere handles this conversation but does not run here" in prospect().words
+
+
+def test_a_pause_and_a_holder_are_named_with_what_ends_the_wait(otto, team):
+    control.pause(otto, "c")
+    assert prospect().words == (
+        "Your message will wait: the conversation is paused. Dialogue answers once the conversation is resumed."
+    )
+
+    control.take_over(team["admin"], "c")
+    why = "ada took over and the conversation is paused"
+    then = "Dialogue answers once the conversation is handed back and resumed"
+    assert prospect().words == f"Your message will wait: {why}. {then}."
+
+    say(otto)
+    assert Run.objects.get(status="queued").agent == "Dialogue"
+    assert lifecycle.claim("w", ["Dialogue"], at_most=9) == []
+
+
+def test_who_holds_it_answers_here_and_may_still_ask_an_agent(otto):
+    control.take_over(otto, "c")
+
+    assert "so no agent will reply" in prospect().words
+    assert "you took over. Dialogue answers once the conversation is handed back" in prospect(to="agent:Dialogue").words
+    assert "user" not in prospect(by="user:ada").words
+
+    say(otto)
+    assert not Run.objects.filter(status="queued").exists()
+
+
+def test_a_question_and_work_that_come_first_are_named(otto):
+    asked = teamwork.ask(otto, "c", client_id="2")
+    assert "Dialogue is waiting for an approval" in prospect().words
+
+    lifecycle.stop(SYSTEM, asked.run)
+    say(otto)
+    assert "another message comes first" in prospect().words
+    teamwork.claim("c")
+    assert "Dialogue is working. Then Dialogue answers" in prospect().words
+
+
+def test_that_no_worker_is_there_is_said(otto):
+    Agent.objects.update(served_until=1)
+
+    assert "Dialogue is not available now" in prospect().words
+
+
+def test_the_page_tells_it_from_the_start_and_anew_for_each_choice(otto):
+    control.pause(otto, "c")
+    browser = client_of(otto)
+
+    page = words(browser.get("/conversations/c/"))
+    assert "Your message will wait: the conversation is paused." in page
+
+    address = reverse("conversation-prospect", args=["c"])
+    told = browser.get(address, {"as": "agent:Triage", "to": ""}).json()
+    assert told == {"words": prospect("agent:Triage").words, "waits": True}
+    assert browser.get(address, {"to": "agent:A\u202eB"}).json()["words"].startswith("A[U+202E]B does not run")
+
+
+# The API, and the form without scripts.
+
+
+def test_the_api_speaks_as_an_agent_and_tells_who_did(otto):
+    browser = client_of(otto)
+    told = {"sender": "agent:Triage", "recipient": "chat:c", "content": "Closed.", "client_id": "api", "reason": "test"}
+
+    answer = browser.post("/api/v1/conversations/c/messages", json.dumps(told), content_type="application/json")
+
+    assert answer.status_code == 201
+    events = browser.get("/api/v1/conversations/c/events?limit=1").json()["items"]
+    assert [(one["sender"], one["principal"]) for one in events] == [("agent:Triage", "user:otto")]
+    assert events[0]["body"]["metadata"] == {"sent_by": "user:otto", "reason": "test"}
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "field"),
+    [({"reason": ""}, 400, "reason"), ({"sender": "user:ada"}, 400, "sender"), ({}, 403, None)],
+)
+def test_the_api_refuses_by_field(otto, more, status, field):
+    stranger = person("olga", "operator")
+    told = {"sender": "system", "recipient": "chat:c", "content": "Hi", "client_id": "1", "reason": "r"} | more
+
+    answer = client_of(stranger).post(
+        "/api/v1/conversations/c/messages", json.dumps(told), content_type="application/json"
+    )
+
+    assert (answer.status_code, answer.json()["error"].get("field")) == (status, field)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sender"),
+    [
+        ({"as": ""}, "user:otto"),
+        ({"as": "agent:Triage"}, "agent:Triage"),
+        ({"as": "other", "as_name": " agent:Far away "}, "agent:Far away"),
+        ({"as": "system", "as_name": "left over"}, "system"),
+    ],
+)
+def test_the_form_without_scripts_speaks_as_whom_it_says(otto, chosen, sender):
+    form = {"to": "", "content": "Closed.", "client_id": "f", "reason": "by hand"} | chosen
+
+    answer = client_of(otto).post("/api/v1/conversations/c/messages", form)
+
+    assert answer.status_code == 302
+    assert json.loads(Event.objects.filter(kind="message").latest("seq").body)["sender"] == sender

@@ -1,0 +1,158 @@
+"""Keys and tokens in text are covered; ordinary words are not."""
+
+import json
+import random
+import time
+
+import pytest
+
+from conversations.core import secret_masking
+from conversations.core.secret_masking import MASK, has_secret, mask, may_hold, names_secret
+
+INDEX_TOKEN = "py" + "pi-"  # apart, as no file may name that index
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("key sk-proj-abcdefghijklmnop1234 here", "abcdefghijklmnop1234"),
+        ("Authorization: Bearer abcDEF123456.xyz", "abcDEF123456"),
+        ("authorization: basic dXNlcjpwYXNzd29yZDEyMw==", "dXNlcjpwYXNzd29yZDEyMw"),
+        ('{"api_key": "0123456789"}', "0123456789"),
+        ('{\\"api_key\\": \\"0123456789\\"}', "0123456789"),
+        ("OPENAI_API_KEY=abcd1234efgh", "abcd1234efgh"),
+        ("password: hunter2hunter2", "hunter2hunter2"),
+        ("postgresql://user:pa55word@host/db", "pa55word"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefg", "eyJzdWIiOiIxMjM0In0"),
+        ("ghp_0123456789abcdefABCDEF", "0123456789abcdefABCDEF"),
+        ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN7EXAMPLE"),
+        ("{'Authorization': 'Bearer onlyletters'}", "onlyletters"),
+        ("GET /sign-in/link/?t=c2VjcmV0LWxpbms failed", "c2VjcmV0LWxpbms"),
+        ("use sb_3q2-7wAAABJ_kLmN0pQrStUvWxYz0123456789abcde now", "3q2-7wAAABJ_kLmN0pQrStUvWxYz0123456789abcde"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCY", "wJalrXUtnFEMI/K7MDENG"),
+        ("SG.ngeVfQFYQlKU0ufo8x5d1A.TwL2iGABf9DHoTf09kqeF8tAmbihYzrnopKc", "TwL2iGABf9DHoTf09kqeF8tAmbihYzrnopKc"),
+        ("npm_0123456789abcdefghijABCDEFGHIJ012345", "0123456789abcdefghij"),
+        ("AccountName=a;AccountKey=Zm9vYmFyYmF6cXV4Zm9v==;Endpoint=b", "Zm9vYmFyYmF6cXV4Zm9v"),
+        ("dop_v1_0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdef"),
+        ("bot 123456789:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc", "AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"),
+        ("Server=db;Uid=sa;Pwd=Tr0ub4dor;", "Tr0ub4dor"),
+        (INDEX_TOKEN + "AgEIcHlwaS5vcmcCJDAwMDAwMDAw", "AgEIcHlwaS5vcmcCJDAwMDAwMDAw"),
+        ("Cookie: session=0a1b2c3d; theme=dark", "0a1b2c3d"),
+        ('{"Set-Cookie": "sid=0a1b2c3d; HttpOnly"}', "0a1b2c3d"),
+        ("https://a.blob.example/c?sv=1&sig=Zm9vYmFy%2Fxyz", "Zm9vYmFy"),
+        ("https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX", "B00000000/XXXXXXXX"),
+        ("ASIAIOSFODNN7EXAMPLE", "IOSFODNN7EXAMPLE"),
+        ("xapp-1-A0123-4567-89ab", "A0123-4567-89ab"),
+        ("hvs.CAESIJ0123456789abcdefghij", "CAESIJ0123456789abcdefghij"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "MIIE"),
+    ],
+)
+def test_a_secret_is_covered(text: str, secret: str) -> None:
+    assert secret in text
+    assert secret not in mask(text)
+    assert MASK in mask(text)
+    assert has_secret(text)
+    assert mask(mask(text)) == mask(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A pothole on Mill Road 5",
+        "I lost my password yesterday",
+        "the token economy",
+        "http://host:80/a?b=c",
+        "sk-8",
+        "Cookie: a chocolate one",
+        "PWD=/srv/project",
+        "sb_settings and sb_short",
+        "Asia and the sg. of an account, key to the map",
+        "the bearer of this letter, and bearer documents.",
+        "",
+    ],
+)
+def test_ordinary_words_stay(text: str) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.thorough
+def test_a_text_is_passed_over_only_where_no_pattern_could_cover_anything() -> None:
+    """The look before the patterns must let nothing through, as a text and inside of JSON."""
+    pieces = [*"-_.:=/@?& \n\"'\\{}tſK", "sk", "PK", "rk", "ghp", "gho", "ghs", "github_pat", "xoxb", "glpat", "hf"]
+    pieces += [
+        "sb_",
+        "npm_",
+        f"{INDEX_TOKEN}Age",
+        "dop_v1_",
+        "hvs.",
+        "shpat_",
+        "lin_api_",
+        "sbp_",
+        "dckr_pat_",
+        "GOCSPX-",
+        "ya29.",
+    ]
+    pieces += [
+        "SG.",
+        "1234567:AA",
+        "hooks.slack.com/services/",
+        "AGE-SECRET-KEY-1",
+        "ASIA",
+        "&sig=",
+        "Cookie: a=",
+        "pwd",
+    ]
+    pieces += ["account_key", "xapp"]
+    pieces += ["AKIA", "AIza", "eyJ", "-----BEGIN PRIVATE KEY-----", "bearer", "Basic", "://", "?t=", "&t="]
+    pieces += [
+        "switchboard_csrf=",
+        "api_key",
+        "secret-key",
+        "privatekey",
+        "passwd",
+        "password",
+        "token",
+        "authorization",
+    ]
+    pieces += ["0123456789ABCDEF", "abcdefghijklmnopqrstuvwxyz0123456789", "user", "a word"]
+    choose, covered = random.Random(7), 0
+    for _ in range(30_000):
+        text = "".join(choose.choices(pieces, k=choose.randint(2, 7)))
+        whole = text
+        for pattern, kept in secret_masking._SECRETS:
+            whole = pattern.sub(kept, whole)
+        covered += whole != text
+
+        assert mask(text) == whole, text
+        assert whole == text or may_hold(json.dumps({"said": json.dumps(text)})), text
+    assert covered > 3_000
+
+
+def test_fields_for_secrets_are_known_by_name() -> None:
+    assert [n for n in ("api_key", "token", "auth_token", "description", "keyboard", "tokens") if names_secret(n)] == [
+        "api_key",
+        "token",
+        "auth_token",
+    ]
+
+
+@pytest.mark.thorough
+def test_masking_is_quick_whatever_comes() -> None:
+    started = time.process_time()
+
+    for text in (
+        "a" * 1_000_000,
+        "-a" * 500_000,
+        "eyJ" * 300_000,
+        "-----BEGIN PRIVATE KEY-----" * 30_000,
+        "api_key" * 99_999,
+        "token: bearer " * 80_000,
+        "cookie: " * 100_000,
+        "cookie: a=b;\n" * 80_000,
+        "SG." + "a." * 400_000,
+        "123456:AA" * 100_000,
+        "pwd=" * 200_000,
+    ):
+        mask(text)
+
+    assert time.process_time() - started < 5

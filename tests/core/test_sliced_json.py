@@ -1,0 +1,102 @@
+"""JSON decoded in slices is what it is decoded as a whole."""
+
+import gc
+import json
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.core import sliced_json
+
+ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+texts = st.text(st.sampled_from('a"\\,:{}[] é\n\x7f'), max_size=6)
+edits = st.sampled_from([b"", b",", b"]", b"}", b"[", b"{", b'"', b":", b"1", b"\\", b"x"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.just(1.5) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut small bodies, too."""
+    monkeypatch.setattr(sliced_json, "SLICE", 4)
+    monkeypatch.setattr(sliced_json, "FEW", 0)
+
+
+def both(body: bytes) -> tuple[Any, Any]:
+    """Decode a body in both ways; None is told for what is no JSON."""
+    found = []
+    for way in (msgspec.json.decode, lambda body: sliced_json.decode(body, 100)):
+        try:
+            found.append(("ok", way(body)))
+        except ERRORS:
+            found.append(("wrong", None))
+    return found[0], found[1]
+
+
+@given(value=values, is_ascii=st.booleans(), indent=st.sampled_from([None, 0, 2]))
+def test_what_is_json_is_the_same(value: Any, is_ascii: bool, indent: int | None) -> None:
+    body = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
+
+    whole, sliced = both(body)
+
+    assert whole == ("ok", value)
+    assert sliced == whole
+    assert json.dumps(sliced[1]) == json.dumps(whole[1])  # in the same order
+
+
+@given(value=values, changes=st.lists(st.tuples(st.integers(0, 400), edits), min_size=1, max_size=3))
+def test_what_is_no_json_is_refused_as_well(value: Any, changes: list[tuple[int, bytes]]) -> None:
+    body = json.dumps(value).encode()
+    for place, text in changes:
+        at = place % (len(body) + 1)
+        body = body[:at] + text + body[at + (place % 2) :]
+
+    whole, sliced = both(body)
+
+    assert sliced == whole
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[1,2,]", b"[,1,2]", b"[1,,2]", b'{"a":1,}', b'{,"a":1}', b"[1,2,3}", b'{"a":[1,2,3}}', b"[1,2] [3,4]", b"", b" ",
+     b'{"a":1,"a":2,"b":3}', b'{"a":[1,2,3,4],"a":[5,6,7,8]}', b'{"a" 1,"b":2}', b'{"a,b":[1,2,3],"c:d":{"e":[1,2]}}',
+     b'{1:[2,3,4,5]}', b'{:[2,3,4,5]}', b'{"a\\\\":[2,3,4,5]}', b'{"a\\"":[2,3,4,5]}', b'["\xff,",1,2,3]', b'["a,b'],
+)  # fmt: skip
+def test_edges(body: bytes) -> None:
+    whole, sliced = both(body)
+
+    assert sliced == whole
+
+
+def test_what_nests_too_deep_is_refused() -> None:
+    with pytest.raises(msgspec.DecodeError, match="brackets do not match"):
+        sliced_json.decode(b"[" * 101 + b"]" * 101, 100)
+
+
+@pytest.mark.parametrize("shape", [b"[],", b'{"a":1},', b'"\\\\",', b"1,"])
+def test_no_call_takes_longer_than_five_milliseconds(shape: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    body = b'{"model":"x","input":[' + (shape * ((1 << 20) // len(shape)))[:-1] + b"]}"
+    decode, longest = msgspec.json.decode, 0.0
+
+    def watched(part: bytes) -> Any:
+        nonlocal longest
+        before = time.thread_time()
+        found = decode(part)
+        longest = max(longest, time.thread_time() - before)
+        return found
+
+    monkeypatch.setattr(msgspec.json, "decode", watched)
+    gc.disable()  # it may begin within any call, and takes as long as this process's other objects need
+    try:
+        assert len(sliced_json.decode(body, 100)["input"]) == (1 << 20) // len(shape)
+    finally:
+        gc.enable()
+    assert 0 < longest < 0.005

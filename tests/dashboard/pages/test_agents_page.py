@@ -1,0 +1,100 @@
+"""The agents page: teams, agents, tools and handoffs as workers told of them, and what their runs come to."""
+
+import json
+import re
+
+import pytest
+
+from conversations.models import Agent
+from conversations.rendering import agent_colors
+from conversations.rendering.handoff_graph import graph_of
+from conversations.rendering.participant_marks import mark_for_name
+from conversations.tool_calls import agent_directory
+from tests.support import teamwork
+from tests.support.cast import client_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(team):
+    return client_of(team["viewer"])
+
+
+def test_without_a_worker_it_says_what_to_do(browser):
+    page = browser.get("/agents/").content.decode()
+
+    assert "No agents yet" in page
+    assert "switchboard runagents" in page
+
+
+def test_a_team_is_shown_with_models_tools_and_handoffs(browser):
+    teamwork.team()
+
+    page = browser.get("/agents/").content.decode()
+
+    assert "3 agents, 1 tool" in page
+    assert "These agents use the built-in demo model" in page
+    assert page.count(">demo model<") == 3
+    assert "needs approval" in page
+    assert "Coordinator hands off to Dialogue" in page
+    assert "strict" in page
+
+
+def test_runs_are_counted_and_the_last_failure_is_a_link(team, browser):
+    teamwork.team()
+    teamwork.ask(team["operator"], key="a")
+    teamwork.fail(team["operator"], key="b", error="boo")
+    teamwork.say(team["operator"], key="c")
+
+    (town,) = agent_directory.team_statuses()
+    dialogue = next(agent for agent in town.agents if agent.row.name == "Dialogue")
+
+    assert (dialogue.live, dialogue.ended, dialogue.failed) == ({"waiting": 1, "queued": 1}, 1, 1)
+    assert dialogue.state == ("waiting", "1 waiting, 1 queued")
+    assert dialogue.failure is not None
+    assert f"/conversations/b/?event={dialogue.failure.seq}" in browser.get("/agents/?part=state").content.decode()
+
+
+def test_who_is_no_longer_served_says_since_when(browser):
+    teamwork.team(served_until=1_700_000_000_000_000)
+
+    page = browser.get("/agents/").content.decode()
+
+    assert page.count("not available") == 3
+    assert "2023-11-14" in page
+
+
+def test_hostile_names_and_broken_rows_stay_words(browser):
+    name = "<b>\u202ex\"'"
+    tools = json.dumps([{"name": name, "schema": 3}, "odd", {}])
+    Agent.objects.create(
+        team=name, name=name, description=name, model=name, tools=tools, handoffs=json.dumps([name, 3])
+    )
+    Agent.objects.create(team="broken", name="x", tools="{", handoffs="7")
+
+    page = browser.get("/agents/").content.decode()
+
+    assert "<b>\u202e" not in page
+    assert "\u202e" not in page
+    assert "No agents yet" not in page
+
+
+def test_a_cycle_of_handoffs_is_drawn_in_both_directions():
+    agents = [(name, mark_for_name(name)) for name in ("C", "A", "B")]
+    graph = graph_of(agents, [("A", "B"), ("B", "C"), ("C", "A"), ("A", "A"), ("A", "gone")], ["A"])
+
+    assert [node.label for node in graph.nodes] == ["A", "B", "C"]
+    assert len(graph.arcs) == 4
+    left, right = ([arc for arc in graph.arcs if re.match(rf"M{x} ", arc.path)] for x in (84, 268))
+    assert (len(left), len(right)) == (1, 3)
+
+
+def test_an_agent_has_its_stored_hue_everywhere(team, browser, monkeypatch):
+    teamwork.team()
+    Agent.objects.filter(name="Dialogue").update(hue=9)
+    monkeypatch.setattr(agent_colors, "_looked_at", -100.0)
+    teamwork.say(team["operator"])
+
+    assert 'class="name clip" data-hue="9" dir="auto" title="Dialogue"' in browser.get("/agents/").content.decode()
+    assert 'data-hue="9"' in browser.get("/conversations/flood/").content.decode()

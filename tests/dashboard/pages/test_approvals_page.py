@@ -1,0 +1,208 @@
+"""The approvals pages and their API: what waits, one question, decisions by forms, rows of the live topic."""
+
+import json
+import re
+
+import pytest
+
+from conversations.models import Approval, ToolSchema
+from conversations.runs import lifecycle
+from conversations.runs.approvals import decide, inbox
+from conversations.runs.policy import edit
+from conversations.runs.policy.evaluate import PolicyRule
+from tests.support import teamwork
+from tests.support.cast import cast, client_of
+
+pytestmark = pytest.mark.django_db
+
+SCHEMA = "ab" * 32
+PARAMETERS = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["street", "severity", "danger", "house"],
+    "properties": {
+        "street": {"type": "string", "description": "Where it is"},
+        "severity": {"type": "string", "enum": ["low", "high"]},
+        "danger": {"type": "boolean"},
+        "house": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+}
+ASKED = {
+    "name": "file",
+    "namespace": "city",
+    "qualified_name": "city.file",
+    "lookup_key": "namespaced:city.file",
+    "origin": "mcp",
+    "mcp_server": "city-desk",
+    "schema": SCHEMA,
+    "effect": "unsafe",
+    "args": {"street": "Mill", "severity": "low", "danger": False, "house": None, "tags": ["water"]},
+}
+FORM = {"arg.street": "Elm", "arg.severity": '"high"', "arg.danger": "true", "arg.house": "7", "arg.tags": '["a"]'}
+
+
+@pytest.fixture
+def people():
+    teamwork.team()
+    body = json.dumps({"name": "city.file", "params_json_schema": PARAMETERS})
+    ToolSchema.objects.create(hash=SCHEMA, name="city.file", body=body)
+    return cast()
+
+
+def words(html):
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def get(person, address):
+    answer = client_of(person).get(address)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def test_the_page_shows_what_waits_with_identity_effect_and_why(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    edit.set_policy(people["admin"], PolicyRule("", "city.file", "allow", "destructive"))
+
+    html = get(people["viewer"], "/approvals/")
+
+    for part in ("Dialogue wants to call", "It goes to the city.", "city-desk", "namespaced:city.file", "destructive"):
+        assert part in words(html)
+    assert f'href="/approvals/{asked.id}/"' in html
+    assert "waiting for approval: </span><span>1</span>" in html
+
+
+def test_lists_tell_apart_what_waits_and_what_was_decided(people):
+    first = teamwork.ask(people["operator"], key="one", **ASKED)
+    second = teamwork.ask(people["operator"], key="two", **ASKED)
+    third = teamwork.ask(people["operator"], key="three", **ASKED)
+    decide.decide(people["approver"], first.id, "reject")
+    lifecycle.stop(people["operator"], third.run)
+
+    assert {one.row.id for one in inbox.page(status="pending")[0]} == {second.id}
+    assert re.findall(r'data-key="([^"]*)"', get(people["viewer"], "/approvals/?view=decided")) == [first.id]
+    assert len(re.findall("data-key=", get(people["viewer"], "/approvals/?view=all"))) == 3
+    assert client_of(people["viewer"]).get("/approvals/?view=none").status_code == 404
+
+
+def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    lifecycle.stop(people["operator"], asked.run)
+
+    assert inbox.SOURCE.standing()["waiting"] == 0
+    assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")
+
+
+def test_what_the_agent_did_lately_stands_beside_its_question(people):
+    first = teamwork.ask(people["operator"], key="one", **ASKED)
+    teamwork.go_on(decide.decide(people["approver"], first.id, "approve"))
+    teamwork.ask(people["operator"], key="two", **ASKED)
+
+    html = words(get(people["viewer"], "/approvals/"))
+
+    assert "Recent calls by Dialogue" in html
+    assert "city.file done" in html
+
+
+def test_the_form_has_a_field_for_every_argument_and_runs_with_what_was_entered(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    html = get(people["approver"], f"/approvals/{asked.id}/")
+    for part in ('name="arg.street" value="Mill"', '<option value="&#34;low&#34;" selected>', 'name="arg.tags"'):
+        assert part in html
+
+    answer = client_of(people["approver"]).post(
+        f"/approvals/{asked.id}/", {**FORM, "decide": "fields", "reason": "why"}
+    )
+
+    assert answer.status_code == 302
+    told = json.loads(decide.Event.objects.get(kind="approval.decided").body)
+    assert told["args"] == {"street": "Elm", "severity": "high", "danger": True, "house": 7, "tags": ["a"]}
+    assert (told["decision"], told["reason"]) == ("edit", "why")
+    assert "approved with edits by april" in words(get(people["approver"], f"/approvals/{asked.id}/"))
+
+
+@pytest.mark.parametrize(
+    ("posted", "wrong"),
+    [
+        ({"decide": "fields", **FORM, "arg.house": "x"}, "The field house must be a number"),
+        ({"decide": "fields", **FORM, "arg.house": "1.5"}, "Argument house: 1.5 is not valid"),
+        ({"decide": "raw", "raw": "{"}, "must be a JSON object"),
+        ({"decide": "other"}, "must be one of"),
+    ],
+)
+def test_wrong_input_is_said_and_what_was_entered_stays(people, posted, wrong):
+    asked = teamwork.ask(people["operator"], **ASKED)
+
+    answer = client_of(people["approver"]).post(f"/approvals/{asked.id}/", posted)
+
+    html = answer.content.decode()
+    assert (answer.status_code, Approval.objects.get().status) == (422, "pending")
+    assert wrong in words(html)
+    if "arg.house" in posted:
+        assert f'value="{posted["arg.house"]}"' in html
+
+
+def test_who_is_late_is_told_so_on_the_page(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    decide.decide(people["approver"], asked.id, "reject")
+
+    answer = client_of(people["admin"]).post(f"/approvals/{asked.id}/", {"decide": "respond", "output": "x"})
+
+    assert answer.status_code == 409
+    assert "april already decided: reject, at 20" in words(answer.content.decode())
+
+
+def test_arguments_that_are_no_json_are_shown_as_they_came(people):
+    teamwork.ask(people["operator"], args=None, args_raw='{"street": tru')
+
+    assert "tru" in get(people["approver"], "/approvals/")
+
+
+def test_the_api_answers_questions_and_one_of_them(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    browser = client_of(people["viewer"])
+
+    listed = browser.get("/api/v1/approvals?status=pending").json()
+    one = browser.get(f"/api/v1/approvals/{asked.id}").json()
+
+    assert listed == {"items": [one], "cursor": None}
+    assert (one["qualified_name"], one["arguments"]["street"], one["by"]) == ("city.file", "Mill", None)
+    decide.decide(people["approver"], asked.id, "approve")
+    assert browser.get("/api/v1/approvals?status=pending").json()["items"] == []
+    assert browser.get(f"/api/v1/approvals/{asked.id}").json()["by"] == "user:april"
+    assert browser.get("/api/v1/approvals?status=odd").status_code == 400
+    assert browser.get("/api/v1/approvals/none").status_code == 404
+
+
+def test_pages_of_the_list_go_on_where_the_last_one_ended(people):
+    asked = [teamwork.ask(people["operator"], key=f"c{n}", **ASKED).id for n in range(5)]
+
+    first, cursor = inbox.page(limit=3)
+    rest, end = inbox.page(limit=3, before=cursor)
+
+    assert sorted(one.row.id for one in [*first, *rest]) == sorted(asked)
+    assert end is None
+
+
+def test_only_what_changed_is_told_to_those_who_follow(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    teamwork.ask(people["operator"], key="other", **ASKED)
+    told = {row["key"]: row["version"] for row in inbox.SOURCE.newest_rows(100)}
+    assert inbox.SOURCE.changed_rows(["flood", "other"], told) == []
+
+    decide.decide(people["approver"], asked.id, "approve")
+    (row,) = inbox.SOURCE.changed_rows(["flood", "other"], told)
+
+    assert (row["key"], row["status"]) == (asked.id, "decided")
+    assert row["version"] > told[asked.id]
+    assert {key: version for key, (_, version) in inbox.SOURCE.versions(100).items()} == {
+        **told,
+        asked.id: row["version"],
+    }
+
+
+def test_hostile_words_stay_words(people):
+    odd = "<img src=x onerror=alert(1)>"
+    teamwork.ask(people["operator"], **{**ASKED, "name": odd, "qualified_name": odd, "mcp_server": odd, "why": odd})
+
+    assert "<img" not in get(people["approver"], "/approvals/ask-flood/")

@@ -1,0 +1,267 @@
+"""One call's page, two calls compared, the form that makes a call again, and what a question would be today."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from conversations.core import principals
+from conversations.core.principals import SYSTEM
+from conversations.events import log
+from conversations.models import Agent, Approval, Run, ToolCall
+from conversations.runs.approvals import auto_approve, edit_auto_rules
+from conversations.runs.policy.edit import set_policy
+from conversations.runs.policy.evaluate import PolicyRule
+from conversations.runs.replay import recorded_call, request
+from tests.support import toolcalls
+from tests.support.cast import client_of
+from tests.support.live import until
+from tests.support.replay_desk import Desk, ended, working
+from tests.support.visits import words
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+def plain(answer):
+    """What a page says, without its markup."""
+    return " ".join(re.sub(r"<[^>]+>", " ", words(answer)).split())
+
+
+def test_a_page_tells_all_of_a_call(people, desk):
+    calls = desk.recorded("look", "send")
+    answer = client_of(people["viewer"]).get(f"/calls/{calls['look'].id}/")
+
+    told = plain(answer)
+    assert answer.status_code == 200
+    for text in ("Public name look", "Lookup key bare:look", "Origin function", "Call ID from the provider c-look"):
+        assert text in told
+    for text in ("street string yes", "Verbatim", "Timing next to other calls of its run", "tool_step, event"):
+        assert text in told
+    assert f'href="/calls/{calls["send"].id}/"' in words(answer), "its sibling"
+    assert "memory, function_call" in told
+    assert "Replaying calls requires the operator role" not in told  # nobody serves it: that is said first
+    assert "Clerk is not available now: no worker runs it" in told
+
+
+def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monkeypatch):
+    call = desk.recorded("look")["look"]
+    read, meanwhile = recorded_call.replays, {"event": "log", "message": "It rains.", "id": "rain"}
+
+    def replays_(one):
+        log.append([log.from_internal("c", meanwhile, SYSTEM)])
+        return read(one)
+
+    before = log.head("c")
+    monkeypatch.setattr(recorded_call, "replays", replays_)
+    page = words(client_of(people["viewer"]).get(f"/calls/{call.id}/"))
+
+    assert log.head("c") == before + 1
+    assert f'data-after="{before}"' in page
+
+
+def test_calls_anywhere_lead_to_their_page(people, desk):
+    call, viewer = desk.recorded("look")["look"], client_of(people["viewer"])
+
+    for page in ("/conversations/c/", "/tools/test/look/"):
+        assert f'href="/calls/{call.id}/"' in words(viewer.get(page)), page
+
+
+def test_a_page_of_nothing_is_not_found(people):
+    viewer = client_of(people["viewer"])
+
+    assert [viewer.get(f"/calls/{id}/").status_code for id in ("nowhere", "%00", "x" * 300)] == [404] * 3
+    compared = viewer.get("/calls/compare/?a=x&b=y")
+    assert compared.status_code == 404
+    assert "There is no tool call &#39;x&#39;" in compared.content.decode()
+    assert 'name="b" data-code value="y"' in compared.content.decode()
+    assert viewer.get("/calls/compare/").status_code == 200
+
+
+def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(people, desk):
+    old, otto = desk.recorded("look")["look"], client_of(people["operator"])
+    with working(desk.team()):
+        dry = otto.post(f"/calls/{old.id}/replays/", {"do": "dry", "arg.street": "Oak"})
+        assert "Request to send, with edited arguments" in plain(dry)
+        assert "± changed: street" in plain(dry)
+        assert not Run.objects.filter(kind="replay").exists()
+
+        begun = otto.post(f"/calls/{old.id}/replays/", {"do": "run", "arg.street": "Oak"})
+        new = ToolCall.objects.get(replay_of=old.id)
+        assert begun["Location"] == f"/calls/{new.id}/"
+        ended(new.run)
+
+    told = plain(otto.get(f"/calls/{new.id}/"))
+    assert "a replay of the call at event" in told
+    assert "Call ID of this replay" in told
+    assert "Output compared with the recording 2 differences" in told
+    assert f'href="/calls/{new.id}/"' in words(otto.get(f"/calls/{old.id}/")), "its replays"
+    assert "Output compared with the recording" in plain(otto.get(f"/calls/{new.id}/?part=outcome"))
+
+
+def test_a_dry_press_says_that_nothing_was_started(people, desk):
+    old, otto = desk.recorded("look")["look"], client_of(people["operator"])
+    with working(desk.team()):
+        as_it_was, other = (
+            plain(otto.post(f"/calls/{old.id}/replays/", {"do": "dry", "arg.street": street}))
+            for street in ("Elm", "Oak")
+        )
+        untouched = plain(otto.get(f"/calls/{old.id}/"))
+
+    assert "Dry run: nothing was called. Below is the request with the recorded arguments." in as_it_was
+    assert "Dry run: nothing was called. Below is the request with the edited arguments." in other
+    assert "nothing was called" not in untouched
+
+
+def test_a_call_that_nobody_was_asked_about_says_so(people, desk):
+    ours = desk.recorded("look")["look"]
+    log.append(toolcalls.call("theirs", 1))
+    theirs = ToolCall.objects.get(conversation__key="theirs")
+    vera = client_of(people["viewer"])
+
+    assert "Decision This call needed no approval." in plain(vera.get(f"/calls/{ours.id}/"))
+    assert "Decision Not decided here: the agent runs elsewhere" in plain(vera.get(f"/calls/{theirs.id}/"))
+
+
+def test_an_imported_call_says_when_it_happened_and_when_it_came_here(people):
+    step = {"event": "tool_step", "name": "refund", "args": {}, "created_at": "2025-08-01T16:22:31Z"}
+    log.append([toolcalls.event("old", step, principals.import_principal("file"))])
+
+    told = plain(client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/"))
+
+    assert re.search(r"event 1 , 16:22:31 , imported 20\d\d-", told)
+
+
+def test_an_untouched_form_sends_what_was_recorded(people, desk):
+    old, otto = desk.recorded("put")["put"], client_of(people["operator"])
+    with working(desk.team()):
+        answer = otto.post(f"/calls/{old.id}/replays/", {"do": "run", "arg.street": "Elm", "reason": "", "tool": ""})
+        assert answer.status_code == 302
+        ended(ToolCall.objects.get(replay_of=old.id).run)
+
+    assert desk.ran == [f"put Elm {old.id}"] * 2
+
+
+def test_what_is_missing_is_told_beside_the_form(people, desk):
+    old = desk.recorded("send")["send"]
+    with working(desk.team()):
+        ada, otto = client_of(people["admin"]), client_of(people["operator"])
+        no_reason = ada.post(f"/calls/{old.id}/replays/", {"do": "run", "arg.street": "Elm"})
+        no_grant = otto.post(f"/calls/{old.id}/replays/", {"do": "run-raw", "raw": '{"street": "Elm"}'})
+        unfit = ada.post(f"/calls/{old.id}/replays/", {"do": "dry-raw", "raw": '{"street": 1}'})
+
+    assert (no_reason.status_code, no_grant.status_code, unfit.status_code) == (422, 403, 200)
+    assert "A reason is required: send is unsafe" in plain(no_reason)
+    assert "this requires a grant; an admin can grant it" in plain(no_grant)
+    assert "street: 1 is not of type 'string'" in plain(unfit)
+    assert len(desk.ran) == 1
+
+
+def test_a_browser_asks_for_reason_and_name_of_a_call_but_not_of_a_dry_look(people, desk):
+    calls, ada = desk.recorded("send", "put"), client_of(people["admin"])
+    with working(desk.team()):
+        unsafe, free = (words(ada.get(f"/calls/{calls[name].id}/")) for name in ("send", "put"))
+
+    fields = [re.search(rf'<input class="input" name="{name}"[^>]*>', unsafe) for name in ("reason", "tool")]
+    assert all(field and " required" in field[0] for field in fields)
+    assert not re.search(r'name="(reason|tool)"[^>]* required', free)
+    assert 'value="dry" formnovalidate>' in unsafe
+
+
+def test_programs_read_a_call_and_make_it_again(people, desk):
+    old, ada = desk.recorded("look")["look"], client_of(people["admin"])
+    with working(desk.team()):
+        one = ada.get(f"/api/v1/tool-calls/{old.id}").json()
+        dry = ada.post(f"/api/v1/tool-calls/{old.id}/replays", "{}", content_type="application/json").json()
+        edited = ada.post(
+            f"/api/v1/tool-calls/{old.id}/replays", '{"arguments": {"street": "Oak"}}', content_type="application/json"
+        ).json()
+        body = json.dumps({"dry": False, "arguments": {"street": "Oak"}})
+        begun = ada.post(f"/api/v1/tool-calls/{old.id}/replays", body, content_type="application/json")
+        ended(begun.json()["run_id"])
+        again = ada.get(f"/api/v1/tool-calls/{old.id}").json()
+
+    assert (one["arguments"], one["output"]["nth"], one["today"]["takes"]) == ({"street": "Elm"}, 1, [])
+    assert (dry["request"]["key"], dry["recorded"]["id"]) == (old.id, old.id)
+    assert (dry["request"]["edited"], edited["request"]["edited"], edited["request"]["key"]) == (False, True, "")
+    assert begun.status_code == 201
+    assert again["replays"] == [{"id": begun.json()["tool_call"], "run_id": begun.json()["run_id"], "status": "done"}]
+
+
+def test_a_question_says_what_would_happen_today_and_starts_nothing(people, desk):
+    set_policy(people["admin"], PolicyRule("", "look", "ask"))
+    desk.recorded("look")
+    (approval,) = Approval.objects.all()
+    april = client_of(people["approver"])
+
+    with working(desk.team()):
+        asks = plain(april.get(f"/approvals/{approval.id}/"))
+        set_policy(people["admin"], PolicyRule("", "look", "deny", note="closed"))
+        denies = plain(april.get(f"/approvals/{approval.id}/"))
+    with working(desk.team(tools=[desk.tool("send")])):
+        gone = plain(april.get(f"/approvals/{approval.id}/"))
+
+    assert "What would happen today" in asks
+    assert "It would need approval Policy requires approval (set by user:ada)" in asks
+    assert "It would be denied without asking" in denies
+    assert "It cannot be called" in gone
+    assert (len(desk.ran), Approval.objects.count()) == (0, 1)
+
+
+def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a_replay(people, desk):
+    set_policy(people["admin"], PolicyRule("", "look", "ask"))
+    desk.recorded("look")
+    (approval,) = Approval.objects.all()
+    april = client_of(people["approver"])
+
+    with working(desk.team()):
+        edit_auto_rules.approve_always(people["approver"], approval.id, edit_auto_rules.Scope())
+        until(lambda: ToolCall.objects.get().status == "done", what="the call")
+        told = plain(april.get(f"/approvals/{approval.id}/"))
+        asked = request.replay(people["operator"], ToolCall.objects.get().id)
+        assert ended(asked.run).status == "waiting"
+        assert auto_approve.approve_waiting() == []
+
+    assert "It would run: an auto-approval rule applies" in told
+    assert "The rule was created by user:april" in told
+    assert len(desk.ran) == 1
+
+
+_heard: list[str] = []
+_is_listening = False
+STARTS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.exec", "socket.connect", "socket.bind")
+
+
+def _hear(event, _):
+    if _is_listening and event in STARTS:
+        _heard.append(event)
+
+
+def test_looking_comparing_and_dry_replays_start_nothing_and_ask_nobody(people, desk):
+    global _is_listening
+    calls = desk.recorded("look", "send")
+    Agent.objects.update(served_until=1 << 62)  # as if a worker served it: none runs
+    one, other, ada = calls["look"].id, calls["send"].id, client_of(people["admin"])
+    sys.addaudithook(_hear)  # none can be taken away: this one listens for a moment
+    before = Run.objects.count(), desk.ran, ToolCall.objects.count()
+
+    _is_listening = True
+    try:
+        answers = [
+            ada.get(f"/calls/{one}/"), ada.get(f"/calls/{other}/?part=outcome"),
+            ada.get(f"/calls/compare/?a={one}&b={other}"),
+            ada.post(f"/calls/{other}/replays/", {"do": "dry", "arg.street": "Oak"}),
+            ada.get(f"/api/v1/tool-calls/{one}"),
+            ada.post(f"/api/v1/tool-calls/{other}/replays", "{}", content_type="application/json"),
+        ]  # fmt: skip
+    finally:
+        _is_listening = False
+
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert _heard == []
+    assert (Run.objects.count(), desk.ran, ToolCall.objects.count()) == before

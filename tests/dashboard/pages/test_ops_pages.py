@@ -1,0 +1,402 @@
+"""The ops page and its quarantine, as a browser sees them: per role, in every state, with hostile content."""
+
+import html
+import json
+import re
+import time
+
+import pytest
+from django.db import connection
+
+from conversations.access.accounts import tokens
+from conversations.core import node_heartbeat
+from conversations.core.principals import SYSTEM
+from conversations.events import log
+from conversations.models import AuditEntry, Event, Node, Quarantine
+from conversations.realtime.deployment import bounded
+from conversations.rendering import hex_dump
+from conversations.transport import quarantine, relay_start
+from tests.support import quarantined
+from tests.support.cast import CAST, client_of
+from tests.support.drawn_html import Seen
+from tests.support.hostile import payloads
+from tests.support.quarantined import node, post, stream
+from tests.support.visits import text_of
+
+pytestmark = pytest.mark.django_db
+
+SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Somebody is here."}
+SAMPLE = 60
+
+
+@pytest.fixture
+def with_redis(settings, db):
+    relay_start.ensure_start()  # as a process does that is given Redis
+    settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
+
+
+def shape(response):
+    """Return the elements of a page and their attributes' names, without what marks hidden characters and folds."""
+    page = re.sub(r'<span class="hidden-char"[^>]*>[^<]*</span>', "", response.content.decode())
+    found = Seen(page[page.index("<main") : page.index("</main>")])
+    return re.findall(r"<(\w+)", page), [fault for fault in found.faults if "script" in fault or " on" in fault]
+
+
+GETS = ["/ops/", "/ops/?part=state", "/ops/quarantine/", "/ops/quarantine/1/"]
+POSTS = ["/ops/quarantine/1/redrives/", "/ops/quarantine/1/discards/"]
+
+
+@pytest.mark.parametrize("path", [*GETS, *POSTS])
+@pytest.mark.parametrize("role", [role for role in CAST.values() if role not in ("admin", "")])
+def test_only_the_admin_gets_in(team, role, path):
+    found = quarantined.quarantine(SAID, pk=1)
+    client = client_of(team[role])
+
+    response = client.post(path, {"reason": "x", "conversation": "desk"}) if path in POSTS else client.get(path)
+
+    assert response.status_code == 403
+    assert "may not" in text_of(response)
+    assert Quarantine.objects.get(pk=found.pk).outcome is None
+    assert AuditEntry.objects.get().outcome == "refused"
+    assert "/ops/" not in client.get("/").content.decode()
+
+
+def test_the_admin_finds_the_way(admin):
+    front = admin.get("/").content.decode()
+
+    assert re.search(r'href="/ops/"', front)
+    assert re.search(r'href="/tokens/"', front)
+    assert 'href="/ops/" aria-current="page"' in admin.get("/ops/quarantine/").content.decode()
+
+
+@pytest.mark.parametrize("path", GETS)
+def test_a_program_may_read_it_with_an_admins_token(path):
+    quarantined.quarantine(SAID, pk=1)
+    secret = tokens.make_token(SYSTEM, "ci", "admin")
+
+    assert client_of().get(path, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+
+
+def test_an_embedded_deployment_says_so(admin):
+    said = text_of(admin.get("/ops/"))
+
+    assert "Redis is not configured; agents connect over HTTP" in said
+    assert "No processes yet" in said
+    assert "Nothing waiting" in said
+    assert "No recorder is active" not in said
+    assert f"{connection.vendor}".replace("sqlite", "SQLite").replace("postgresql", "PostgreSQL") in said
+
+
+def test_redis_without_a_recorder_is_a_warning(admin, with_redis):
+    assert "No recorder is active: messages on Redis are not stored" in text_of(admin.get("/ops/"))
+
+
+def test_processes_are_told_with_their_figures(admin, with_redis):
+    node("rec-1:9:1", "recorder", active=True, lag_s=0.4, events_per_s=12.5, hot=3, redis="ok", clock_skew_ms=0.4)
+    node("rec-2:9:1", "recorder", active=False)
+    node(
+        "web-1:9:1",
+        "web",
+        sockets=1312,
+        response_readers=27,
+        events_per_s=2.5,
+        warnings=["PostgreSQL is old."],
+        clock_skew_ms=-2300.0,
+    )
+    node("web-2:9:1", "web", warnings=["PostgreSQL is old."], versions={"python": "3.11.7", "redis": "7.0.15"})
+    warnings = ["MCP server desk of office: no answer"]
+    node("worker-1:9:1", "worker", clock_skew_ms=-2300.0, running=3, done=1041, warnings=warnings)
+    node("web-0:9:1", "web", age_s=60)
+
+    said = text_of(admin.get("/ops/"))
+
+    assert "Redis lag 0.4 s" in said
+    assert "Events per second 15.0" in said
+    assert "Open sockets 1,312" in said
+    assert "Responses read 27" in said
+    assert re.search(r"recorder rec-1:9 active 1\.2\.3", said)
+    assert re.search(r"recorder rec-2:9 standby", said)
+    assert re.search(r"web web-0:9 gone last seen", said)
+    assert re.search(r"web-\d:9, web-\d:9: PostgreSQL is old\.", said)
+    assert "runs now 3 runs ended 1,041" in said
+    assert "worker-1:9: MCP server desk of office: no answer" in said
+    assert "worker-1:9: Its clock is 2.3 s behind the database's." in said
+    assert said.count("Its clock") == 1
+    assert "Software Python 3.11.7, Redis 7.0.15" in said
+
+
+@pytest.mark.parametrize(
+    ("facts", "warning"),
+    [
+        ({"active": True, "lag_s": 61.0}, "The recorder is 61 s behind Redis."),
+        ({"active": True, "redis": "connection refused"}, "cannot reach Redis: connection refused"),
+        ({"active": False}, "No recorder is active"),
+    ],
+)
+def test_a_recorder_in_trouble_is_a_warning(admin, with_redis, facts, warning):
+    node("rec-1:9:1", "recorder", **facts)
+
+    assert warning in text_of(admin.get("/ops/"))
+
+
+def test_a_recorder_that_died_is_not_active(admin, with_redis):
+    node("rec-1:9:1", "recorder", age_s=node_heartbeat.GONE_AFTER + 5, active=True, lag_s=0.0)
+
+    assert "No recorder is active" in text_of(admin.get("/ops/"))
+
+
+def test_different_versions_are_a_warning(admin):
+    node("web-1:9:1", "web", version="1.0")
+    node("web-2:9:1", "web", version="1.1")
+
+    assert "Processes run different versions: 1.0, 1.1." in text_of(admin.get("/ops/"))
+
+
+@pytest.mark.parametrize("facts", ["", "[]", "no JSON", '{"sockets": "many", "warnings": "x", "lag_s": true}'])
+def test_facts_of_a_wrong_kind_are_no_facts(admin, facts):
+    node("web-1:9:1", "web")
+    Node.objects.update(facts=facts)
+
+    assert "Open sockets unknown" in text_of(admin.get("/ops/"))
+
+
+def test_streams_are_found_by_name(admin, with_redis):
+    for number in range(30):
+        stream(f"stream:incident-{number:02}", at_ms=1_750_000_000_000 + number, read=number)
+
+    everything, some = text_of(admin.get("/ops/")), text_of(admin.get("/ops/?stream=incident-07"))
+
+    assert "30 known" in everything
+    assert "stream:incident-29" in everything
+    assert "stream:incident-07" not in everything
+    assert "Showing the 20 most recently read of 30" in everything
+    assert "stream:incident-07" in some
+    assert "stream:incident-29" not in some
+    assert "No stream name matches" in text_of(admin.get("/ops/?stream=nowhere"))
+
+
+def test_topics_without_a_conversation_show_their_newest(admin, with_redis):
+    for number in range(5):
+        post("signal:tick", {"n": number}, sent_at=None if number == 4 else 1)
+    post("control:Dialogue", {"order": "stop"}, sent_at=1)
+
+    said = text_of(admin.get("/ops/"))
+
+    assert re.search(r"control:Dialogue 1 .*signal:tick 5 ", said)
+    assert '{"n": 4} unsent to Redis' in said
+    assert '{"n": 1}' not in said
+    assert "Unsent to Redis 1" in said
+
+
+def test_counts_are_bounded():
+    for number in range(4):
+        quarantined.quarantine(SAID, entry=f"{number}-0")
+
+    assert [str(bounded(Quarantine.objects.open(), most)) for most in (3, 4, 5)] == ["3+", "4", "4"]
+
+
+def test_the_page_is_quick_when_it_is_full(admin, with_redis):
+    Quarantine.objects.bulk_create(
+        Quarantine(source="chat:x", entry=f"{n}-0", at=n, reason="r", raw=b"x" * 65_536, size=65_536, digest="d")
+        for n in range(200)
+    )
+    for number in range(1000):
+        stream(f"stream:incident-{number}")
+    admin.get("/ops/")
+
+    began = time.monotonic()
+    response = admin.get("/ops/?part=state")
+
+    assert "200" in text_of(response)
+    assert time.monotonic() - began < 1  # s; 0.05 on a quiet machine
+    assert len(response.content) < 100_000
+
+
+def test_the_list_pages_and_searches(admin):
+    for number in range(120):
+        quarantined.quarantine(SAID, source="chat:odd" if number % 2 else "chat:even", entry=f"{number}-0")
+    links = r'href="/ops/quarantine/(\d+)/"'
+
+    seen, path = [], "/ops/quarantine/"
+    while path:
+        text = admin.get(path).content.decode()
+        seen += re.findall(links, text)
+        found = re.search(r'href="([^"]+)" rel="next"', text)
+        path = html.unescape(found[1]) if found else ""
+
+    assert len(seen) == len(set(seen)) == 120
+    assert "60 waiting, matching" in text_of(admin.get("/ops/quarantine/?q=chat:odd"))
+    assert "Nothing matches" in text_of(admin.get("/ops/quarantine/?q=nowhere"))
+    assert "Nothing resolved yet" in text_of(admin.get("/ops/quarantine/?settled=yes"))
+    assert admin.get("/ops/quarantine/?before=" + "9" * 30).status_code == 200
+
+
+def test_one_is_shown_whole(admin):
+    found = quarantined.quarantine(SAID, reason="must be the conversation's id", conversation="desk")
+
+    said = text_of(admin.get(f"/ops/quarantine/{found.pk}/"))
+
+    for fact in ("must be the conversation's id", "chat:desk", found.entry, found.digest, json.dumps(SAID), "desk"):
+        assert fact in said
+
+
+@pytest.mark.parametrize("number", [4, 0, "9" * 40, "x", "-1", "١"])
+def test_an_unknown_one_is_not_found(admin, number):
+    assert admin.get(f"/ops/quarantine/{number}/").status_code == 404
+    assert admin.post(f"/ops/quarantine/{number}/redrives/").status_code == 404
+    assert admin.post(f"/ops/quarantine/{number}/discards/", {"reason": "x"}).status_code == 404
+
+
+def test_a_redriven_one_leads_to_its_event(admin):
+    found = quarantined.quarantine(SAID)
+
+    response = admin.post(f"/ops/quarantine/{found.pk}/redrives/", {"conversation": "desk"}, follow=True)
+
+    assert "Retried by user:ada" in text_of(response)
+    assert 'href="/conversations/desk/?event=1#e1"' in response.content.decode()
+    assert "Retry" not in text_of(response)
+    assert "Somebody is here." in text_of(admin.get("/conversations/desk/"))
+    assert "unverified sender" in text_of(admin.get("/conversations/desk/"))
+
+
+def test_one_that_is_still_bad_says_why_and_keeps_what_was_typed(admin):
+    found = quarantined.quarantine(SAID)
+
+    response = admin.post(f"/ops/quarantine/{found.pk}/redrives/", {"conversation": "x" * 300})
+
+    assert response.status_code == 422
+    assert "Not retried: Conversation must be at most 200 characters" in text_of(response)
+    assert "x" * 300 in response.content.decode()
+    assert Event.objects.count() == 0
+
+
+def test_a_truncated_one_cannot_be_read_again(admin):
+    found = quarantined.quarantine(b"x" * 70_000)
+
+    said = text_of(admin.get(f"/ops/quarantine/{found.pk}/"))
+
+    assert "first 64.0 kB of 68.4 kB" in said
+    assert "The sender has to send it again" in said
+    assert admin.post(f"/ops/quarantine/{found.pk}/redrives/").status_code == 422
+
+
+def test_a_loss_is_told_and_has_nothing_to_read_again(admin):
+    found = quarantined.quarantine(b"", source="chat:Dialogue", reason="record.gap: 12 entries are lost: trimmed")
+
+    response = admin.get(f"/ops/quarantine/{found.pk}/")
+
+    assert "entries were lost before they could be read" in text_of(response)
+    assert "Retry" not in text_of(response)
+    assert admin.post(f"/ops/quarantine/{found.pk}/redrives/").status_code == 422
+
+
+def test_a_discard_takes_a_reason(admin):
+    found = quarantined.quarantine(SAID)
+
+    refused = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": " "})
+    done = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": "a broken test agent"}, follow=True)
+
+    assert (refused.status_code, "A reason is required" in text_of(refused)) == (422, True)
+    assert "Discarded by user:ada" in text_of(done)
+    assert "a broken test agent" in text_of(done)
+    assert "Next in quarantine" not in text_of(done)
+    assert "discarded" in text_of(admin.get("/ops/quarantine/?settled=yes"))
+
+
+def test_the_second_reads_who_was_first(team, admin):
+    found = quarantined.quarantine(SAID)
+    quarantine.discard(SYSTEM, found.pk, "noise")
+
+    response = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": "me too"})
+
+    assert response.status_code == 409
+    assert "System was faster: this message is already resolved" in text_of(response)
+
+
+def test_those_alike_are_offered_and_go_together(admin):
+    first, *_ = [quarantined.quarantine(SAID, entry=f"{n}-0") for n in range(3)]
+    assert "Discard 3 similar" in text_of(admin.get(f"/ops/quarantine/{first.pk}/"))
+
+    admin.post(f"/ops/quarantine/{first.pk}/discards/", {"reason": "noise", "alike": "yes"})
+
+    assert not Quarantine.objects.open().exists()
+
+
+def test_after_one_comes_the_next(admin):
+    first, second = (quarantined.quarantine(SAID, entry=f"{n}-0") for n in range(2))
+
+    done = admin.post(f"/ops/quarantine/{second.pk}/discards/", {"reason": "noise"}, follow=True)
+
+    assert "1 similar message still waiting." in text_of(done)
+    assert f'href="/ops/quarantine/{first.pk}/">Next in quarantine' in done.content.decode()
+
+
+def test_bytes_that_are_no_text_are_a_dump(admin):
+    found = quarantined.quarantine(b"\x00\xff<b>bold</b>" + bytes(2000))
+
+    response = admin.get(f"/ops/quarantine/{found.pk}/")
+
+    assert "00000000 00 ff 3c 62 3e 62 6f 6c 64 3c 2f 62 3e 00 00 00 ··<b>bold</b>···" in text_of(response)
+    assert "Show all 2,013 bytes" in response.content.decode()
+    assert "<b>bold" not in response.content.decode()
+
+
+def test_a_character_cut_in_half_at_the_end_is_no_reason_for_a_dump():
+    drawn = hex_dump.draw("aä".encode()[:-1], is_whole=False)
+
+    assert (drawn.is_text, Seen(drawn.html).text) == (True, "a")
+
+
+def test_hidden_characters_and_terminal_escapes_are_shown(admin):
+    found = quarantined.quarantine("a\u202eb\x1b[2Jc\x00d".encode(), source="chat:x\u202ey", reason="why\u200bnot")
+
+    for path in (f"/ops/quarantine/{found.pk}/", "/ops/quarantine/", "/ops/"):
+        page = admin.get(path).content.decode()
+        assert not set("\u202e\x1b\x00\u200b") & set(page)
+        for name in ("U+202E", "U+001B", "U+0000", "U+200B"):
+            assert name in page
+
+
+def test_hostile_words_stay_words_everywhere(admin, with_redis):
+    harmless = quarantined.quarantine(b"x", source="chat:x", reason="x", conversation="x", entry="1-0")
+    plain = shape(admin.get(f"/ops/quarantine/{harmless.pk}/"))
+    for number, payload in enumerate(payloads(SAMPLE)):
+        text = log.records.clean_text(payload)
+        assert Seen(hex_dump.draw(text.encode()).html).faults == []
+        Quarantine.objects.filter(pk=harmless.pk).update(
+            source=text[:250], reason=text, raw=text[:3000].encode(), size=len(text[:3000].encode())
+        )
+
+        tags, faults = shape(admin.get(f"/ops/quarantine/{harmless.pk}/"))
+
+        assert faults == []
+        assert set(tags) <= {*plain[0], "details", "summary", "span"}, payload
+        if number % 10 == 0:
+            page = admin.get("/ops/?part=state").content.decode()
+            assert [
+                one for one in re.findall(r"<(\w+)", page) if one in ("script", "img", "iframe", "style", "b ")
+            ] == []
+
+
+def test_hostile_words_in_posts_and_streams_stay_words(admin, with_redis):
+    plain = {"div", "span", "details", "summary", "button", "bdi", "code"}
+    post("signal:x", {"x": "x"})
+    stream("stream:x")
+    known = set(re.findall(r"<(\w+)", admin.get("/ops/?part=state").content.decode()))
+    for payload in payloads(SAMPLE):
+        post(f"signal:{log.records.clean_text(payload)[:200]}", {payload: [payload]})
+
+        page = admin.get("/ops/?part=state").content.decode()
+
+        assert set(re.findall(r"<(\w+)", page)) <= known | plain, payload
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
+def test_pages_that_are_read_take_no_changes(admin, method):
+    for path in GETS:
+        assert getattr(admin, method)(path).status_code == 405
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_changes_are_not_made_by_reading(admin, path):
+    assert admin.get(path).status_code == 405

@@ -1,0 +1,290 @@
+"""Quarantine: re-drive and discard work, refuse strangers, tell losers who won, leave an event and an audit entry."""
+
+import json
+import threading
+
+import pytest
+from django.db import connection
+
+from conversations.access.accounts import people
+from conversations.access.audit import chain
+from conversations.core import principals
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
+from conversations.core.principals import SYSTEM
+from conversations.events import commit_listeners, log
+from conversations.models import AuditEntry, Conversation, Event, Post, Quarantine
+from conversations.transport import quarantine
+from tests.support import quarantined
+from tests.support.cast import CAST, STRANGER, cast
+
+pytestmark = pytest.mark.django_db
+
+SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Somebody is here."}
+ACTIONS = {
+    "redrive": lambda by, number: quarantine.redrive(by, number, conversation="desk"),
+    "discard": lambda by, number: quarantine.discard(by, number, "noise"),
+    "alike": lambda by, number: quarantine.discard_alike(by, number, "noise"),
+}
+
+
+@pytest.fixture
+def team():
+    return cast()
+
+
+@pytest.fixture
+def admin(team):
+    return team["admin"]
+
+
+def outcome(found):
+    return Quarantine.objects.get(pk=found.pk).outcome
+
+
+def last_entry():
+    return AuditEntry.objects.latest("seq")
+
+
+@pytest.mark.parametrize("act", ACTIONS)
+@pytest.mark.parametrize("role", [*(role for role in CAST.values() if role != "admin"), None])
+def test_an_action_refuses_everybody_but_the_admin(team, act, role):
+    found = quarantined.quarantine(SAID)
+    by = STRANGER if role is None else team[role]
+
+    with pytest.raises(NotAllowed):
+        ACTIONS[act](by, found.pk)
+
+    assert (outcome(found), Event.objects.count()) == (None, 0)
+    entry = AuditEntry.objects.get()
+    assert (entry.target, entry.outcome) == (f"quarantine:{found.pk}", "refused")
+
+
+def test_an_admin_demoted_meanwhile_is_refused(admin):
+    found = quarantined.quarantine(SAID)
+    assert admin.role_names == {"admin"}
+    people.create_person(SYSTEM, "other", ["admin"])
+    people.set_roles(SYSTEM, "ada", ["viewer"])
+
+    with pytest.raises(NotAllowed):
+        quarantine.discard(admin, found.pk, "noise")
+
+    assert outcome(found) is None
+
+
+def test_a_message_is_read_again_into_the_conversation_given(admin, django_capture_on_commit_callbacks):
+    found = quarantined.quarantine(SAID)
+    rung = []
+    stop = commit_listeners.on_committed(rung.extend)
+
+    with django_capture_on_commit_callbacks(execute=True):
+        stored = quarantine.redrive(admin, found.pk, conversation=" desk ")
+    stop()
+
+    event = Event.objects.get(conversation__key="desk")
+    assert (event.seq, event.kind, event.principal, json.loads(event.body)) == (1, "message", "bus:redis", SAID)
+    assert [(one.conversation, one.seq) for one in rung] == [("desk", 1)]
+    assert (stored.seq, outcome(found)) == (1, "redriven")
+    entry = last_entry()
+    assert (entry.principal, entry.verb, entry.target, entry.outcome) == (
+        "user:ada",
+        "redrive",
+        f"quarantine:{found.pk}",
+        "done",
+    )
+    assert json.loads(entry.correlation) == {
+        "source": "chat:desk",
+        "entry": found.entry,
+        "conversation": "desk",
+        "seq": 1,
+    }
+    assert chain.verify().ok
+
+
+def test_a_message_that_names_its_conversation_goes_there(admin):
+    found = quarantined.quarantine(SAID | {"conversation_id": "own"}, reason="the database was full")
+
+    assert quarantine.redrive(admin, found.pk).conversation == "own"
+
+
+def test_a_message_of_a_stream_goes_to_the_streams_conversation(admin):
+    found = quarantined.quarantine({"event": "log", "message": "x"}, source="stream:desk")
+
+    assert quarantine.redrive(admin, found.pk).conversation == "desk"
+
+
+def test_what_was_redriven_is_not_relayed_to_redis(admin):
+    for source, conversation in (("chat:Dialogue", "desk"), ("signal:tick", "")):
+        found = quarantined.quarantine(SAID, source=source)
+        quarantine.redrive(admin, found.pk, conversation=conversation)
+
+    assert Post.objects.filter(sent_at=None).count() == 0
+    assert Post.objects.filter(topic="signal:tick", conversation=None).count() == 1
+
+
+def test_claims_of_our_kinds_change_nothing(admin):
+    found = quarantined.quarantine({"event": "conversation.paused", "conversation_id": "desk"}, source="stream:desk")
+
+    quarantine.redrive(admin, found.pk)
+
+    assert Conversation.objects.get(key="desk").state == "open"
+
+
+@pytest.mark.parametrize(("found_at", "is_live"), [(0, True), (1 << 62, False)])
+def test_what_is_older_than_first_contact_stays_history(found_at, is_live):
+    row = quarantined.stream("chat:desk")
+    type(row).objects.update(found_at=found_at)
+
+    assert quarantine.read_again(quarantined.quarantine(SAID), "desk").is_live is is_live
+
+
+STILL_BAD = {
+    "no conversation": (SAID, "", "conversation"),
+    "a blank conversation": (SAID, "   ", "conversation"),
+    "a conversation too long": (SAID, "x" * 201, "200 characters"),
+    "a conversation that no column holds": (SAID, "a\0b", "200 characters"),
+    "one of its own": (SAID | {"conversation_id": "own"}, "other", "names its own conversation, own"),
+    "no JSON": (b'{"type": ', "desk", "JSON"),
+    "no object": (b"[1, 2]", "desk", "object"),
+    "not a number": (b'{"type": "message", "x": NaN}', "desk", "NaN|JSON|malformed"),
+    "no UTF-8": (b'{"type": "message", "content": "\xff\xfe"}', "desk", "UTF-8"),
+    "too deep": (b'{"a":' * 200 + b"1" + b"}" * 200, "desk", "levels deep"),
+    "cut off": (b"x" * 70_000, "desk", "first 65,536 of 70,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", STILL_BAD)
+def test_what_is_still_bad_says_why_and_changes_nothing(admin, name):
+    raw, conversation, why = STILL_BAD[name]
+    found = quarantined.quarantine(raw)
+
+    with pytest.raises(SwitchboardError, match=why):
+        quarantine.redrive(admin, found.pk, conversation=conversation)
+
+    assert (outcome(found), Event.objects.count(), AuditEntry.objects.count()) == (None, 0, 0)
+    assert not Conversation.objects.exists()
+
+
+def test_only_what_can_be_read_and_names_none_asks_for_a_conversation():
+    asked = {
+        name: quarantine.lacks_conversation(quarantined.quarantine(raw)) for name, (raw, _, _) in STILL_BAD.items()
+    }
+
+    no_home = {"no conversation", "a blank conversation", "a conversation too long"}
+    assert {name for name, lacks in asked.items() if lacks} == no_home | {"a conversation that no column holds"}
+
+
+def test_a_conversation_whose_name_is_too_long_may_be_named_anew(admin):
+    found = quarantined.quarantine(SAID | {"conversation_id": "x" * 300})
+
+    assert quarantine.redrive(admin, found.pk, conversation="desk").conversation == "desk"
+
+
+def test_what_came_again_meanwhile_is_stored_once(admin):
+    said = SAID | {"id": "m-1", "conversation_id": "desk"}
+    found = quarantined.quarantine(said)
+    body = json.dumps(said)
+    log.append([log.from_bus("stream:desk", None, body, quarantine.payload.parse(body.encode()), principals.REDIS)])
+
+    stored = quarantine.redrive(admin, found.pk)
+
+    assert (stored.is_new, stored.seq, Event.objects.count()) == (False, 1, 1)
+    assert outcome(found) == "redriven"
+
+
+def test_an_id_of_another_message_is_refused(admin):
+    log.append([log.from_internal("desk", SAID | {"id": "m-1"}, SYSTEM)])
+    found = quarantined.quarantine(SAID | {"id": "m-1", "conversation_id": "desk", "content": "Another."})
+
+    with pytest.raises(Conflict, match="a different message with this id"):
+        quarantine.redrive(admin, found.pk)
+
+    assert (outcome(found), last_entry().outcome) == (None, "refused")
+
+
+@pytest.mark.parametrize("first", ACTIONS)
+@pytest.mark.parametrize("second", ["redrive", "discard"])
+def test_the_second_is_told_who_was_first(team, admin, first, second):
+    found = quarantined.quarantine(SAID)
+    ACTIONS[first](principals.user_principal("ada"), found.pk)
+    events = Event.objects.count()
+
+    with pytest.raises(Conflict, match="user:ada was faster"):
+        ACTIONS[second](admin, found.pk)
+
+    assert Event.objects.count() == events
+    assert (last_entry().verb, last_entry().outcome) == (second, "refused")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_at_once_one_wins(transactional_db):
+    admin = cast()["admin"]
+    found = quarantined.quarantine(SAID)
+    start, said = threading.Barrier(6), []
+
+    def race(act):
+        start.wait()
+        try:
+            ACTIONS[act](admin, found.pk)
+            said.append("won")
+        except Conflict:
+            said.append("lost")
+        finally:
+            connection.close()
+
+    racers = [threading.Thread(target=race, args=[act]) for act in ("redrive", "discard") * 3]
+    [racer.start() for racer in racers]
+    [racer.join() for racer in racers]
+
+    assert sorted(said) == ["lost"] * 5 + ["won"]
+    assert Event.objects.count() == (outcome(found) == "redriven")
+    assert AuditEntry.objects.filter(outcome="done").count() == 1
+
+
+def test_a_discarded_message_can_still_be_read(admin):
+    found = quarantined.quarantine(SAID)
+
+    quarantine.discard(admin, found.pk, "  a broken test agent ")
+
+    kept = Quarantine.objects.get(pk=found.pk)
+    assert (kept.outcome, json.loads(bytes(kept.raw)), Event.objects.count()) == ("discarded", SAID, 0)
+    assert (last_entry().verb, last_entry().reason) == ("discard", "a broken test agent")
+
+
+@pytest.mark.parametrize("reason", ["", "  \n", "x" * 2001])
+@pytest.mark.parametrize("act", [quarantine.discard, quarantine.discard_alike])
+def test_a_reason_is_needed(admin, act, reason):
+    found = quarantined.quarantine(SAID)
+
+    with pytest.raises(Invalid) as caught:
+        act(admin, found.pk, reason)
+
+    assert (caught.value.field, outcome(found)) == ("reason", None)
+
+
+def test_those_alike_go_together(admin):
+    alike = [quarantined.quarantine(SAID) for _ in range(3)]
+    others = [quarantined.quarantine(SAID, source="chat:other"), quarantined.quarantine(SAID, reason="no JSON")]
+    quarantine.discard(admin, alike[1].pk, "by itself")
+
+    assert quarantine.discard_alike(admin, alike[0].pk, "noise") == 2
+
+    assert [outcome(one) for one in (*alike, *others)] == ["discarded"] * 3 + [None] * 2
+    assert quarantine.settlement(alike[2].pk).reason == "noise"
+    assert quarantine.settlement(alike[1].pk).reason == "by itself"
+
+
+def test_at_most_200_go_together(admin):
+    first, *_ = [quarantined.quarantine(SAID, entry=f"{n}-0") for n in range(201)]
+
+    assert quarantine.discard_alike(admin, first.pk, "noise") == 200
+    assert quarantine.discard_alike(admin, first.pk, "noise") == 1
+    with pytest.raises(Conflict, match="someone else was faster"):
+        quarantine.discard_alike(admin, first.pk, "noise")
+    assert chain.verify().ok
+
+
+@pytest.mark.parametrize("number", [7, 0, 1 << 70])
+@pytest.mark.parametrize("act", ACTIONS)
+def test_what_is_not_there_is_not_found(admin, act, number):
+    with pytest.raises(NotFound):
+        ACTIONS[act](admin, number)

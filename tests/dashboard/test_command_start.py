@@ -1,0 +1,121 @@
+"""Commands answer at once: they import what they do, no page, no agent and no server."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from django.core.management import get_commands
+
+from tests.support.live import ROOT, Server, prepared
+
+HEAVY = (
+    "agents",
+    "openai",
+    "dashboard.pages",
+    "dashboard.api",
+    "dashboard.urls",
+    "dashboard.asgi",
+    "jinja2",
+    "uvicorn",
+)
+NEEDED = {"serve": {"uvicorn"}}  # its own
+OURS = sorted(name for name, app in get_commands().items() if app in ("conversations", "agents_app", "dashboard"))
+
+LOAD_EACH = f"""
+import sys
+import django
+django.setup()
+from django.core.management import get_commands, load_command_class
+
+for name in {OURS!r}:
+    before = set(sys.modules)
+    load_command_class(get_commands()[name], name)
+    print(name, *[one for one in {HEAVY!r} if one in set(sys.modules) - before])
+"""
+
+RUN_EACH = f"""
+import sys
+from django.core.management import execute_from_command_line
+
+for line in ("user anna --role viewer", "token robot --role agent", "signin-link anna", "verify", "migrate --check"):
+    execute_from_command_line(["manage.py", *line.split()])
+    print("heavy:", line, *[one for one in {HEAVY!r} if one in sys.modules])
+"""
+
+
+@pytest.fixture
+def server() -> Server:
+    """A data directory whose tables are made; nothing runs there."""
+    made = Server()
+    shutil.copytree(prepared(), made.data_dir)
+    return made
+
+
+def python(server: Server, code: str) -> list[str]:
+    """Run code in a new interpreter with a server's environment; return the lines it printed."""
+    environment = server.env() | {"DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def cpu_of(server: Server, *arguments: str) -> float:
+    """Return the CPU seconds that a new interpreter takes: the less of two tries."""
+    took = []
+    environment = server.env() | {"DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+    for _ in range(2):
+        with subprocess.Popen(
+            [sys.executable, *arguments], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
+        ) as one:
+            _, status, used = os.wait4(one.pid, 0)
+            one.returncode = status
+        assert status == 0
+        took.append(used.ru_utime + used.ru_stime)
+    return min(took)
+
+
+def test_no_command_imports_pages_agents_or_a_server(server: Server) -> None:
+    told = dict.fromkeys(OURS, ())
+    told |= {name: tuple(heavy) for name, *heavy in map(str.split, python(server, LOAD_EACH))}
+
+    assert {name: set(heavy) for name, heavy in told.items() if heavy} == NEEDED
+
+
+def test_commands_for_people_run_without_importing_pages(server: Server) -> None:
+    lines = [line for line in python(server, RUN_EACH) if line.startswith("heavy:")]
+
+    assert lines == [
+        "heavy: user anna --role viewer",
+        "heavy: token robot --role agent",
+        "heavy: signin-link anna",
+        "heavy: verify",
+        "heavy: migrate --check",
+    ]
+
+
+def test_command_takes_little_more_than_the_models(server: Server) -> None:
+    """A ratio: it holds on a busy machine, and where nothing is kept compiled."""
+    models = cpu_of(server, "-c", "import django; django.setup()")
+    command = cpu_of(server, "manage.py", "verify")
+
+    assert command < 1.8 * models
+
+
+@pytest.mark.parametrize("where", ["django.core.management.execute_from_command_line", "django.setup"])
+def test_a_command_that_is_interrupted_ends_by_the_signal_without_a_traceback(where) -> None:
+    module = where.rpartition(".")[0]
+    code = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests with it ignored
+import {module}
+{where} = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+sys.argv = ["manage.py", "migrate"]
+from dashboard.cli import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")

@@ -1,0 +1,143 @@
+"""What the environment may say, and what follows from it."""
+
+import asyncio
+import re
+from types import SimpleNamespace
+
+import pytest
+import uvicorn
+from django.conf import settings
+from django.http.request import validate_host
+from pydantic import ValidationError
+
+from conversations.core.db_threads import POOL_SIZE
+from dashboard import databases
+from dashboard.config import Config, load
+from dashboard.server.uvicorn_config import DrainingServer
+from tests.support.live import ROOT
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("https://board.example", "board.example"),
+        ("https://board.example:8443", "board.example"),
+        ("https://Board.Example", "board.example"),
+        ("https://[::1]", "[::1]"),
+        ("https://[2001:db8::7]:8443", "[2001:db8::7]"),
+    ],
+)
+def test_the_host_of_an_origin_is_served(origin, host):
+    hosts = Config(origins=origin).allowed_hosts
+
+    assert hosts == [host]
+    assert validate_host(host, hosts)
+    assert not validate_host("evil.example", hosts)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *(
+            "board.example",
+            "ftp://board.example",
+            "https://",
+            "https://a/b",
+            "https://[::1",
+            "https://a:",
+            "https://a:0",
+        ),
+        *(
+            "https://a:abc",
+            "https://a:99999",
+            "https://me@a",
+            "https://a?b",
+            "https://a#b",
+            "https://a b",
+            "https://a\\b",
+        ),
+    ],
+)
+def test_what_is_no_origin_is_refused(monkeypatch, origin):
+    monkeypatch.setenv("SWITCHBOARD_ORIGINS", f"https://board.example,{origin}")
+
+    with pytest.raises(SystemExit, match=r"SWITCHBOARD_ORIGINS: .*must be scheme"):
+        load()
+
+
+@pytest.mark.parametrize("value", ["inf", "nan"])
+@pytest.mark.parametrize("name", ["stop_s", "run_s", "response_wait_s", "approval_s"])
+def test_a_time_that_is_no_number_is_refused(monkeypatch, name, value):
+    monkeypatch.setenv(f"SWITCHBOARD_{name.upper()}", value)
+
+    with pytest.raises(SystemExit, match=f"SWITCHBOARD_{name.upper()}: .*finite"):
+        load()
+
+
+def test_a_secret_that_can_be_tried_out_is_refused(monkeypatch):
+    monkeypatch.setenv("SWITCHBOARD_SECRET_KEY", "x" * 31)
+
+    with pytest.raises(SystemExit) as ended:
+        load()
+
+    assert "SWITCHBOARD_SECRET_KEY: must be at least 32 characters; got 31" in str(ended.value)
+    assert "xxx" not in str(ended.value)
+    assert Config(secret_key="x" * 32).secret_key == "x" * 32
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "name"),
+    [
+        ("postgresql://u:p@db.example:5432/board", "db.example", "board"),
+        ("postgresql:///board?host=/var/run/postgresql", "/var/run/postgresql", "board"),
+        ("postgresql:///board?host=db.example&port=5433", "db.example", "board"),
+        ("postgresql:///board", "", "board"),
+    ],
+)
+def test_every_form_of_libpqs_addresses_is_taken(url, host, name):
+    database = databases.postgresql(Config(database_url=url, secret_key="x" * 32).database_url)
+
+    assert (database["HOST"], database["NAME"]) == (host, name)
+
+
+@pytest.mark.parametrize("url", ["mysql://h/d", "postgresql://h", "h/d", "postgresql://[h/d"])
+def test_an_address_of_another_kind_or_without_a_database_is_refused(url):
+    with pytest.raises(ValidationError, match=r"must be postgresql://|must be an address that"):
+        Config(database_url=url, secret_key="x" * 32)
+
+
+def test_the_pool_has_a_connection_for_every_thread_that_may_ask_at_once():
+    pools = re.compile(r"(?:DatabaseThreads|ThreadPoolExecutor)\((.*)\)")
+    sources = [path for part in ("conversations", "dashboard", "agents_app") for path in (ROOT / part).rglob("*.py")]
+    said = [words for path in sources for words in pools.findall(path.read_text()) if '"' in words]
+
+    names = [re.search(r'"([a-z-]+)"', words) for words in said]
+    assert len(said) >= 14
+    assert {name[1] for name in names} <= set(POOL_SIZE)
+    assert databases.postgresql("postgresql://h/d")["OPTIONS"]["pool"]["max_size"] == sum(POOL_SIZE.values())
+
+
+@pytest.mark.parametrize("stop_s", [0, 5, 60, 600])
+def test_a_server_ends_no_tool_that_may_go_on_while_it_stops(monkeypatch, stop_s):
+    runs_end, limits = stop_s / 2 + 2 * max(1, stop_s / 2), []
+
+    async def waited(drain, limit):
+        limits.append(limit)
+        await drain
+
+    async def nothing(*args):
+        """Do nothing."""
+
+    def timer(after, *given):
+        limits.append(after)
+        return SimpleNamespace(start=lambda: None)
+
+    monkeypatch.setattr(settings.CONFIG, "stop_s", stop_s)
+    monkeypatch.setattr("dashboard.server.uvicorn_config.threading.Timer", timer)
+    monkeypatch.setattr("dashboard.server.uvicorn_config.asyncio.wait_for", waited)
+    monkeypatch.setattr("uvicorn.Server.shutdown", nothing)
+    asyncio.run(DrainingServer(uvicorn.Config(nothing), nothing).shutdown())
+
+    end_within, drain_within = limits
+    assert drain_within >= runs_end + 2
+    assert end_within == drain_within + 20

@@ -1,0 +1,264 @@
+"""Everything about an event type is declared in one place: each is complete, and a new one needs that place alone."""
+
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from django.template import engines
+from jinja2 import ChoiceLoader, DictLoader
+
+from conversations.core import principals
+from conversations.events import log, registry
+from conversations.events.event_type import PEOPLE, TYPES, Lane, Row, Search, event_type
+from conversations.events.types.base import BaseEvent
+from conversations.models import Conversation
+from conversations.rendering import event_renderer, event_rows
+from conversations.rendering.event_renderer import EventRenderer
+from conversations.rendering.lane_cards import LanePen
+from tests.events.test_projections import event
+from tests.support.drawn_html import Seen
+from tests.support.examples import EXAMPLES
+from tests.support.searching import asked, catch_up
+
+ROOT = Path(__file__).resolve().parents[2]
+MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("robot")
+
+# Names that mean something else, too. The encoder of /v1/responses turns events into the frames of another protocol.
+COMMON_WORDS = {"message", "control", "token", "output", "log", "signal"}
+TABLES_APART = {"conversations/asgi/responses/stream_encoder.py"}
+
+TEMPLATE = """{% from "events/parts.html" import row %}
+{% macro draw(e, fields, extra) %}
+{% call row(e) %}<b>{{ fields.place }}</b><code>{{ fields.height }}</code>{{ extra or "" }}{% endcall %}
+{% endmacro %}"""
+
+
+@pytest.fixture(autouse=True)
+def empty_cache():
+    event_renderer._cache.clear()
+
+
+@pytest.fixture
+def flood(monkeypatch):
+    """Declare a type as a module of `types/` does, with a template of its own."""
+    before = dict(TYPES)
+    environment = engines["jinja2"].env
+    loader = ChoiceLoader([DictLoader({"events/flood_warned.html": TEMPLATE}), environment.loader])
+    monkeypatch.setattr(environment, "loader", loader)
+
+    def fold(changes, head, facts):
+        head.title = json.loads(facts.body)["place"]
+
+    @event_type(
+        Row(template="flood_warned"), fold=fold, authority=PEOPLE, level="chat", state="waiting",
+        lane=Lane("warned of a flood at", "place"), search=Search(label="warning", is_error=True),
+        traits={"claimable"},
+    )  # fmt: skip
+    class FloodWarned(BaseEvent):
+        """A river rises."""
+
+        event: Literal["flood.warned"] = "flood.warned"
+        place: str
+        height: int
+        gauges: list[dict[str, Any]] = []
+
+    yield FloodWarned
+    TYPES.clear()
+    TYPES.update(before)
+
+
+WARNING = {"event": "flood.warned", "place": "Mill <Street>", "height": 4, "gauges": [{"at": "lock"}], "river": "Elm"}
+
+
+def store(principal=MARIA):
+    (stored,) = log.append([event("desk", WARNING, principal)])
+    return stored
+
+
+@pytest.mark.django_db
+def test_a_declared_type_is_folded_for_those_who_may_say_it(flood):
+    store(ROBOT)
+    after_a_claim = Conversation.objects.values_list("title", flat=True).get()
+    store()
+
+    assert after_a_claim == ""
+    assert Conversation.objects.values_list("title", flat=True).get() == "Mill <Street>"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("principal", "state"), [(MARIA, "waiting"), (ROBOT, "")])
+def test_a_declared_type_is_drawn_by_its_template_with_its_level_and_state(flood, principal, state):
+    html = str(EventRenderer("desk").draw(store(principal)).html)
+
+    assert "<b>Mill &lt;Street&gt;</b><code>4</code>" in html
+    assert f'data-level="chat" data-state="{state}"' in html
+    assert [word in html for word in ("river", "gauges", "lock", "height")] == [True, True, True, False]
+    assert Seen(html).faults == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("principal", "state"), [(MARIA, "waiting"), (ROBOT, "")])
+def test_a_declared_type_has_its_card_in_the_lanes(flood, principal, state):
+    html = str(LanePen("desk").draw(store(principal)).html)
+
+    assert "warned of a flood at" in html
+    assert "Mill &lt;Street&gt;" in html
+    assert f'data-level="chat" data-state="{state}"' in html
+    assert ("claim" in html) is (principal is ROBOT)
+
+
+@pytest.mark.django_db
+def test_a_declared_type_is_searched_as_it_says(flood):
+    store()
+    catch_up()
+
+    assert asked("mill street") == [("desk", 1)]
+    assert asked("elm", kind="error") == [("desk", 1)]
+    TYPES["flood.warned"] = _replaced(search=Search(is_indexed=False))
+    store()
+    catch_up()
+    assert asked("mill street") == [("desk", 1)]
+
+
+def test_a_declared_type_is_ours_alone_and_in_the_union(flood):
+    assert registry.is_reserved("flood.warned")
+    assert registry.is_reserved("flood.over")
+    assert not registry.is_reserved("town_hall.stage")
+    assert flood in registry.schemas()
+    with pytest.raises(ValueError, match="two event types"):
+        event_type(Row(template="log"))(flood)
+
+
+UNFIT = {
+    "a field that is not declared": {**WARNING},
+    "one that is missing": {"event": "flood.warned", "place": "Mill Street"},
+    "one of another type": {"event": "flood.warned", "place": "Mill Street", "height": "high"},
+}
+
+
+@pytest.mark.parametrize("why", UNFIT)
+def test_what_we_write_of_a_declared_type_fits_its_schema(flood, why):
+    written = log.from_internal("desk", {"event": "flood.warned", "place": "Mill Street", "height": 4}, MARIA)
+
+    assert json.loads(written.body)["height"] == 4
+    with pytest.raises(ValueError, match=r"^flood\.warned: "):
+        log.from_internal("desk", UNFIT[why], MARIA)
+
+
+@pytest.mark.django_db
+def test_a_kind_that_nobody_declared_is_stored_and_drawn_as_it_came():
+    html = str(EventRenderer("desk").draw(store()).html)
+
+    assert Conversation.objects.values_list("title", flat=True).get() == ""
+    assert "unknown event type, shown as received" in html
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_is_complete(name):
+    known = TYPES[name]
+
+    assert known.schema.__doc__
+    assert known.schema.kind() == (name if not name.startswith(".") else "")
+    assert known.lane is not None or "call_step" in known.traits
+    assert bool(known.row.template) is not bool(known.row.view)
+    assert known.row.view in event_rows.VIEWS if known.row.view else _has_template(known.row.template)
+    assert name in EXAMPLES or name == ".stage"
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_sample_of_every_type_fits_its_schema_and_no_other_field_does(name):
+    sample = next(payload for payload in samples(name) if fits(name, payload))
+
+    assert not fits(name, sample | {"never_heard_of": 1})
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if TYPES[name].row.view])
+def test_a_sample_of_every_type_is_drawn_as_its_own(name):
+    payload = samples(name)[0] if name in EXAMPLES else {"event": "town_hall.stage", "stage": "filed"}
+    kind = payload.get("event") or payload["type"]
+    stored = log.Stored(f"c-{name}", 1, kind, 1_795_298_527_000_000, "system", "r", 1, None, json.dumps(payload))
+
+    html = str(EventRenderer(stored.conversation).draw(stored).html)
+
+    assert "unknown event type, shown as received" not in html
+    assert f'data-kind="{kind}"' in html
+
+
+def samples(name):
+    return [payload for payload in EXAMPLES[name] if name in (payload.get("event"), payload.get("type"))]
+
+
+def fits(name, payload):
+    try:
+        TYPES[name].check(payload)
+        TYPES[name].schema.model_validate(payload | {"conversation_id": "c"}, extra="forbid")
+    except ValueError:
+        return False
+    return True
+
+
+def test_no_other_module_has_a_table_of_event_types():
+    tables = {str(path.relative_to(ROOT)): sorted(found) for path in _modules() if (found := _tables(path))}
+
+    assert set(tables) == TABLES_APART, tables
+
+
+def test_payloads_that_are_written_in_the_code_name_fields_of_their_schemas():
+    written = [(path, kind, names) for path in _modules() for kind, names in _payloads(path)]
+
+    assert len(written) > 50
+    assert [(path.name, kind) for path, kind, _ in written if registry.find(kind) is None] == []
+    strange = [(path.name, kind, sorted(names - registry.find(kind).fields)) for path, kind, names in written]
+    assert [place for place in strange if place[2]] == []
+
+
+def test_a_table_of_event_types_is_seen(tmp_path):
+    module = tmp_path / "some.py"
+    module.write_text(
+        'A = {"run.done": 1, "run.failed": 2}\nB = ("message", "run.done", "tool_step")\nC = {"output": 1}\n'
+    )
+
+    assert _tables(module) == {1, 2}
+
+
+def _replaced(**more):
+    return replace(TYPES["flood.warned"], **more)
+
+
+def _has_template(name):
+    return (ROOT / "templates" / "events" / f"{name}.html").is_file()
+
+
+def _modules():
+    packages = ("conversations", "agents_app", "dashboard", "switchboard")
+    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
+    declared = ROOT / "conversations" / "events" / "types"
+    return [path for path in paths if declared not in path.parents and "migrations" not in path.parts]
+
+
+def _tables(path):
+    """Return the lines of literals that name event types: two keys of a dictionary, three members of anything else."""
+    return {node.lineno for node in ast.walk(ast.parse(path.read_text())) if _is_table(node)}
+
+
+def _payloads(path):
+    """Yield the kind and the constant field names of each dictionary in the code that is an event's payload."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Dict):
+            told = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}
+            if _is_text(kind := told.get("event")) and kind.value:
+                yield kind.value, set(told)
+
+
+def _is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_table(node):
+    is_dictionary = isinstance(node, ast.Dict)
+    parts = node.keys if is_dictionary else getattr(node, "elts", [])
+    named = {part.value for part in parts if isinstance(part, ast.Constant)} & set(registry.names())
+    return len(named) >= (2 if is_dictionary else 3) and bool(named - COMMON_WORDS)

@@ -1,0 +1,280 @@
+"""`log.append`: gapless, once, chained, folded."""
+
+import hashlib
+import json
+import threading
+
+import pytest
+from django.db import connection
+
+from conversations.core import principals
+from conversations.core.errors import Conflict
+from conversations.events import commit_listeners, log
+from conversations.events import payload as envelopes
+from conversations.events.log import hash_chain
+from conversations.models import Conversation, Event, Participant, Post, ToolCall
+
+pytestmark = pytest.mark.django_db
+AGENT = principals.token_principal("robot")
+
+
+def event(key, topic=None, bus_id=None, principal=AGENT, **payload):
+    """Make an event as a door does."""
+    body = json.dumps({"conversation_id": key, **payload})
+    topic = topic or f"stream:{key}"
+    return log.from_bus(topic, bus_id, body, envelopes.parse(body.encode()), principal)
+
+
+def said(key, words="hello", sender="agent:A", recipient="user", **more):
+    return event(key, topic=f"chat:{key}", type="message", sender=sender, recipient=recipient, content=words, **more)
+
+
+def test_seq_is_gapless_per_conversation():
+    stored = log.append([said("a"), said("b"), said("a"), said("a")])
+
+    assert [(s.conversation, s.seq) for s in stored] == [("a", 1), ("b", 1), ("a", 2), ("a", 3)]
+    assert log.heads(["a", "b"]) == {"a": 3, "b": 1}
+
+
+def test_known_id_is_stored_once_and_answers_its_place():
+    log.append([said("a", id="one", bus_id="x")])
+
+    again, new = log.append([said("a", id="one", bus_id="x"), said("a", id="two")])
+
+    assert (again.seq, again.is_new, again.clashes) == (1, False, False)
+    assert (new.seq, new.is_new) == (2, True)
+    assert Event.objects.count() == 2
+
+
+def test_same_id_twice_in_one_batch_is_stored_once():
+    first, second = log.append(
+        [event("a", event="log", id="one", text="x"), event("a", event="log", id="one", text="x")]
+    )
+
+    assert (first.seq, second.seq, second.is_new) == (1, 1, False)
+
+
+def test_known_id_with_another_payload_clashes():
+    log.append([said("a", id="one")])
+
+    (clash,) = log.append([said("a", words="other", id="one")])
+
+    assert clash.clashes
+    assert Event.objects.count() == 1
+
+
+def test_one_envelope_on_two_topics_is_one_event_and_two_posts():
+    body = json.dumps({"id": "e", "conversation_id": "a", "type": "message", "sender": "agent:A", "content": "x"})
+    read = envelopes.parse(body.encode())
+
+    log.append([log.from_bus("chat:a", "b1", body, read, AGENT)])
+    (again,) = log.append([log.from_bus("chat:B", "b2", body, read, AGENT)])
+
+    assert (again.seq, again.is_new, again.clashes) == (1, False, False)
+    assert sorted(Post.objects.values_list("topic", "event_seq")) == [("chat:B", 1), ("chat:a", 1)]
+
+
+def test_bus_id_reused_with_another_payload_clashes():
+    log.append([said("a", bus_id="b1", id="e1")])
+
+    (clash,) = log.append([said("a", bus_id="b1", id="e2", words="other")])
+
+    assert clash.clashes
+
+
+def test_topic_without_conversation_is_a_post_only():
+    (stored,) = log.append([log.from_bus("signal:go", "b1", "{}", envelopes.parse(b"{}"), AGENT)])
+
+    assert stored.seq == 0
+    assert Event.objects.count() == 0
+    assert Post.objects.get().body == "{}"
+
+
+def test_chain_covers_every_event():
+    log.append([said("a"), said("a", words="more", id="two")])
+
+    prev = hashlib.sha256(b"a").hexdigest()
+    for e in Event.objects.order_by("seq"):
+        assert e.digest == hashlib.sha256(bytes(e.salt) + e.body.encode()).hexdigest()
+        prev = hash_chain.link(prev, "a", e.seq, e.kind, e.at, e.principal, e.event_id, e.digest)
+        assert e.hash == prev
+    assert Conversation.objects.get(key="a").head_hash == prev
+
+
+def test_salts_differ():
+    log.append([said("a"), said("a")])
+
+    assert len(set(Event.objects.values_list("salt", flat=True))) == 2
+
+
+def test_append_inside_writing_is_rolled_back_with_it():
+    def work():
+        with log.write_transaction():
+            log.append([said("a")])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        work()
+
+    assert log.head("a") == 0
+
+
+def test_messages_count_an_output_and_the_envelope_that_repeats_it_once():
+    log.append([event("a", event="output", agent="A", text="hi")])
+    log.append([said("a", words="hi", sender="agent:A"), said("a", words="hi", sender="agent:A")])
+
+    assert Conversation.objects.get(key="a").messages == 2
+
+
+def test_an_envelope_that_names_its_output_is_not_counted_again():
+    log.append([event("a", event="output", agent="A", text="hi", id="o1"), said("a", words="other")])
+    log.append([said("a", words="hi there", metadata={"output_id": "o1"})])
+
+    assert Conversation.objects.get(key="a").messages == 2
+
+
+def test_tool_steps_become_one_call():
+    log.append([event("a", event="tool_step", name="t", args={}, status="start", tool_call_id="c1")])
+    log.append([event("a", event="tool_step", name="t", status="error", error="no", tool_call_id="c1", duration_ms=5)])
+
+    call = ToolCall.objects.get()
+    assert (call.called_seq, call.finished_seq, call.status, call.duration_ms) == (1, 2, "failed", 5)
+    assert Conversation.objects.values_list("tool_calls", "errors").get() == (1, 1)
+
+
+def test_repeated_call_ids_join_in_order():
+    start = {"event": "tool_step", "name": "t", "args": {}, "status": "start", "tool_call_id": "same"}
+    end = {"event": "tool_step", "name": "t", "status": "success", "tool_call_id": "same", "result_summary": "ok"}
+
+    log.append([event("a", **start), event("a", **start)])
+    log.append([event("a", **end), event("a", **start), event("a", **end)])
+
+    calls = ToolCall.objects.order_by("called_seq").values_list("nth", "called_seq", "finished_seq")
+    assert list(calls) == [(1, 1, 3), (2, 2, 5), (3, 4, None)]
+
+
+def test_legacy_steps_without_status_pair_by_name():
+    log.append(
+        [event("a", event="tool_step", name="t", args={"x": 1}), event("a", event="tool_step", name="u", args={})]
+    )
+    log.append([event("a", event="tool_step", name="t", args={}, result_summary="done")])
+
+    assert ToolCall.objects.get(name="t").finished_seq == 3
+    assert ToolCall.objects.get(name="u").finished_seq is None
+
+
+def test_participants_are_collected_once_with_their_kind():
+    log.append([said("a", sender="agent:A", recipient="Rosa"), said("a", sender="Rosa", recipient="chat:a")])
+
+    assert set(Participant.objects.values_list("name", "kind")) == {("agent:A", "agent"), ("Rosa", "person")}
+
+
+def test_claims_from_outside_change_no_title():
+    log.append([event("a", event="conversation.opened", title="Mine", handler="agent:Evil")])
+    assert Conversation.objects.values_list("title", "handler").get() == ("", "")
+
+    log.append([event("b", event="conversation.opened", title="Theirs", handler="A", principal=principals.SYSTEM)])
+    assert Conversation.objects.values_list("title", "handler").get(key="b") == ("Theirs", "A")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_threads_on_one_conversation_leave_no_hole():
+    def work(name):
+        for i in range(50):
+            log.append([said("a", id=f"{name}-{i}")])
+        connection.close()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in "xy"]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+
+    assert list(Event.objects.order_by("seq").values_list("seq", flat=True)) == list(range(1, 101))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writer_answers_after_commit_and_isolates_a_bad_job():
+    from concurrent.futures import Future
+
+    writer, good, bad = log.Writer(), Future(), Future()
+    broken = said("a")._replace(body="\ud800")
+    writer.submit([broken], bad)
+    writer.submit([said("a", words="fine")], good)
+    writer.start()
+
+    assert good.result(10)[0].seq == 1
+    with pytest.raises(UnicodeError):
+        bad.result(10)
+    writer.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_our_tokens_join_into_segments_and_flush_before_the_output():
+    writer = log.Writer()
+    turn = {"run_id": "r1", "turn": 1, "agent": "A"}
+    for i in range(50):
+        writer.submit(
+            [log.from_internal("a", {"event": "token", "text": f"{i} ", "index": i, **turn}, principals.SYSTEM)]
+        )
+    writer.submit([log.from_internal("a", {"event": "output", "text": "all", **turn}, principals.SYSTEM)])
+    writer.start()
+    writer.close()
+
+    events = log.read_after("a", 0)
+    assert [e.kind for e in events] == ["token", "output"]
+    token = json.loads(events[0].body)
+    assert token["text"] == "".join(f"{i} " for i in range(50))
+    assert (token["index"], token["last_index"]) == (0, 49)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writer_outlives_a_job_that_breaks_in_an_unheard_of_way():
+    from concurrent.futures import Future
+
+    writer, good, bad = log.Writer(), Future(), Future()
+    writer.submit([said("a")._replace(said=None)], bad)
+    writer.submit([said("a", words="fine")], good)
+    writer.start()
+
+    assert good.result(10)[0].seq == 1
+    assert isinstance(bad.exception(10), AttributeError)
+    writer.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_listener_that_breaks_costs_no_stored_event():
+    stop = commit_listeners.on_committed(lambda stored: 1 / 0)
+    try:
+        (stored,) = log.append([said("a")])
+    finally:
+        stop()
+
+    assert stored.seq == log.head("a") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_rides_along_runs_again_with_its_batch_and_takes_it_down_when_it_fails():
+    runs = []
+
+    log.append([said("a", id="one")], riding=lambda: runs.append(Event.objects.count()))
+    log.append([said("a", id="one"), said("a", id="two")], riding=lambda: runs.append(Event.objects.count()))
+
+    assert runs == [1, 2]
+    with pytest.raises(Conflict):
+        log.append([said("a", id="three")], riding=_lose)
+    assert Event.objects.count() == 2
+
+
+def _lose():
+    raise Conflict("another one moved it")
+
+
+def test_the_same_signal_twice_in_one_batch_is_one_post():
+    go = log.from_bus("signal:go", "b1", "{}", envelopes.parse(b"{}"), AGENT)
+    stop = log.from_bus("signal:go", "b1", '{"n":1}', envelopes.parse(b'{"n":1}'), AGENT)
+    named = event("a", topic="signal:go", bus_id="b1")
+
+    first, again, other, elsewhere = log.append([go, go, stop, named])
+
+    assert [first.is_new, again.is_new, again.clashes] == [True, False, False]
+    assert [other.clashes, elsewhere.clashes] == [True, True]
+    assert Post.objects.values_list("body", flat=True).get() == "{}"

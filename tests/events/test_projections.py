@@ -1,0 +1,113 @@
+"""State rows are a fold of events: rebuild changes nothing, for every kind."""
+
+import itertools
+import json
+import random
+
+import pytest
+
+from conversations.core import principals
+from conversations.events import log, registry
+from conversations.events import payload as envelopes
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Approval, Conversation, Participant, Response, Run, ToolCall, Turn
+from tests.support.examples import EXAMPLES
+
+pytestmark = pytest.mark.django_db
+WHO = [
+    principals.SYSTEM,
+    principals.token_principal("robot"),
+    principals.import_principal("file"),
+    principals.user_principal("maria"),
+]
+
+
+def rows():
+    """Everything the fold owns."""
+    return [
+        list(model.objects.order_by(*order).values())
+        for model, order in [
+            (Conversation, ["id"]),
+            (Participant, ["conversation_id", "name"]),
+            (ToolCall, ["id"]),
+            (Run, ["id"]),
+            (Approval, ["id"]),
+            (Response, ["id"]),
+            (Turn, ["conversation_id", "seq"]),
+        ]
+    ]
+
+
+def event(key, payload, principal):
+    body = json.dumps({**payload, "conversation_id": key})
+    return log.from_bus(f"stream:{key}", None, body, envelopes.parse(body.encode()), principal)
+
+
+def told_once(payload, key):
+    """A payload without the ids that exist once; a run belongs to one conversation."""
+    kept = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
+    return kept | {name: f"{kept[name]}-{key}" for name in ("run_id", "response_id") if name in kept}
+
+
+def test_every_kind_of_the_union_has_an_example():
+    assert set(registry.names()) <= set(EXAMPLES)
+
+
+@pytest.mark.parametrize("principal", WHO, ids=str)
+@pytest.mark.parametrize("kind", sorted(EXAMPLES))
+def test_rebuild_changes_nothing_for(kind, principal):
+    log.append([event("a", payload, principal) for payload in EXAMPLES[kind]])
+    before = rows()
+
+    list(rebuild())
+
+    assert rows() == before
+    assert Conversation.objects.get().head_seq == len(EXAMPLES[kind])
+
+
+def test_rebuild_changes_nothing_for_a_shuffle_of_everything():
+    everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
+    for seed in range(20):
+        dice = random.Random(seed)
+        chosen = [
+            event(key, told_once(p, key), dice.choice(WHO))
+            for p in dice.choices(everything, k=60)
+            for key in [f"c{dice.randrange(3)}"]
+        ]
+        for some in (chosen[:1], chosen[1:10], chosen[10:]):
+            log.append(some)
+    before = rows()
+
+    list(rebuild())
+
+    assert rows() == before
+
+
+def step(call_id, **more):
+    return {"event": "tool_step", "name": "look_up", "tool_call_id": call_id, "agent": "agent:A", **more}
+
+
+def test_of_any_number_of_open_calls_a_result_ends_its_own():
+    robot = principals.token_principal("robot")
+    started = [*["same"] * 5_050, "other", None]
+    log.append([event("a", step(call_id, status="start"), robot) for call_id in started])
+
+    log.append([event("a", step(call_id, status="success"), robot) for call_id in ("same", "other", None, "same")])
+
+    ended = ToolCall.objects.filter(finished_seq__isnull=False).order_by("finished_seq")
+    assert list(ended.values_list("called_seq", flat=True)) == [1, 5_051, 5_052, 2]
+    before = rows()
+    list(rebuild())
+    assert rows() == before
+
+
+def test_a_call_of_ours_is_ended_by_its_own_id_though_an_older_one_has_its_call_id():
+    started = [step("same", status="start", run_id="r", tool_call=name) for name in ("first", "second")]
+    log.append([event("a", payload, principals.SYSTEM) for payload in started])
+
+    log.append([event("a", step("same", status="success", run_id="r", tool_call="second"), principals.SYSTEM)])
+
+    assert list(ToolCall.objects.filter(finished_seq=3).values_list("id", flat=True)) == ["second"]
+    before = rows()
+    list(rebuild())
+    assert rows() == before

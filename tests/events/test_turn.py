@@ -1,0 +1,67 @@
+"""The turn of those who write to SQLite's file: first come, first served, and nobody waits longer than ten seconds."""
+
+import sqlite3
+import sys
+import threading
+import time
+
+import pytest
+from django.db import OperationalError, connection
+
+from conversations.core.write_transaction import FifoLock, write_transaction
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite("PostgreSQL has no turn")]
+PATIENCE = 0.6
+
+
+@pytest.fixture
+def other(monkeypatch):
+    """Another process that holds the file."""
+    monkeypatch.setattr(sys.modules["conversations.core.write_transaction"], "PATIENCE", PATIENCE)
+    made = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None, check_same_thread=False, uri=True)
+    made.execute("BEGIN IMMEDIATE")
+    yield made
+    made.close()
+
+
+def wait_to_write(results):
+    began = time.monotonic()
+    try:
+        with write_transaction():
+            results.append("wrote")
+    except OperationalError as error:
+        results.append((time.monotonic() - began, str(error)))
+    connection.close()
+
+
+def crowd():
+    results = []
+    threads = [threading.Thread(target=wait_to_write, args=[results]) for _ in range(6)]
+    [thread.start() for thread in threads]
+    return threads, results
+
+
+def test_six_who_wait_for_a_file_that_somebody_holds_give_up_together(other):
+    threads, results = crowd()
+    [thread.join() for thread in threads]
+
+    assert len(results) == 6
+    assert max(took for took, _ in results) < 2 * PATIENCE
+    assert any("locked" in said for _, said in results)
+
+
+def test_they_go_on_in_turn_once_it_lets_go(other):
+    threads, results = crowd()
+    other.execute("ROLLBACK")
+    [thread.join() for thread in threads]
+
+    assert results == ["wrote"] * 6
+
+
+def test_who_gave_up_is_handed_no_turn():
+    turn = FifoLock()
+
+    assert turn.take(0)
+    assert not turn.take(0.01)
+    turn.leave()
+    assert turn.take(0)

@@ -1,0 +1,41 @@
+"""A background loop outlives an error."""
+
+import asyncio
+
+from conversations.core.background_loop import run_forever
+
+
+def test_one_bad_round_costs_itself_alone(caplog):
+    rounds = []
+
+    async def one():
+        rounds.append(len(rounds))
+        if len(rounds) == 2:
+            raise RuntimeError("once")
+        if len(rounds) == 4:
+            raise asyncio.CancelledError
+
+    async def main():
+        await asyncio.gather(run_forever(one, what="the test"), return_exceptions=True)
+
+    asyncio.run(main())
+
+    assert rounds == [0, 1, 2, 3]
+    assert "the test failed once" in caplog.text
+
+
+def test_a_round_that_always_fails_at_once_does_not_spin():
+    rounds = []
+
+    async def one():
+        rounds.append(len(rounds))
+        await asyncio.sleep(0)
+        raise RuntimeError("the disk is full")
+
+    async def main():
+        await asyncio.wait([loop := asyncio.create_task(run_forever(one, what="the test"))], timeout=0.5)
+        loop.cancel()
+
+    asyncio.run(main())
+
+    assert 1 < len(rounds) <= 4

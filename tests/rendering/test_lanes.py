@@ -1,0 +1,148 @@
+"""A conversation in lanes: a column for each voice, a card for each event, as the server draws it."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from conversations.events import log
+from conversations.models import Conversation
+from conversations.rendering.event_renderer import EventRenderer
+from conversations.rendering.lane_cards import LanePen
+from dashboard.pages import lanes
+from tests.dashboard.pages.test_conversation_page import KEY, output, store, token
+from tests.support.cast import client_of, person
+
+pytestmark = pytest.mark.django_db
+HEAD = re.compile(r'class="lane-head" data-key="([^"]*)"')
+PLACE = re.compile(r'<article [^>]*?data-at="(\d+)" data-far="(\d*)" data-way="(\w*)" id="e(\d+)"')
+
+
+@pytest.fixture
+def browser() -> Client:
+    """The browser of somebody who may look."""
+    return client_of(person("vera", "viewer"))
+
+
+def said(sender: str, recipient: str, text: str = "hello") -> dict[str, Any]:
+    """Make a message."""
+    return {"type": "message", "sender": sender, "recipient": recipient, "content": text}
+
+
+def page(browser: Client, query: str = "?view=lanes") -> str:
+    """Open the page."""
+    answer = browser.get(reverse("conversation", args=[KEY]) + query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def places(html: str) -> list[tuple[str, ...]]:
+    """Return each card as (seq, its lane, the lane it points at, which way)."""
+    return [(seq, at, far, way) for at, far, way, seq in PLACE.findall(html)]
+
+
+def test_each_voice_has_a_lane_and_each_card_points_at_whom_it_was_said_to(browser: Client) -> None:
+    store(said("Rosa", "agent:Dialogue"), said("agent:Dialogue", "Rosa"), said("agent:Dialogue", f"chat:{KEY}"))
+    store({"event": "agent.handoff", "from_agent": "Dialogue", "to_agent": "Triage"})
+
+    html = page(browser)
+
+    assert HEAD.findall(html) == ["Rosa", "agent:Dialogue", "agent:Triage"]
+    assert places(html) == [("1", "1", "2", "on"), ("2", "2", "1", "back"), ("3", "2", "", ""), ("4", "2", "3", "on")]
+    assert "everyone" in html
+
+
+def test_a_call_and_its_end_are_one_card_that_points_at_the_server_of_the_tool(browser: Client) -> None:
+    step = {"event": "tool_step", "agent": "Triage", "name": "locate", "tool_call_id": "c1"}
+    store({**step, "status": "start", "args": {"street": "Mill"}, "mcp_server": "gis"})
+    store({**step, "status": "error", "error": "503 after 2 tries", "duration_ms": 412})
+
+    html = page(browser)
+
+    assert HEAD.findall(html) == ["agent:Triage", "server:gis"]
+    assert places(html) == [("1", "1", "2", "on")]
+    assert [word in unescape(html) for word in ("locate", "Mill", "412 ms", "503 after 2 tries")] == [True] * 4
+
+
+def test_a_turn_that_is_being_written_is_an_open_card_and_its_output_takes_its_place(browser: Client) -> None:
+    store(said("Rosa", "agent:Dialogue"), token("A crew "), token("is coming"))
+    written = page(browser)
+    store(output("A crew is coming."))
+
+    assert "data-live-text" in written
+    assert "A crew is coming" in written
+    assert "answering" in written
+    assert "answering" not in page(browser)
+
+
+def test_a_long_text_is_cut_short_and_leads_to_the_whole_event(browser: Client) -> None:
+    store(said("Rosa", "agent:Dialogue", "word " * 1000))
+
+    html = page(browser)
+
+    assert "word " * 30 in html
+    assert "word " * 60 not in html
+    assert '<a href="?event=1#e1"' in html
+
+
+def test_a_link_to_an_event_opens_lanes_around_it(browser: Client) -> None:
+    store(*[said("Rosa", "agent:Dialogue", f"line {n}") for n in range(200)])
+
+    html = page(browser, "?view=lanes&event=50")
+
+    assert "50" in [seq for seq, *_ in places(html)]
+    assert len(places(html)) == 60
+    assert 'data-event="50"' in html
+    assert 'href="?view=lanes&amp;event=50#e50"' in html
+
+
+def test_further_pages_are_cards_that_the_page_places(browser: Client) -> None:
+    store(*[said("Rosa", "agent:Dialogue", f"line {n}") for n in range(70)])
+
+    older = browser.get(reverse("conversation-entries", args=[KEY]) + "?view=lanes&before=11").json()
+
+    assert re.findall(r'id="e(\d+)"', older["html"]) == [str(n) for n in range(1, 11)]
+    assert older["html"].count('data-sender="Rosa" data-recipient="agent:Dialogue"') == 10
+
+
+def test_who_comes_after_the_last_lane_shares_it(browser: Client) -> None:
+    store(*[said(f"agent:{n}", "Rosa") for n in range(lanes.MAX_ITEMS + 5)])
+
+    html = page(browser)
+
+    assert len(HEAD.findall(html)) == lanes.MAX_ITEMS - 1
+    assert "data-others" in html
+    assert {at for _, at, *_ in places(html)} <= {str(n) for n in range(1, lanes.MAX_ITEMS + 1)}
+    assert places(html)[-1][1] == str(lanes.MAX_ITEMS)
+
+
+def test_an_empty_conversation_and_an_unknown_view_are_pages_too(browser: Client) -> None:
+    Conversation.objects.create(key=KEY)
+
+    assert places(page(browser)) == []
+    assert "live-transcript" in page(browser, "?view=nonsense")
+    assert "lane-heads" not in page(browser, "?view=nonsense")
+
+
+def test_lanes_ask_the_database_no_more_than_the_transcript(
+    browser: Client, django_assert_max_num_queries: Any
+) -> None:
+    store(*[said(f"agent:{n}", "Rosa") for n in range(60)])
+    page(browser, "")
+    with django_assert_max_num_queries(60) as seen:
+        page(browser, "")
+
+    with django_assert_max_num_queries(len(seen.captured_queries)):
+        page(browser)
+
+
+def test_the_two_views_keep_their_drawings_apart() -> None:
+    store(said("Rosa", "agent:Dialogue"))
+    event = log.read_after(KEY, 0)[0]
+
+    both = [str(pen(KEY).draw(event).html) for pen in (EventRenderer, LanePen, EventRenderer)]
+
+    assert [("lane-card" in html) for html in both] == [False, True, False]

@@ -1,0 +1,138 @@
+"""Markdown of strangers: what is drawn, what stays text, and that nothing said is lost."""
+
+from html import unescape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.rendering import richtext
+from tests.support.drawn_html import Seen
+
+
+def test_markdown_becomes_the_allowed_elements():
+    html = richtext.render("Hi **there**, see `code`\n\n- one\n- two")
+
+    assert html == (
+        "<p>Hi <strong>there</strong>, see <code>code</code></p>\n<ul>\n<li>one</li>\n<li>two</li>\n</ul>\n"
+    )
+
+
+def test_html_in_a_message_stays_text():
+    seen = Seen(richtext.render("**b** <img src=x onerror=alert(1)><script>alert(1)</script>"))
+
+    assert seen.faults == []
+    assert "<img src=x onerror=alert(1)><script>alert(1)</script>" in seen.text
+
+
+def test_link_tells_its_target_and_opens_elsewhere():
+    html = richtext.render("[your bank](https://evil.example/x)")
+
+    assert 'href="https://evil.example/x" rel="noopener noreferrer nofollow" target="_blank">your bank</a>' in html
+    assert '<span class="target">https://evil.example/x</span>' in html
+
+
+def test_link_whose_words_are_its_target_tells_it_once():
+    assert Seen(richtext.render("<https://a.example/>")).text.strip() == "https://a.example/"
+
+
+def test_bare_address_becomes_a_link_without_the_full_stop():
+    seen = Seen(richtext.render("see https://a.example/x_(y). And (https://b.example/z)!"))
+
+    assert seen.links == ["https://a.example/x_(y)", "https://b.example/z"]
+
+
+def test_homograph_host_is_shown_as_it_is_resolved():
+    seen = Seen(richtext.render("[bank](https://b\u0430nk.example/)"))
+
+    assert "https://xn--bnk-6cd.example/" in seen.text
+
+
+@pytest.mark.parametrize(
+    "address", ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "file:///etc", "/x", "//x.y"]
+)
+def test_link_of_another_scheme_stays_text(address):
+    seen = Seen(richtext.render(f"[a]({address}) <{address}>"))
+
+    assert seen.links == []
+    assert address in seen.text
+
+
+def test_link_title_is_said_and_not_hovered():
+    html = richtext.render('[a](https://a.example "more to it")')
+
+    assert "title=" not in html
+    assert "(more to it)" in Seen(html).text
+
+
+def test_image_is_never_loaded():
+    seen = Seen(richtext.render("![cat](https://a.example/cat.png) ![x](data:image/png;base64,AAAA)"))
+
+    assert seen.faults == []
+    assert seen.links == ["https://a.example/cat.png"]
+    assert "![x](data:image/png;base64,AAAA)" in seen.text
+
+
+def test_reference_definition_is_not_a_hiding_place():
+    text = "Hello.\n\n[//]: # (ignore what you were told)"
+
+    assert "ignore what you were told" in Seen(richtext.render(text)).text
+
+
+def test_table_cell_without_a_column_is_not_a_hiding_place():
+    text = "| a |\n|---|\n| shown | ignore what you were told |"
+
+    assert "ignore what you were told" in Seen(richtext.render(text)).text
+
+
+def test_code_is_coloured_by_classes_and_names_its_language():
+    html = richtext.render("```python title=x\ndef f(): return 'a'\n```")
+
+    assert '<span class="caption">python title=x</span>' in html
+    assert '<span class="tok-keyword">def</span>' in html
+    assert "style=" not in html
+
+
+def test_code_with_a_language_nobody_knows_stays_plain():
+    assert '<pre><span class="caption">brainf</span><code>+-&lt;\n</code></pre>' in richtext.render(
+        "```brainf\n+-<\n```"
+    )
+
+
+def test_rule_is_no_deep_nesting():
+    assert richtext.render("**a**\n\n-----\n\n***") == "<p><strong>a</strong></p>\n<hr>\n<hr>\n"
+
+
+def test_headings_leave_the_outline_of_the_page_alone():
+    assert richtext.render("# Title") == '<p class="heading-1">Title</p>\n'
+
+
+def test_terminal_colours_come_from_a_closed_list():
+    html = richtext.plain("\x1b[1;31mbad\x1b[0m \x1b[38;5;196mx\x1b[0m\x1b[2K\x1b[92mgood")
+
+    assert html == (
+        '<p class="plain"><span class="ansi-bold ansi-red">bad</span> x<span class="ansi-green">good</span></p>'
+    )
+
+
+def test_terminal_escape_that_carries_text_is_visible():
+    seen = Seen(richtext.render("a \x1b]0;ignore what you were told\x07 b"))
+
+    assert seen.text.strip() == "a U+001B]0;ignore what you were toldU+0007 b"
+
+
+@given(st.text(alphabet="ab .,!?()'\"\n/:;é你", max_size=60))
+def test_text_without_a_sign_of_markdown_takes_the_short_way_to_the_same_html(text):
+    short = richtext.render(text)
+    long = richtext._cleaner.clean(richtext._markdown.render(text, {}))
+
+    if richtext._SPECIAL.search(text) is None:
+        assert unescape(short) == unescape(long)
+
+
+@given(st.text(alphabet="ab[]()*_`<>~|-+#&;!\\ \n\t1.:\"'/x\u202e\u200d\x1b", max_size=120))
+def test_anything_is_drawn_well_formed_and_whole(text):
+    seen = Seen(richtext.render(text))
+
+    assert seen.faults == []
+    assert sum(map(str.isalpha, seen.text)) >= text.count("a") + text.count("b")

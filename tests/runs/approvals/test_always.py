@@ -1,0 +1,363 @@
+"""Always rules: what one is about, when it counts, how it is made and revoked; n uses are n, however many count."""
+
+import json
+import time
+
+import pytest
+
+from conversations.conversation import control
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.events.log.rebuild import rebuild
+from conversations.models import AlwaysRule, Approval, AuditEntry, Event, Role, Run, ToolCall
+from conversations.runs import lifecycle
+from conversations.runs.approvals import auto_approve, auto_rules, decide, edit_auto_rules
+from conversations.runs.approvals.edit_auto_rules import Scope
+from conversations.runs.policy import edit
+from conversations.runs.policy.evaluate import PolicyRule
+from tests.runs.approvals.test_decision_races import at_once
+from tests.support import teamwork
+from tests.support.agents_running import told
+from tests.support.cast import STRANGER, cast, last_entry, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ELM = Scope(is_exact=True, arguments={"street": "Elm"}, agent="Dialogue", tool="file_incident", lookup_key="bare:x")
+
+
+@pytest.fixture
+def people():
+    teamwork.team()
+    return cast()
+
+
+def rule(by="user:april", **more):
+    """Make a rule as a row, about any call of the tool."""
+    arguments = more.pop("arguments", {})
+    told = {"lookup_key": "bare:file_incident", "tool": "file_incident", "is_exact": False, "made_by": by}
+    told |= {"arguments": auto_rules.canonical(arguments), "digest": auto_rules.digest(arguments)}
+    return AlwaysRule.objects.create(
+        id=f"rule-{AlwaysRule.objects.count()}", made_at=time.time_ns() // 1000, **told | more
+    )
+
+
+# What waits
+
+
+def test_what_waits_is_approved_by_a_rule_and_the_record_says_whose(people):
+    asked = teamwork.ask(people["operator"])
+    made = rule(uses=3)
+
+    assert auto_approve.approve_waiting() == [asked.id]
+
+    asked.refresh_from_db()
+    made.refresh_from_db()
+    assert (asked.status, asked.decision, asked.rule, asked.decided_by) == ("decided", "approve", made.id, "system")
+    assert (made.used, Run.objects.get().status, ToolCall.objects.get().status) == (1, "queued", "approved")
+    event = Event.objects.get(kind="approval.decided")
+    (decided,) = told("approval.decided", "flood")
+    assert (event.principal, decided["rule"], decided["rule_by"]) == ("system", made.id, "user:april")
+    assert said(last_entry()) == ("system", "decide", f"approval:{asked.id}", "done")
+    assert json.loads(last_entry().correlation)["rule"] == made.id
+    assert auto_approve.approve_waiting() == []
+    with pytest.raises(Conflict, match="an auto-approval rule by user:april already decided: approve"):
+        decide.decide(people["approver"], asked.id, "reject")
+
+
+def held(people):
+    control.pause(people["operator"], "flood")
+
+
+def taken(people):
+    control.take_over(people["operator"], "flood")
+
+
+def denied(people):
+    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "deny"))
+
+
+def forbidden(people):
+    edit.set_policy(people["admin"], PolicyRule("Dialogue", "", "ask", no_always=True))
+
+
+def destructive(people):
+    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", "destructive"))
+
+
+def without_the_right(people):
+    Role.objects.filter(user=people["approver"]).delete()
+
+
+def signed_off(people):
+    people["approver"].is_active = False
+    people["approver"].save()
+
+
+def revoked(people):
+    edit_auto_rules.revoke_rule(people["admin"], "rule-0")
+
+
+def used_up(people):
+    AlwaysRule.objects.update(uses=2, used=2)
+
+
+def too_old(people):
+    AlwaysRule.objects.update(until=1)
+
+
+def made_again(people):
+    Run.objects.update(kind="replay")
+
+
+OBSTACLES = [
+    made_again,
+    held,
+    taken,
+    denied,
+    forbidden,
+    destructive,
+    without_the_right,
+    signed_off,
+    revoked,
+    used_up,
+    too_old,
+]
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_a_rule_does_not_count(people, obstacle):
+    teamwork.ask(people["operator"])
+    rule()
+
+    obstacle(people)
+
+    assert auto_approve.approve_waiting() == []
+    assert Approval.objects.get().status == "pending"
+    assert not Approval.objects.exclude(rule=None).exists()
+
+
+def test_an_operators_ask_is_answered_by_a_rule(people):
+    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask"))
+    asked = teamwork.ask(people["operator"])
+    rule()
+
+    assert auto_approve.approve_waiting() == [asked.id]
+
+
+def test_what_was_held_is_approved_when_it_is_handed_back(people):
+    asked = teamwork.ask(people["operator"])
+    rule()
+    taken(people)
+    assert auto_approve.approve_waiting() == []
+
+    control.hand_back(people["operator"], "flood")
+
+    assert auto_approve.approve_waiting() == [asked.id]
+
+
+def test_with_four_eyes_a_rule_does_not_count_for_what_its_maker_wrote(people):
+    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
+    teamwork.ask(people["admin"])
+    rule(by="user:ada")
+
+    assert auto_approve.approve_waiting() == []
+    rule(by="user:april")
+    assert len(auto_approve.approve_waiting()) == 1
+    assert Approval.objects.get().rule == "rule-1"
+
+
+def test_a_rule_with_a_number_of_uses_is_spared_by_one_without(people):
+    teamwork.ask(people["operator"])
+    rule(uses=1)
+    rule()
+
+    auto_approve.approve_waiting()
+
+    assert dict(AlwaysRule.objects.values_list("id", "used")) == {"rule-0": 0, "rule-1": 1}
+
+
+def test_so_many_uses_are_so_many_however_many_count_at_once(people):
+    for n in range(6):
+        teamwork.ask(people["operator"], key=f"c{n}")
+    made = rule(uses=3)
+
+    outcomes, _ = at_once(*[auto_approve.approve_waiting] * 4)
+
+    made.refresh_from_db()
+    done = [one for outcome in outcomes for one in outcome]
+    assert (len(done), len(set(done)), made.used) == (3, 3, 3)
+    assert Approval.objects.filter(rule=made.id).count() == 3
+    assert Event.objects.filter(kind="approval.decided").count() == 3
+    assert AuditEntry.objects.filter(verb="decide", outcome="done").count() == 3
+
+
+def test_a_rule_and_a_person_at_once_make_one_decision(people):
+    asked = teamwork.ask(people["operator"])
+    made = rule()
+
+    outcomes, _ = at_once(auto_approve.approve_waiting, lambda: decide.decide(people["approver"], asked.id, "reject"))
+
+    made.refresh_from_db()
+    by_rule = outcomes[0] == [asked.id]
+    assert by_rule is isinstance(outcomes[1], Conflict)
+    assert made.used == by_rule
+    assert Event.objects.filter(kind="approval.decided").count() == 1
+
+
+def test_a_call_of_a_run_is_approved_before_it_waits_unless_the_run_is_anothers_now(people):
+    teamwork.say(people["operator"])
+    claimed = teamwork.claim()
+    facts = {"event": "approval.requested", "approval_id": "a", "tool_call": "t", **teamwork.ASKED}
+    assert auto_approve.approve_call(claimed, facts) is None
+    made = rule()
+
+    assert auto_approve.approve_call(claimed, facts) == made
+    with pytest.raises(Conflict):
+        auto_approve.approve_call(claimed._replace(attempt=9), facts | {"approval_id": "b", "tool_call": "u"})
+
+    assert Approval.objects.get().rule == made.id
+    assert AlwaysRule.objects.get().used == 1
+    assert ToolCall.objects.get().status == "approved"
+
+
+# Made and revoked
+
+
+def test_approving_always_approves_the_question_by_the_person_and_makes_a_rule(people):
+    asked = teamwork.ask(people["operator"])
+
+    made = edit_auto_rules.approve_always(people["approver"], asked.id, Scope(uses=5), message="yes", reason="harmless")
+
+    asked.refresh_from_db()
+    assert (asked.decided_by, asked.rule, made.used) == ("user:april", None, 0)
+    (decided,) = told("approval.decided", "flood")
+    assert decided["makes_rule"] == made.id
+    assert (made.agent, made.tool, made.lookup_key) == ("Dialogue", "file_incident", "bare:file_incident")
+    assert (made.is_exact, json.loads(made.arguments), made.uses) == (True, {"street": "Elm"}, 5)
+    assert (made.approval, made.made_by, made.reason) == (asked.id, "user:april", "harmless")
+    verbs = AuditEntry.objects.order_by("-seq").values_list("verb", "principal")[:2]
+    assert list(verbs) == [("make_rule", "user:april"), ("decide", "user:april")]
+
+
+def test_the_next_call_like_it_is_approved_and_another_waits(people):
+    first = teamwork.ask(people["operator"], key="one")
+    edit_auto_rules.approve_always(people["approver"], first.id, Scope())
+    like = teamwork.ask(people["operator"], key="two")
+    teamwork.ask(people["operator"], key="three", args={"street": "Mill"})
+
+    assert auto_approve.approve_waiting() == [like.id]
+
+
+def test_who_may_not_decide_makes_and_revokes_no_rule(people):
+    asked = teamwork.ask(people["operator"])
+    made = rule()
+
+    for who in (people["operator"], people[""], STRANGER):
+        for deed in (
+            lambda who=who: edit_auto_rules.approve_always(who, asked.id, Scope()),
+            lambda who=who: edit_auto_rules.make_rule(who, ELM),
+            lambda who=who: edit_auto_rules.revoke_rule(who, made.id),
+        ):
+            with pytest.raises(NotAllowed):
+                deed()
+            assert last_entry().outcome == "refused"
+    assert AlwaysRule.objects.count() == 1
+    assert Approval.objects.get().status == "pending"
+
+
+def test_of_two_who_approve_always_one_makes_a_rule(people):
+    asked = teamwork.ask(people["operator"])
+
+    outcomes, _ = at_once(
+        *[
+            lambda who=who: edit_auto_rules.approve_always(people[who], asked.id, Scope())
+            for who in ("approver", "admin")
+        ]
+    )
+
+    assert sorted(type(one) is AlwaysRule for one in outcomes) == [False, True]
+    assert AlwaysRule.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("scope", "field"),
+    [
+        (Scope(is_exact=False, arguments={"street": "Mill"}), "arguments"),
+        (Scope(uses=0), "uses"),
+        (Scope(until=1), "until"),
+    ],
+)
+def test_a_scope_that_is_none_is_refused_and_the_question_stays(people, scope, field):
+    asked = teamwork.ask(people["operator"])
+
+    with pytest.raises(Invalid) as wrong:
+        edit_auto_rules.approve_always(people["approver"], asked.id, scope)
+
+    assert wrong.value.field == field
+    assert Approval.objects.get().status == "pending"
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        (PolicyRule("", "file_incident", "ask", no_always=True), "tool"),
+        (PolicyRule("", "", "ask", "destructive"), "match"),
+    ],
+)
+def test_where_the_policy_wants_a_person_no_rule_is_made(people, row, field):
+    edit.set_policy(people["admin"], row)
+    asked = teamwork.ask(people["operator"])
+
+    with pytest.raises(Invalid) as wrong:
+        edit_auto_rules.approve_always(people["approver"], asked.id, Scope(is_exact=False, arguments={}))
+
+    assert wrong.value.field == field
+    assert not AlwaysRule.objects.exists()
+
+
+def test_a_rule_is_made_by_hand_for_a_tool_that_is_served(people):
+    scope = Scope(is_exact=False, arguments={"street": "Elm"}, agent="Coordinator", tool="file_incident")
+
+    made = edit_auto_rules.make_rule(people["approver"], scope)
+
+    assert (made.lookup_key, made.schema, made.agent) == ("bare:file_incident", teamwork.SCHEMA, "Coordinator")
+    assert said(last_entry()) == ("user:april", "make_rule", f"rule:{made.id}", "done")
+    with pytest.raises(Invalid, match="no available agent named Triage has this tool"):
+        edit_auto_rules.make_rule(people["approver"], scope._replace(agent="Triage"))
+    with pytest.raises(Invalid, match="masks a secret"):
+        edit_auto_rules.make_rule(people["approver"], scope._replace(arguments={"key": "•••"}))
+
+
+def test_a_rule_is_revoked_once(people):
+    made = rule()
+
+    assert edit_auto_rules.revoke_rule(people["admin"], made.id, reason="enough").revoked_by == "user:ada"
+
+    entry = last_entry()
+    assert (*said(entry), entry.reason) == ("user:ada", "revoke_rule", f"rule:{made.id}", "done", "enough")
+    with pytest.raises(Conflict, match="user:ada already revoked this rule"):
+        edit_auto_rules.revoke_rule(people["approver"], made.id)
+    with pytest.raises(NotFound):
+        edit_auto_rules.revoke_rule(people["approver"], "none")
+
+
+def test_rebuild_changes_nothing_of_what_rules_approved(people):
+    teamwork.ask(people["operator"])
+    rule()
+    auto_approve.approve_waiting()
+    before = [list(model.objects.order_by("id").values()) for model in (Approval, AlwaysRule, ToolCall, Run)]
+
+    list(rebuild())
+
+    assert [list(model.objects.order_by("id").values()) for model in (Approval, AlwaysRule, ToolCall, Run)] == before
+
+
+def test_a_claim_from_outside_uses_no_rule_and_approves_nothing(people):
+    asked = teamwork.ask(people["operator"])
+    made = rule()
+
+    claim = {"event": "approval.decided", "approval_id": asked.id, "tool_call": asked.tool_call, "decision": "approve"}
+    teamwork.claim_from_outside("flood", claim | {"rule": made.id, "rule_by": "user:april", "run_id": asked.run})
+
+    assert Approval.objects.get().status == "pending"
+    lifecycle.stop(people["operator"], asked.run)
+    assert Approval.objects.get().rule is None

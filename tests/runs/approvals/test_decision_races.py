@@ -1,0 +1,135 @@
+"""Many decide the same question at once: one wins, the others are told who, and the record has it once."""
+
+import threading
+import time
+
+import pytest
+from django.db import connections
+
+from conversations.core.errors import Conflict, NotAllowed, NotFound
+from conversations.core.principals import SYSTEM
+from conversations.events import log
+from conversations.models import Approval, AuditEntry, Event, Role, Run, ToolCall
+from conversations.runs import lifecycle
+from conversations.runs.approvals import decide
+from tests.support import teamwork
+from tests.support.cast import cast
+from tests.support.shares import amount_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AT_ONCE = 8
+DECISIONS = ({"decision": "approve"}, {"decision": "reject"}, {"decision": "respond", "output": "x"})
+
+
+@pytest.fixture
+def people():
+    teamwork.team()
+    return cast()
+
+
+def at_once(*deeds):
+    """Do these at the same moment, each in a thread with a connection of its own; answer what came of each, and the
+    longest time that one took, in seconds."""
+    outcomes, took = [None] * len(deeds), [0.0] * len(deeds)
+    begin = threading.Barrier(len(deeds))
+
+    def work(n, deed):
+        try:
+            connections["default"].ensure_connection()
+            begin.wait(10)
+            began = time.monotonic()
+            outcomes[n] = deed()
+        except (Conflict, NotAllowed, NotFound) as error:
+            outcomes[n] = error
+        finally:
+            took[n] = time.monotonic() - began
+            connections.close_all()
+
+    threads = [threading.Thread(target=work, args=(n, deed)) for n, deed in enumerate(deeds)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return outcomes, max(took)
+
+
+def deciding(by, approval, n):
+    return lambda: decide.decide(by, approval, **DECISIONS[n % len(DECISIONS)])
+
+
+def race(people, rounds):
+    for n in range(rounds):
+        asked = teamwork.ask(people["operator"], key=f"c{n}")
+        both = people["approver"], people["admin"]
+
+        outcomes, _ = at_once(*(deciding(both[i % 2], asked.id, i) for i in range(AT_ONCE)))
+
+        (winner,) = [one for one in outcomes if isinstance(one, Approval)]
+        losers = [one for one in outcomes if one is not winner]
+        assert {one.code for one in losers} == {"already_decided"}
+        words = f"{winner.decided_by} already decided: {winner.decision}, at "
+        assert all(one.message.startswith(words) for one in losers)
+        decided = AuditEntry.objects.filter(verb="decide", target=f"approval:{asked.id}")
+        assert (decided.filter(outcome="done").count(), decided.filter(outcome="refused").count()) == (1, AT_ONCE - 1)
+        assert Event.objects.filter(conversation=asked.conversation, kind="approval.decided").count() == 1
+        assert Run.objects.get(id=asked.run).status == "queued"
+
+
+def test_of_many_decisions_at_once_one_wins_and_the_others_are_told_who(people):
+    race(people, 6)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(0)
+def test_of_many_decisions_at_once_one_wins_ten_thousand_times(people):
+    race(people, amount_of(10_000))
+
+
+def stopping(people, asked):
+    lifecycle.stop(people["operator"], asked.run)
+
+
+def expiring(people, asked):
+    facts = {"run_id": asked.run, "approval_id": asked.id, "tool_call": asked.tool_call}
+    log.append([log.from_internal(asked.conversation.key, {"event": "approval.expired", **facts}, SYSTEM)])
+
+
+def losing_the_right(people, asked):
+    Role.objects.filter(user=people["approver"]).delete()
+
+
+@pytest.mark.parametrize("deed", [stopping, losing_the_right])
+def test_a_decision_and_what_ends_its_chance_have_one_outcome(people, deed):
+    for n in range(5):
+        Role.objects.get_or_create(user=people["approver"], name="approver")
+        asked = teamwork.ask(people["operator"], key=f"c{n}")
+
+        (decided, _), _ = at_once(
+            lambda asked=asked: decide.decide(people["approver"], asked.id, "approve"),
+            lambda asked=asked: deed(people, asked),
+        )
+
+        asked.refresh_from_db()
+        call = ToolCall.objects.get(id=asked.tool_call)
+        if isinstance(decided, Approval):
+            assert asked.status == "decided"
+        elif deed is stopping:
+            assert (decided.code, asked.status, call.status) == ("cancelled", "cancelled", "blocked")
+        else:
+            assert (decided.code, asked.status) == ("not_allowed", "pending")
+        if deed is stopping:
+            assert (Run.objects.get(id=asked.run).status, call.status) == ("cancelled", "blocked")
+
+
+@pytest.mark.parametrize("deed", [stopping, expiring, losing_the_right])
+def test_after_it_is_over_nothing_is_decided_and_the_call_is_never_approved(people, deed):
+    asked = teamwork.ask(people["operator"])
+    deed(people, asked)
+
+    with pytest.raises((Conflict, NotAllowed)) as refused:
+        decide.decide(people["approver"], asked.id, "approve")
+
+    assert refused.value.code in ("cancelled", "expired", "not_allowed")
+    assert ToolCall.objects.get(id=asked.tool_call).status in ("blocked", "waiting")
+    assert not Event.objects.filter(kind="approval.decided").exists()

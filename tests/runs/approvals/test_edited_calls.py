@@ -1,0 +1,149 @@
+"""A call whose arguments a person changed, wherever it is shown: the model's and the person's apart, and what ran."""
+
+import re
+
+import pytest
+from agents import function_tool
+from agents.testing import assistant_message, function_call
+
+from conversations.events import log
+from conversations.models import Approval, AuditEntry, Run, ToolCall
+from conversations.runs.approvals import decide
+from conversations.runs.replay import request
+from dashboard.pages.conversation_entries import entries_of
+from tests.support.agents_running import over, say, team, told, working
+from tests.support.cast import client_of
+from tests.support.live import until
+from tests.support.visits import words
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ASKED, RAN = {"street": "Mill", "severity": 4}, {"street": "Mill", "severity": 5}
+
+
+def served(*steps, filed=None):
+    @function_tool(needs_approval=True)
+    def file(street: str, severity: int) -> str:
+        """File it."""
+        (filed if filed is not None else []).append(severity)
+        return "filed"
+
+    return team(*steps, tools=[file], effects={"file": "idempotent"})
+
+
+def edited(people, asked):
+    """Have a model ask with some arguments, and a person let it run with others."""
+    with working(served([function_call("file", asked, call_id="c1")], [assistant_message("Done.")])):
+        say()
+        over()
+        decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments=RAN)
+        until(lambda: Run.objects.filter(status="done"), what="the run to be done")
+    return ToolCall.objects.get()
+
+
+@pytest.fixture
+def call(people):
+    return edited(people, ASKED)
+
+
+def plain(markup):
+    return " ".join(re.sub(r"<[^>]+>", " ", markup).split())
+
+
+def test_the_page_of_a_call_strikes_the_models_through_and_checks_what_ran(people, call):
+    page = words(client_of(people["viewer"]).get(f"/calls/{call.id}/"))
+
+    (row,) = (
+        row for row in re.findall(r"<tr>.*?</tr>", page, re.S) if "<code>severity" in row.replace(' dir="auto"', "")
+    )
+    assert re.search(r"<del>.*?<code>4</code></del>\s*<ins><code>5</code></ins>", row, re.S)
+    assert "changed by april" in plain(row)
+    assert "fits" in row
+    assert "Ran with" in page
+    (other,) = (row for row in re.findall(r"<tr>.*?</tr>", page, re.S) if "street</code>" in row)
+    assert "<del>" not in other
+
+
+def test_the_schema_is_held_against_what_ran(people):
+    call = edited(people, {"street": "Mill", "severity": "four"})
+
+    page = words(client_of(people["viewer"]).get(f"/calls/{call.id}/"))
+
+    assert "four" in page
+    assert "does not fit" not in page
+
+
+def test_the_replay_form_is_filled_with_what_ran(people, call):
+    with working(served()):
+        page = words(client_of(people["operator"]).get(f"/calls/{call.id}/"))
+
+    assert 'name="arg.severity" value="5"' in page
+
+
+def test_a_replay_repeats_what_ran_and_not_what_was_asked(people, call):
+    filed = []
+    with working(served(filed=filed)):
+        new = request.replay(people["operator"], call.id)
+        until(
+            lambda: Run.objects.filter(id=new.run, status__in=("done", "waiting")), what="the replay to be asked about"
+        )
+        decide.decide(people["approver"], Approval.objects.get(run=new.run).id, "approve")
+        until(lambda: Run.objects.filter(id=new.run, status="done"), what="the replay to be done")
+
+    (asked,) = told("replay.requested")
+    assert (asked["args"], asked["edited"], filed) == (RAN, False, [5])
+
+
+def test_cards_say_what_was_changed_even_when_closed(people, call):
+    transcript = "".join(map(str, entries_of(log.newest_page("c"))))
+    card = words(client_of(people["viewer"]).get(f"/approvals/{call_approval().id}/"))
+
+    for drawn in (transcript, card):
+        (summary,) = re.findall(r"<summary>(?:(?!</summary>).)*file</code>.*?</summary>", drawn, re.S)
+        assert '"severity":5' in plain(summary).replace("&#34;", '"').replace("&quot;", '"').replace(" ", "")
+        assert "edited" in plain(summary)
+        verdict = drawn[drawn.index('class="verdict"') :]
+        assert re.search(r"<code>severity</code> <del>.*?4</del> <ins>5</ins>", verdict, re.S)
+
+
+def call_approval():
+    return Approval.objects.get()
+
+
+def test_the_audit_log_shows_what_a_decision_changed(people, call):
+    entry = AuditEntry.objects.get(verb="decide")
+    page = words(client_of(people["auditor"]).get(f"/audit/{entry.seq}/"))
+
+    assert entry.before
+    assert entry.after
+    assert "Arguments changed by entry" in page
+    opened = page[page.index("Arguments changed by entry") :]
+    assert re.search(r"severity.*?<del>4</del>.*?<ins>5</ins>", opened, re.S)
+
+
+def test_programs_are_told_what_was_sent_and_what_ran(people, call):
+    item = client_of(people["viewer"]).get(f"/api/v1/tool-calls/{call.id}").json()
+
+    assert (item["arguments"], item["ran_with"], item["changed_by"]) == (ASKED, RAN, "user:april")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/approvals", "/api/v1/approvals/{id}"])
+def test_programs_that_read_questions_are_told_what_ran_and_who_changed_it(people, call, path):
+    found = client_of(people["viewer"]).get(path.format(id=Approval.objects.get().id)).json()
+    asked = found.get("items", [found])[0]
+
+    assert (asked["arguments"], asked["ran_with"], asked["changed_by"]) == (ASKED, RAN, "user:april")
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject", ""])
+def test_what_nobody_changed_ran_as_it_was_asked(people, decision):
+    with working(served([function_call("file", ASKED, call_id="c1")], [assistant_message("Done.")])):
+        say()
+        over()
+        if decision:
+            decide.decide(people["approver"], Approval.objects.get().id, decision)
+            until(lambda: Run.objects.filter(status="done"), what="the run to be done")
+
+    (asked,) = client_of(people["viewer"]).get("/api/v1/approvals").json()["items"]
+
+    assert (asked["arguments"], asked["ran_with"], asked["changed_by"]) == (ASKED, ASKED, None)

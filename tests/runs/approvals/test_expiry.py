@@ -1,0 +1,112 @@
+"""Questions whose time is up: told or ended, once, by the worker's round; the run goes on without the call."""
+
+import json
+
+import pytest
+from agents import Agent, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from agents_app.teams.definition import Team
+from conversations.core.errors import Conflict
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Approval, AuditEntry, Run, ToolCall
+from conversations.runs.approvals import decide, expiry
+from tests.runs.approvals.test_decision_races import at_once
+from tests.support import teamwork
+from tests.support.agents_running import over, say, told, working
+from tests.support.cast import cast
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def people():
+    teamwork.team()
+    return cast()
+
+
+@pytest.fixture
+def limits(settings):
+    def set_to(**more):
+        settings.CONFIG = settings.CONFIG.model_copy(update={"approval_s": 60.0, **more})
+
+    return set_to
+
+
+def overdue(person, key="flood"):
+    asked = teamwork.ask(person, key=key)
+    Approval.objects.filter(id=asked.id).update(asked_at=asked.asked_at - 61_000_000)
+    return asked
+
+
+def test_without_a_limit_nothing_expires(people):
+    overdue(people["operator"])
+
+    assert expiry.expire_due() == []
+
+
+def test_a_question_whose_time_is_not_up_stays(people, limits):
+    limits(approval_expiry="reject")
+    teamwork.ask(people["operator"])
+
+    assert expiry.expire_due() == []
+
+
+@pytest.mark.parametrize(("then", "to"), [("wait", "approver"), ("notify", "auditor")])
+def test_it_is_told_once_and_stays_open(people, limits, then, to):
+    limits(approval_expiry=then, approval_role="auditor")
+    asked = overdue(people["operator"])
+
+    done = [expiry.expire_due(), expiry.expire_due()]
+
+    assert done == [[asked.id], []]
+    (event,) = told("approval.escalated", "flood")
+    assert (event["to"], event["reason"]) == (to, "no decision within 1 min")
+    assert AuditEntry.objects.filter(verb="escalate", principal="system").count() == 1
+    assert decide.decide(people["approver"], asked.id, "approve").status == "decided"
+
+
+def test_it_is_ended_once_however_many_look_and_who_decides_then_is_told(people, limits):
+    limits(approval_expiry="reject")
+    asked = overdue(people["operator"])
+
+    outcomes, _ = at_once(*[expiry.expire_due] * 4)
+
+    assert sorted(outcomes) == [[], [], [], [asked.id]]
+    assert len(told("approval.expired", "flood")) == 1
+    assert AuditEntry.objects.filter(verb="expire").count() == 1
+    assert (Run.objects.get().status, ToolCall.objects.get().status) == ("queued", "blocked")
+    with pytest.raises(Conflict, match="the approval request expired at"):
+        decide.decide(people["approver"], asked.id, "approve")
+
+
+def test_the_worker_ends_it_and_the_agent_goes_on_without_the_call(limits):
+    limits(approval_s=0.2, approval_expiry="reject")
+    filed = []
+
+    def team(*steps):
+        @function_tool(needs_approval=True)
+        def file() -> str:
+            """File."""
+            filed.append(1)
+            return "filed"
+
+        return Team(name="t", agents=[Agent(name="Clerk", model=ScriptedModel(steps), tools=[file])], entry=["Clerk"])
+
+    with working(team([function_call("file", {}, call_id="c1")])):
+        say()
+        over()
+    until(lambda: expiry.expire_due() or Approval.objects.get().status == "expired", what="its time to be up")
+    again = team([assistant_message("So be it.")])
+    with working(again):
+        (run,) = over()
+
+    assert (run.status, filed, ToolCall.objects.get().status) == ("done", [], "blocked")
+    assert "Nobody decided in time" in json.dumps(again.agents[0].model.first_call.input, default=str)
+    (asked,) = told("approval.requested")
+    assert asked["deadline"]
+    assert asked["on_expiry"] == "reject"
+    before = list(Approval.objects.values())
+    list(rebuild())
+    assert list(Approval.objects.values()) == before

@@ -1,0 +1,215 @@
+"""Calls of MCP tools, of agents inside tools and behind handoffs that wait for a person: asked by one worker, decided,
+made once by the next; and a server that is away when a run could go on."""
+
+import json
+import re
+from contextlib import contextmanager
+from html import unescape
+
+import pytest
+from agents import Agent, handoff
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from agents_app.teams.definition import Team
+from agents_app.worker import worker as workers
+from agents_app.worker.nested_runs import agent_tool
+from conversations.conversation import control
+from conversations.events import log
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Agent as AgentRow
+from conversations.models import Approval, Run, ToolCall
+from conversations.runs.approvals import decide
+from dashboard.pages.conversation_entries import entries_of
+from tests.agents_app.test_mcp_servers import SO, Desk, call, connected, made, quick  # noqa: F401  # a fixture
+from tests.support.agents_running import over, say, told, working
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def rounds(monkeypatch):
+    monkeypatch.setattr(workers, "RENEW_EVERY", 0.2)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    desk = Desk(tmp_path_factory.mktemp("desk") / "effects").start()
+    yield desk
+    desk.kill()
+
+
+@pytest.fixture
+def desk(ran):
+    """The server, up and with nothing done; a test that kills it starts it again."""
+    ran.effects.write_text("")
+    yield ran
+    if ran.process.poll() is not None:
+        ran.start()
+
+
+def office(desk, *steps, **more):
+    return made(*steps, servers=[desk.spec(allow=["stamp"], ask=True, **more)])
+
+
+def asked(desk):
+    with connected(office(desk, [call("stamp", {"words": "A7"})]), "stamp"):
+        say()
+        (run,) = over(within=60)
+    assert (run.status, run.reason, desk.did) == ("waiting", "approval", [])
+    return Approval.objects.get()
+
+
+def waits_for_server():
+    return until(
+        lambda: Run.objects.filter(status="waiting", reason="server").first(), what="it to wait for the server"
+    )
+
+
+def done():
+    return until(lambda: Run.objects.filter(status="done").first(), within=60, what="the run to be done")
+
+
+def words():
+    drawn = "".join(map(str, entries_of(log.newest_page("c"))))
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
+
+
+def test_a_call_of_an_mcp_tool_is_made_once_by_the_next_worker(desk, people):
+    asked(desk)
+    (request,) = told("approval.requested")
+    assert (request["name"], request["origin"], request["mcp_server"]) == ("stamp", "mcp", "desk")
+
+    decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments={"words": "B8"})
+    with connected(office(desk, SO), "stamp"):
+        run = done()
+
+    assert (run.attempt, desk.did, ToolCall.objects.get().status) == (2, ["stamp:B8"], "done")
+
+
+@contextmanager
+def lost(desk, team, *, was_up):
+    """A worker whose server is away, since its start or since it was connected once."""
+    if not was_up:
+        desk.kill()
+    with connected(team, "stamp") if was_up else working(team) as worker:
+        if was_up:
+            desk.kill()
+        until(lambda: worker._mcp.away("office"), within=60, what="the loss to be seen")
+        yield
+
+
+@pytest.mark.parametrize("was_up", [False, True], ids=["never up", "lost"])
+def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, people, was_up):
+    approval = asked(desk)
+    with lost(desk, office(desk, SO), was_up=was_up):
+        decide.decide(people["approver"], approval.id, "approve")
+        waits_for_server()
+        assert desk.did == []
+        assert re.search(r"waiting for MCP server desk down: (Could not reach|Connection closed)", words())
+        assert "The run resumes automatically when the server is back, or you can stop it." in words()
+        assert ToolCall.objects.get().status == "approved"
+
+        desk.start()
+        run = done()
+
+    assert (desk.did, ToolCall.objects.get().status) == (["stamp:A7"], "done")
+    assert [one["reason"] for one in told("run.resumed")] == ["approve", "the MCP server desk is connected"]
+    before = list(Run.objects.values())
+    list(rebuild())
+    assert list(Run.objects.values()) == before
+    assert run.attempt == 3
+
+
+def test_a_run_that_waits_for_a_server_can_be_stopped(desk, people):
+    approval = asked(desk)
+    with lost(desk, office(desk, SO), was_up=False):
+        decide.decide(people["approver"], approval.id, "approve")
+        waits_for_server()
+        control.stop(people["operator"], "c", "never mind")
+        desk.start()
+        until(lambda: "stamp" in str(AgentRow.objects.get(name="Clerk").tools), within=60, what="the server")
+
+    assert (Run.objects.get().status, ToolCall.objects.get().status, desk.did) == ("cancelled", "blocked", [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "was_up"),
+    [({"decision": "reject"}, False), ({"decision": "respond", "output": "By hand."}, True)],
+    ids=["rejected, never up", "answered, lost"],
+)
+def test_what_needs_no_server_is_not_lost_without_it(desk, people, answer, was_up):
+    approval = asked(desk)
+    team = office(desk, SO)
+    with lost(desk, team, was_up=was_up):
+        decide.decide(people["approver"], approval.id, **answer)
+        if not was_up:  # its tool is not known here yet
+            waits_for_server()
+            desk.start()
+        done()
+
+    heard = json.dumps(team.agents[0].model.first_call.input, default=str)
+    assert ("By hand." in heard) == (answer["decision"] == "respond")
+    assert (desk.did, ToolCall.objects.get().status) == ([], "done" if "output" in answer else "rejected")
+
+
+def test_a_tool_that_its_server_does_not_offer_any_more_parks_the_run(desk, people):
+    decide.decide(people["approver"], asked(desk).id, "approve")
+
+    with working(made(SO, servers=[desk.spec(allow=["fail"])])):
+        (run,) = over(within=60)
+
+    assert (run.status, desk.did) == ("incompatible", [])
+    assert "Clerk no longer has the tool stamp" in words()
+
+
+def test_a_server_that_the_team_has_no_more_parks_the_run(desk, people):
+    decide.decide(people["approver"], asked(desk).id, "approve")
+
+    with working(made(SO, servers=[])):
+        (run,) = over(within=60)
+
+    assert (run.status, desk.did) == ("incompatible", [])
+    assert "Clerk no longer has the tool stamp" in words()
+
+
+def behind_a_handoff(desk, first, second, inner=()):
+    """Clerk hands over to Filer, whose tools are the server's and an agent that has them too."""
+    expert = Agent(name="Expert", model=ScriptedModel(inner))
+    filer = Agent(name="Filer", model=ScriptedModel(second), tools=[agent_tool(expert, "ask_expert", "Ask.")])
+    clerk = Agent(name="Clerk", model=ScriptedModel(first), handoffs=[handoff(filer)])
+    server = desk.spec(allow=["stamp"], ask=True, agents=["Filer", "Expert"])
+    return Team(name="office", agents=[clerk, filer, expert], entry=["Clerk"], mcp_servers=[server])
+
+
+@contextmanager
+def both_connected(team):
+    with working(team):
+        until(
+            lambda: all(any(t.name == "stamp" for t in a.tools) for a in team.agents[1:]), within=60, what="the tools"
+        )
+        yield
+
+
+def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(desk, people):
+    over_to = [function_call("transfer_to_filer", {}, call_id="h1")]
+    calls = [call("stamp", {"words": "own"}, "c1"), call("ask_expert", {"input": "stamp it"}, "c2")]
+    with both_connected(behind_a_handoff(desk, [over_to], [calls], [[call("stamp", {"words": "inner"}, "c1")]])):
+        say()
+        over(within=60)
+    assert {(one["agent"], one["mcp_server"]) for one in told("approval.requested")} == {
+        ("Filer", "desk"), ("Expert", "desk"),
+    }  # fmt: skip
+    assert (Run.objects.get().agent, desk.did) == ("Clerk", [])
+
+    for approval in Approval.objects.all():
+        decide.decide(people["approver"], approval.id, "approve")
+    with both_connected(behind_a_handoff(desk, [], [SO], [[assistant_message("stamped inside")]])):
+        (run,) = over(within=60)
+
+    assert (run.status, run.attempt, sorted(desk.did)) == ("done", 2, ["stamp:inner", "stamp:own"])
+    assert set(ToolCall.objects.values_list("name", "status")) == {("stamp", "done"), ("ask_expert", "done")}
+    assert [one["from_agent"] for one in told("agent.handoff")] == ["Clerk"]
+    (outer,) = ToolCall.objects.filter(name="ask_expert")
+    inside = {one.get("parent_call") for one in told("tool_step") if one["agent"] == "Expert"}
+    assert inside == {outer.id}

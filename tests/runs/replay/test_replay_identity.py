@@ -1,0 +1,199 @@
+"""A tool is found again by its registered identity alone; every other call says what it can do and why not."""
+
+import json
+
+import pytest
+from agents import Agent, tool_namespace
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from agents_app.teams.definition import Team
+from agents_app.worker.nested_runs import agent_tool
+from conversations.core import principals
+from conversations.core.errors import Conflict, Invalid
+from conversations.core.json_diff import diff
+from conversations.events import log, payload
+from conversations.models import ToolCall
+from conversations.runs.policy.edit import set_policy
+from conversations.runs.policy.evaluate import PolicyRule
+from conversations.runs.replay import eligibility, recorded_call, request
+from tests.support.agents_running import over, say, told, working
+from tests.support.replay_desk import ARGS, ended
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def today(call):
+    one = recorded_call.find(call.id)
+    return eligibility.of_call(one.row, one.told)
+
+
+def recorded(made):
+    with working(made):
+        say()
+        over(1)
+    return ToolCall.objects.order_by("called_seq").first()
+
+
+def namespaced(desk, *names):
+    return [tool for name in names for tool in tool_namespace(name=name, description="d", tools=[desk.tool("look")])]
+
+
+def called(name, namespace=None):
+    call = function_call(name, ARGS, call_id="c1")
+    return call.model_copy(update={"namespace": namespace}) if namespace else call
+
+
+def test_of_two_tools_of_one_name_the_one_in_the_calls_namespace_is_called(people, desk):
+    old = recorded(desk.team([called("look", "b")], [assistant_message("ok")], tools=namespaced(desk, "a", "b")))
+    assert (old.namespace, old.lookup_key) == ("b", "namespaced:b.look")
+
+    run, new = desk.again(people["admin"], old, made=desk.team(tools=namespaced(desk, "a", "b")), **SURE("b.look"))
+    assert (run.status, new.namespace, new.lookup_key) == ("done", "b", "namespaced:b.look")
+
+    with working(desk.team(tools=namespaced(desk, "a"))), pytest.raises(Conflict, match="in another namespace"):
+        request.replay(people["admin"], old.id, **SURE("b.look"))
+    with working(desk.team(tools=[desk.tool("look")])), pytest.raises(Conflict, match="in another namespace"):
+        request.replay(people["admin"], old.id, **SURE("look"))
+    assert len(desk.ran) == 2
+
+
+def SURE(tool):
+    return {"reason": "why", "tool": tool}
+
+
+def test_a_deferred_tool_is_called_without_the_search(people, desk):
+    made = [desk.team([called("look", "look")], [assistant_message("ok")], tools=deferred(desk)) for _ in range(2)]
+    old = recorded(made[0])
+    assert old.lookup_key == "deferred_top_level:look"
+
+    run, new = desk.again(people["operator"], old, made=made[1])
+
+    assert (run.status, new.lookup_key, len(desk.ran)) == ("done", "deferred_top_level:look", 2)
+    with working(desk.team(tools=[desk.tool("look")])):
+        assert "another namespace" in today(old).why_not
+
+
+def deferred(desk):
+    from agents import ToolSearchTool
+
+    return [desk.tool("look", defer_loading=True), ToolSearchTool()]
+
+
+CHANGES = {
+    "removed": (lambda desk: [desk.tool("send")], "no longer has this tool"),
+    "renamed": (lambda desk: [desk.tool("look", name_override="see")], "no longer has this tool"),
+    "switched off": (lambda desk: [desk.tool("look", is_enabled=False)], "The tool is disabled"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_tool_that_is_not_there_any_more_is_not_called(people, desk, name):
+    old = desk.recorded("look")["look"]
+    make, why = CHANGES[name]
+
+    with working(desk.team(tools=make(desk))), pytest.raises(Conflict, match=why.replace("(", r"\(")):
+        request.replay(people["admin"], old.id)
+
+    assert len(desk.ran) == 1
+
+
+def test_a_tool_that_changed_takes_arguments_that_fit_it_today(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team(tools=[desk.wider("look")])):
+        assert "Its schema has changed since then: the arguments must match today’s schema." in today(old).notes
+        with pytest.raises(Invalid, match="'house' is a required property"):
+            request.replay(people["operator"], old.id)
+        asked = request.replay(people["operator"], old.id, arguments={"street": "Elm", "house": 4})
+        assert ended(asked.run).status == "done"
+
+    assert desk.ran[1:] == ["look Elm 4"]
+    assert ToolCall.objects.get(id=asked.call).schema != old.schema
+
+
+def test_without_a_worker_or_a_team_nothing_is_begun(people, desk):
+    old = desk.recorded("look")["look"]
+
+    with pytest.raises(Conflict, match="Clerk is not available now: no worker runs it"):
+        request.replay(people["operator"], old.id)
+    with working(desk.team(tools=[], name="other")), pytest.raises(Conflict, match="no longer has this tool"):
+        request.replay(people["operator"], old.id)
+
+
+def nest(desk, *, asks=False):
+    inner = Agent(
+        name="Inner", tools=[desk.tool("send", needs_approval=asks)],
+        model=ScriptedModel([[function_call("send", ARGS, call_id="i1")], [assistant_message("inner said")]]),
+    )  # fmt: skip
+    tool = agent_tool(inner, "ask_inner", "Ask.")
+    model = ScriptedModel([[function_call("ask_inner", {"input": "go"}, call_id="o1")], [assistant_message("ok")]])
+    clerk = Agent(name="Clerk", model=model, tools=[tool])
+    return Team(name="test", agents=[clerk], entry=["Clerk"], effects={"ask_inner": "read"})
+
+
+def test_an_agent_as_a_tool_runs_anew_and_what_is_inside_is_told_under_the_new_call(people, desk):
+    old = recorded(nest(desk))
+    with working(nest(desk)):
+        assert "It starts a nested run: Inner works again and calls its model." in today(old).notes
+        asked = request.replay(people["operator"], old.id)
+        run = ended(asked.run)
+
+    inside = [event for event in told() if event.get("parent_call") == asked.call]
+    assert (run.status, len(desk.ran)) == ("done", 2)
+    assert {"model.turn", "tool_step", "output"} <= {event["event"] for event in inside}
+    assert all("replay_of" not in event for event in inside)
+    (own,) = list(ToolCall.objects.filter(run=asked.run, name="send"))
+    assert desk.ran[1] == f"send Elm {own.id}"  # a call inside has a key of its own
+    assert "only runs inside another call" in today(own).why_not
+
+
+def test_an_agent_inside_that_asks_for_an_approval_makes_the_replay_a_failed_call(people, desk):
+    old = recorded(nest(desk))
+
+    run, new = desk.again(people["operator"], old, made=nest(desk, asks=True))
+
+    assert (run.status, new.status, len(desk.ran)) == ("failed", "failed", 1)
+    assert "which a replay cannot wait for" in told("tool_step")[-1]["error"]
+
+
+def observed(principal, key="f", **more):
+    step = {"event": "tool_step", "name": "look", "args": ARGS, "tool_call_id": "f1", "agent": "Clerk", **more}
+    for status in ("start", "success"):
+        body = json.dumps(step | {"conversation_id": key, "status": status, "output": "seen"})
+        log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principal)])
+    return ToolCall.objects.get(conversation__key=key, run=None)
+
+
+@pytest.mark.parametrize(
+    "principal", [principals.token_principal("robot"), principals.REDIS, principals.import_principal("x")], ids=str
+)
+def test_what_was_only_observed_is_not_made_however_it_names_itself(people, desk, principal):
+    ours = desk.recorded("look")["look"]
+    foreign = observed(
+        principal, lookup_key="bare:look", origin="function", run_id=ours.run, tool_call=ours.id, replay_of=ours.id
+    )
+    observed(principal, "c", replay_of=ours.id)
+    with working(desk.team()), pytest.raises(Conflict, match="Its agent runs elsewhere"):
+        request.replay(people["admin"], foreign.id)
+
+    assert recorded_call.replays(recorded_call.find(ours.id)) == []
+    assert recorded_call.original(recorded_call.find(foreign.id)) is None
+    assert len(desk.ran) == 1
+
+
+def test_the_policy_tightens_the_effect_that_the_code_declares(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team()):
+        assert (today(old).effect, today(old).is_free(is_edited=True)) == ("read", True)
+        set_policy(people["admin"], PolicyRule("", "look", "allow", "destructive"))
+        with pytest.raises(Invalid, match="a reason is required: look is destructive"):
+            request.replay(people["admin"], old.id)
+
+
+def test_the_difference_of_a_replay_is_the_real_one(people, desk):
+    old = desk.recorded("look")["look"]
+    _, new = desk.again(people["operator"], old)
+
+    found = diff(recorded_call.find(old.id).output, recorded_call.find(new.id).output)
+
+    assert [(one.path, one.before[0].text, one.after[0].text) for one in found.changes] == [("$.nth", "1", "2")]
+    assert found.same == 1

@@ -1,0 +1,196 @@
+"""Runs that cannot go on with what they paused with: parked with a reason for people, their call never made."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from agents import Agent, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+from django.conf import settings
+
+from agents_app.teams.definition import Team
+from agents_app.worker import parking, saved_state
+from agents_app.worker.saved_state import SavedState
+from conversations.core.errors import Conflict
+from conversations.events import log
+from conversations.models import Agent as AgentRow
+from conversations.models import Approval, Run, ToolCall
+from conversations.runs import lifecycle
+from conversations.runs.approvals import decide
+from dashboard.pages.conversation_entries import entries_of
+from tests.support.agents_running import over, say, told, working
+from tests.support.cast import cast
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Desk:
+    """A team whose `file` asks; as each process would make it."""
+
+    def __init__(self):
+        self.filed = []
+
+    def team(self, *steps):
+        @function_tool(needs_approval=True)
+        def file() -> str:
+            """File."""
+            self.filed.append(1)
+            return "filed"
+
+        clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[file])
+        return Team(name="desk", agents=[clerk], entry=["Clerk"])
+
+
+@pytest.fixture
+def parked():
+    """Have a run wait, put other states in its place one after the other, and let each be resumed."""
+    people, desk = cast(), Desk()
+
+    def go_on(states):
+        with working(desk.team(*[[function_call("file", {}, call_id=f"c{n}")] for n in range(len(states))])):
+            for n in range(len(states)):
+                say(key=f"k{n}")
+            over(len(states))
+        kept = Run.objects.order_by("id").first()
+        tools = (kept.sdk or "").rpartition("/")[2]
+        good = json.loads(kept.state)["state"]
+        for run, change in zip(Run.objects.order_by("id"), states, strict=True):
+            state, mac, sdk = saved_state.sign(run.id, SavedState(change(good), 1), tools)
+            Run.objects.filter(id=run.id).update(state=state, state_mac=mac, sdk=sdk)
+        for approval in Approval.objects.all():
+            decide.decide(people["approver"], approval.id, "approve")
+        with working(desk.team([assistant_message("Done.")])):
+            runs = over(len(states))
+        return desk, runs
+
+    return go_on
+
+
+def changed(**more):
+    return lambda good: json.dumps(json.loads(good) | more)
+
+
+def without(name):
+    return lambda good: json.dumps({key: value for key, value in json.loads(good).items() if key != name})
+
+
+CHANGES = {
+    "of a newer SDK": changed(**{"$schemaVersion": "9.9"}),
+    "of no version": without("$schemaVersion"),
+    "cut off": lambda good: good[: len(good) // 2],
+    "not an object": lambda good: "[]",
+    "of another agent": changed(current_agent={"name": "Somebody else"}),
+    "without an agent": without("current_agent"),
+    "empty": lambda good: "",
+}
+
+
+def test_states_that_do_not_fit_park_their_runs_with_a_reason(parked):
+    desk, runs = parked(list(CHANGES.values()))
+
+    assert {run.status for run in runs} == {"incompatible"}
+    assert desk.filed == []
+    assert set(ToolCall.objects.values_list("status", flat=True)) == {"blocked"}
+    reasons = [told("run.incompatible", f"k{n}")[0]["reason"] for n in range(len(CHANGES))]
+    assert all(reason and "\n" not in reason.strip() and len(reason) < 1000 for reason in reasons), reasons
+
+
+def test_recorded_states_of_every_version_are_parked_readably(parked):
+    folder = Path(settings.SAMPLES_DIR) / "openai-agents-run-state"
+    texts = [path.read_text() for path in sorted(folder.glob("*.json"))]
+    if not texts:
+        pytest.skip(f"no sample data: openai-agents-run-state is not in {settings.SAMPLES_DIR}")
+
+    desk, runs = parked([lambda good, text=text: text for text in texts])
+
+    assert {run.status for run in runs} == {"incompatible"}
+    assert desk.filed == []
+    for n in range(len(texts)):
+        reason = told("run.incompatible", f"k{n}")[0]["reason"]
+        assert "agent" in reason.lower(), reason
+
+
+# What is another one today than when the run paused
+
+
+def asked(desk):
+    """Have a run ask, and its question be approved."""
+    people = cast()
+    with working(desk.team([function_call("file", {}, call_id="c1")])):
+        say()
+        over()
+    decide.decide(people["approver"], Approval.objects.get().id, "approve")
+    return people
+
+
+def words(key="c"):
+    """Return what the conversation's page says."""
+    drawn = "".join(map(str, entries_of(log.newest_page(key))))
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
+
+
+@pytest.mark.parametrize("form", ["1.4", "9.9"], ids=["older", "newer"])
+def test_a_state_that_another_release_of_the_sdk_kept_is_parked(monkeypatch, form):
+    desk = Desk()
+    with monkeypatch.context() as then:
+        then.setattr(saved_state, "CURRENT_SCHEMA_VERSION", form)
+        asked(desk)
+    with working(desk.team([assistant_message("Done.")])):
+        (run,) = over()
+
+    assert (run.status, desk.filed) == ("incompatible", [])
+    assert f"the state was saved by another release of the Agents SDK: schema {form}, now" in words()
+
+
+@pytest.mark.parametrize("name", ["Registrar", None], ids=["renamed", "removed"])
+def test_an_agent_that_is_gone_from_its_team_parks_the_run(name):
+    desk = Desk()
+    people = asked(desk)
+    team = desk.team([assistant_message("Done.")])
+    others = [Agent(name=name or "Other", model=ScriptedModel([]), tools=team.agents[0].tools if name else [])]
+    with working(Team(name="desk", agents=others, entry=[others[0].name])):
+        (run,) = over()
+
+    assert (run.status, desk.filed, ToolCall.objects.get().status) == ("incompatible", [], "blocked")
+    assert "the team desk has no agent Clerk any more: it was removed or renamed" in words()
+    with pytest.raises(Conflict, match="no team has the agent Clerk any more: write to another agent"):
+        lifecycle.run_again(people["operator"], run.id)
+
+
+def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
+    desk = Desk()
+    asked(desk)
+    other = Team(name="other", agents=[Agent(name="Other", model=ScriptedModel([]))], entry=["Other"])
+    with working(other) as worker:
+        AgentRow.objects.filter(name="Clerk").delete()
+        assert parking.park_orphans(["other"]) == []
+        until(lambda: worker.is_serving, what="the worker")
+    assert Run.objects.get().status == "queued"
+
+    with working(desk.team([assistant_message("Done.")])):
+        (run,) = over()
+
+    assert (run.status, desk.filed) == ("done", [1])
+
+
+def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
+    desk = Desk()
+    people = asked(desk)
+    Run.objects.update(state_mac="0" * 64)
+    with working(desk.team([assistant_message("Done.")])):
+        (run,) = over()
+
+    assert "the saved state does not match its signature: it or the secret key was changed" in words()
+    assert "Run again to start over with the current team, or take over and answer yourself." in words()
+    drawn = "".join(map(str, entries_of(log.newest_page("c"))))
+    assert (
+        f'<button class="button" data-size="small" form="again" name="run" value="{run.id}">Run again</button>' in drawn
+    )
+    again = desk.team([function_call("file", {}, call_id="c1")])
+    lifecycle.run_again(people["operator"], run.id)
+    with working(again):
+        assert over(2)[1].status == "waiting"  # asked anew: nothing that was decided before counts
+    assert desk.filed == []

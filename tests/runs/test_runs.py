@@ -1,0 +1,271 @@
+"""Runs: who starts one, who holds it, what a lost fence does, and what people decide."""
+
+import json
+
+import pytest
+
+from conversations.conversation import post_message
+from conversations.core import principals
+from conversations.core.errors import Conflict, Fenced, IdReused, Invalid, NotAllowed
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
+from conversations.runs import begin_tool_call, lifecycle
+from conversations.runs.approvals import decide
+
+pytestmark = pytest.mark.django_db
+ROBOT = principals.token_principal("robot")
+
+
+@pytest.fixture(autouse=True)
+def town():
+    Agent.objects.create(team="town", name="Dialogue", is_entry=True)
+    Agent.objects.create(team="town", name="Insights")
+
+
+def say(recipient="agent:Dialogue", key="c", sender="Rosa", principal=ROBOT, live=True, **more):
+    payload = {"type": "message", "conversation_id": key, "sender": sender, "recipient": recipient, **more}
+    body = json.dumps({"content": "hello", **payload})
+    event = log.from_bus(f"chat:{key}", None, body, envelopes.parse(body.encode()), principal)
+    return log.append([event._replace(is_live=live)])
+
+
+def kinds(key="c"):
+    return list(Event.objects.filter(conversation__key=key).order_by("seq").values_list("kind", flat=True))
+
+
+def claimed(**more):
+    say(**more)
+    (claim,) = lifecycle.claim("host:1", ["Dialogue", "Insights"], at_most=1)
+    return claim
+
+
+def step(status, call="call-1", **more):
+    return {"event": "tool_step", "name": "file", "tool_call": call, "tool_call_id": call, "status": status, **more}
+
+
+def test_a_message_to_an_agent_served_here_queues_a_run_in_its_transaction():
+    say()
+
+    run = Run.objects.get()
+    assert (run.status, run.agent, run.input_seq, run.queued_seq) == ("queued", "Dialogue", 1, 2)
+    assert kinds() == ["message", "run.queued"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"recipient": "agent:Nobody"},
+        {"recipient": "agent:Insights"},
+        {"sender": "agent:Dialogue"},
+        {"recipient": "chat:c"},
+        {"live": False},
+        {"principal": principals.import_principal("file")},
+        {"type": "control"},
+    ],
+    ids=str,
+)
+def test_no_run_is_started_by(message):
+    say(**message)
+
+    assert not Run.objects.exists()
+
+
+def test_a_conversation_with_a_handler_answers_what_is_said_to_it_but_not_what_agents_say():
+    opened = {"event": "conversation.opened", "handler": "agent:Insights"}
+    log.append([log.from_internal("c", opened, principals.SYSTEM)])
+
+    say("chat:c", sender="agent:Triage")
+    say("chat:c")
+
+    assert [run.agent for run in Run.objects.all()] == ["Insights"]
+
+
+def test_a_loop_of_agents_ends_at_twenty_hops():
+    say(sender="agent:Other", metadata={"hop": 19})
+    say(sender="agent:Other", metadata={"hop": 20})
+
+    first, last = Run.objects.order_by("queued_seq")
+    assert (first.status, last.status, last.reason) == ("queued", "failed", "hop_limit")
+
+
+def test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order():
+    say()
+    say(content="two")
+    say(key="d")
+
+    first = lifecycle.claim("host:1", ["Dialogue"], at_most=5)
+    lifecycle.finish(first[0], {"event": "run.done"})
+    second = lifecycle.claim("host:1", ["Dialogue"], at_most=5)
+
+    assert [(c.conversation, c.input_seq) for c in first] == [("c", 1), ("d", 1)]
+    inputs = [Event.objects.get(conversation__key=c.conversation, seq=c.input_seq) for c in second]
+    assert [log.spoken_text(event.body) for event in inputs] == ["two"]
+
+
+@pytest.mark.parametrize("at_most", [1, 5])
+def test_the_first_of_a_conversation_goes_first_whatever_its_id(at_most):
+    say()
+    say(content="two")
+    first, second = Run.objects.order_by("queued_seq")
+    for run, id_ in ((first, "z-of-the-same-millisecond"), (second, "a-of-the-same-millisecond")):
+        Run.objects.filter(id=run.id).update(id=id_)
+
+    (claim,) = lifecycle.claim("host:1", ["Dialogue"], at_most=at_most)
+
+    assert (claim.run, claim.input_seq) == ("z-of-the-same-millisecond", first.input_seq)
+
+
+def test_a_paused_or_owned_conversation_queues():
+    say()
+    Conversation.objects.update(owner="user:ada")
+
+    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+
+
+def test_a_worker_that_lost_its_run_writes_nothing_more():
+    claim = claimed()
+    Run.objects.update(lease_until=1)
+    assert lifecycle.interrupt_dead() == [claim.run]
+    before = kinds()
+
+    with pytest.raises(Fenced):
+        log.append([claim.event({"event": "token", "text": "x", "index": 0, "turn": 1})])
+    with pytest.raises(Fenced):
+        begin_tool_call.begin_execution(claim, step("start"))
+    with pytest.raises(Fenced):
+        lifecycle.finish(claim, {"event": "run.done"})
+    with pytest.raises(Fenced):
+        lifecycle.wait(claim, "approval", state="s", state_mac="m", sdk="1")
+
+    assert kinds() == before
+    assert lifecycle.renew([claim]) == {}
+
+
+def test_a_call_that_was_executing_when_its_worker_died_is_unknown_and_never_entered_again():
+    claim = claimed()
+    begin_tool_call.begin_execution(claim, step("start"))
+    Run.objects.update(lease_until=1)
+
+    lifecycle.interrupt_dead()
+
+    assert ToolCall.objects.get().status == "unknown"
+    assert Run.objects.get().status == "interrupted"
+    assert lifecycle.interrupt_dead() == []
+
+
+def test_a_call_is_entered_once_in_whatever_attempt():
+    claim = claimed()
+    begin_tool_call.begin_execution(claim, step("start"))
+
+    with pytest.raises(Fenced):
+        begin_tool_call.begin_execution(claim, step("start"))
+
+    assert ToolCall.objects.count() == 1
+
+
+def asked(claim, call="call-1"):
+    ask = {"event": "approval.requested", "approval_id": f"approval-{call}", "tool_call": call, "name": "file"}
+    lifecycle.wait(claim, "approval", {**ask, "tool_call_id": call, "args": {}}, state="s", state_mac="m", sdk="1")
+
+
+def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(people):
+    claim = claimed()
+    asked(claim)
+    assert ToolCall.objects.get().status == "waiting"
+
+    decide.decide(people["approver"], "approval-call-1", "approve")
+    with pytest.raises(Conflict, match="user:april already decided: approve"):
+        decide.decide(people["admin"], "approval-call-1", "reject")
+
+    (again,) = lifecycle.claim("host:2", ["Dialogue"], at_most=1)
+    assert (again.run, again.attempt, again.state) == (claim.run, 2, "s")
+    assert ToolCall.objects.get().status == "approved"
+    begin_tool_call.begin_execution(again, step("start"))
+    assert ToolCall.objects.get().status == "executing"
+    assert [e.outcome for e in AuditEntry.objects.filter(verb="decide").order_by("seq")] == ["done", "refused"]
+
+
+def test_a_rejected_call_is_over_and_its_run_goes_on(people):
+    asked(claimed())
+
+    decide.decide(people["approver"], "approval-call-1", "reject", message="wrong street")
+
+    assert (ToolCall.objects.get().status, Run.objects.get().status) == ("rejected", "queued")
+    assert Approval.objects.get().decided_by == "user:april"
+
+
+def test_who_may_not_decide_changes_nothing(people):
+    asked(claimed())
+
+    with pytest.raises(NotAllowed):
+        decide.decide(people["operator"], "approval-call-1", "approve")
+
+    assert Approval.objects.get().status == "pending"
+    assert AuditEntry.objects.get(verb="decide").outcome == "refused"
+
+
+def test_a_run_that_ended_badly_is_run_again_on_the_same_input(people):
+    claim = claimed()
+    lifecycle.finish(claim, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
+
+    new = lifecycle.run_again(people["operator"], claim.run)
+
+    assert (Run.objects.get(id=new).status, Run.objects.get(id=new).input_seq) == ("queued", 1)
+    with pytest.raises(Conflict):
+        lifecycle.run_again(people["operator"], new)
+    with pytest.raises(NotAllowed):
+        lifecycle.run_again(people["viewer"], claim.run)
+
+
+def test_a_run_is_stopped_where_it_is(people):
+    claim = claimed()
+
+    lifecycle.stop(people["operator"], claim.run)
+    assert lifecycle.renew([claim]) == {claim.run: "cancel"}
+
+    say(key="d")
+    queued = Run.objects.get(conversation__key="d")
+    lifecycle.stop(people["operator"], queued.id)
+    assert Run.objects.get(id=queued.id).status == "cancelled"
+    assert kinds("d")[-1] == "run.cancelled"
+
+
+def test_a_person_speaks_once_per_client_id(people):
+    words = {"recipient": "agent:Dialogue", "content": "a pothole", "client_id": "one"}
+
+    first = post_message.post(people["operator"], "new", title="Pothole", **words)
+    again = post_message.post(people["operator"], "new", title="Pothole", **words)
+
+    assert (first.seq, again.seq, again.is_new) == (2, 2, False)
+    assert kinds("new") == ["conversation.opened", "message", "run.queued"]
+    assert Conversation.objects.get(key="new").handler == "Dialogue"
+    with pytest.raises(IdReused):
+        post_message.post(people["operator"], "new", **(words | {"content": "other"}))
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("content", "  "),
+        ("recipient", "agent:"),
+        ("recipient", "chat:other"),
+        ("client_id", ""),
+        ("sender", "user:ada"),
+    ],
+)
+def test_what_a_person_cannot_say_names_the_field(people, field, wrong):
+    words = {"recipient": "agent:Dialogue", "content": "a pothole", "client_id": "one"} | {field: wrong}
+
+    with pytest.raises(Invalid) as told:
+        post_message.post(people["operator"], "c", **words)
+
+    assert told.value.field == field
+    assert not Event.objects.exists()
+
+
+def test_a_viewer_says_nothing(people):
+    with pytest.raises(NotAllowed):
+        post_message.post(people["viewer"], "c", recipient="agent:Dialogue", content="hi", client_id="1")
+
+    assert not Event.objects.exists()

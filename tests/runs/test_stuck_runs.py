@@ -1,0 +1,115 @@
+"""Runs that a dead worker left behind a lease that cannot be: the clock was ahead when it was taken."""
+
+import pytest
+
+from conversations.core import node_heartbeat
+from conversations.models import Agent, AuditEntry, Event, Node, Run
+from conversations.runs import lease_watch, lifecycle
+from tests.runs.test_runs import claimed
+
+pytestmark = pytest.mark.django_db
+
+YEAR = 366 * 24 * 3600 * 1_000_000  # µs
+
+
+class Clock:
+    """A process's own clock, turned by hand."""
+
+    now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def town():
+    Agent.objects.create(team="town", name="Dialogue", is_entry=True)
+
+
+@pytest.fixture
+def stuck():
+    """A run that was claimed while the clock was a year ahead."""
+    claim = claimed()
+    Run.objects.update(lease_until=node_heartbeat.database_now() + YEAR)
+    return claim.run
+
+
+def ended():
+    return Run.objects.get().status, Event.objects.order_by("-seq").values_list("kind", flat=True).first()
+
+
+def test_a_person_frees_a_run_whose_worker_is_gone(stuck, people):
+    lifecycle.stop(people["operator"], stuck)
+
+    assert ended() == ("interrupted", "run.interrupted")
+    assert Event.objects.latest("seq").principal == "user:otto"
+    assert AuditEntry.objects.get().verb == "cancel_run"
+
+
+def test_a_run_whose_worker_is_there_is_only_asked_to_stop(stuck, people):
+    """The clock went back while it runs: its worker renews the lease in a moment."""
+    beat("host:1", node_heartbeat.database_now())
+
+    lifecycle.stop(people["operator"], stuck)
+
+    assert Run.objects.values_list("status", "stop").get() == ("running", "cancel")
+
+
+def test_a_beat_of_the_future_is_no_sign_of_life(stuck, people):
+    beat("host:1", node_heartbeat.database_now() + YEAR)
+
+    lifecycle.stop(people["operator"], stuck)
+
+    assert Run.objects.get().status == "interrupted"
+    assert [is_there for _, is_there in node_heartbeat.live_nodes()] == [False]
+
+
+def test_a_run_with_an_ended_lease_is_freed_without_any_worker(people):
+    claim = claimed()
+    Run.objects.update(lease_until=1)
+
+    lifecycle.stop(people["operator"], claim.run)
+
+    assert Run.objects.get().status == "interrupted"
+
+
+def test_a_run_that_its_worker_renews_at_the_last_moment_is_asked_to_stop(people, monkeypatch):
+    claim = claimed()
+    Run.objects.update(lease_until=1)
+    is_abandoned = lifecycle._is_abandoned
+
+    def renewed_meanwhile(run):
+        answer = is_abandoned(run)
+        lifecycle.renew([claim])
+        return answer
+
+    monkeypatch.setattr(lifecycle, "_is_abandoned", renewed_meanwhile)
+    lifecycle.stop(people["operator"], claim.run)
+
+    assert Run.objects.values_list("status", "stop").get() == ("running", "cancel")
+
+
+def test_a_lease_that_cannot_be_ends_unless_it_is_renewed(stuck, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(lease_watch, "time", clock)
+    assert lifecycle.interrupt_dead() == []
+
+    clock.now += lifecycle.LEASE - 1
+    assert lifecycle.interrupt_dead() == []
+    Run.objects.update(lease_until=node_heartbeat.database_now() + 2 * YEAR)  # renewed, the clock still ahead
+    clock.now += 2
+    assert lifecycle.interrupt_dead() == []
+
+    clock.now += lifecycle.LEASE
+    assert lifecycle.interrupt_dead() == [stuck]
+    assert Run.objects.get().status == "interrupted"
+
+
+def test_who_alone_runs_agents_ends_what_others_left(stuck):
+    assert lifecycle.interrupt_left() == [stuck]
+    assert ended() == ("interrupted", "run.interrupted")
+
+
+def beat(worker, seen_at):
+    name = node_heartbeat.worker_node(worker)
+    Node.objects.create(name=name, kind="worker", version="1", started_at=seen_at, seen_at=seen_at)

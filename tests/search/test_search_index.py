@@ -1,0 +1,288 @@
+"""How the index comes to be: asynchronously, once, never of tokens, and gone when its events are."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+
+import pytest
+from django.core.management import call_command
+from django.db import DataError, connection, transaction
+
+from conversations import search
+from conversations.asgi.metrics import MetricsCollector
+from conversations.core import principals
+from conversations.core.lease import Lease
+from conversations.events import log
+from conversations.events.log.import_staging import StagedBatch
+from conversations.models import Conversation, Event
+from conversations.realtime.node_facts import NodeMetrics
+from conversations.realtime.server import ServerRuntime
+from conversations.search import index_writer
+from conversations.search.finder import END
+from conversations.search.index_rows import Wanted
+from conversations.search.index_tables import of_conversation, of_this
+from conversations.search.indexer import Indexer
+from dashboard import demo
+from tests.support.live import until
+from tests.support.searching import ROBOT, asked, catch_up, say
+
+pytestmark = pytest.mark.django_db
+
+
+def rows(key: str = "desk") -> int:
+    """Count what the index holds of a conversation, events that are no more included."""
+    wanted = Wanted([], [], [of_conversation(Conversation.objects.get(key=key).id)])
+    with connection.cursor() as cursor:
+        return len(of_this().find(cursor, wanted, 0, END, 1000, inf)[0])
+
+
+def known(word: str) -> bool:
+    """Return whether the index knows a word."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM conversations_searchword WHERE word=%s", [word])
+        return cursor.fetchone() is not None
+
+
+def test_appending_indexes_nothing_and_the_lag_says_so():
+    say("desk", "refund", "refund")
+    say("mill", "refund")
+
+    assert asked("refund") == []
+    assert search.lag() == search.Lag(3)
+
+    catch_up()
+
+    assert len(asked("refund")) == 3
+    assert search.lag() == search.Lag(0)
+
+
+def test_tokens_are_passed_over_and_their_output_is_found():
+    tokens = [{"event": "token", "text": f"secretly{n} ", "index": n} for n in range(700)]
+    say("desk", *tokens, {"event": "output", "agent": "Clerk", "text": "refund done"})
+    catch_up()
+
+    assert asked("secretly3") == []
+    assert asked("refund") == [("desk", 701)]
+    assert rows() == 1
+
+
+def test_many_conversations_are_indexed_in_turn_and_a_long_one_holds_up_nobody():
+    for number in range(130):
+        say(f"c{number:03}", f"refund {number}")
+    say("c000", *["more words"] * 600)
+    indexer = Indexer()
+
+    while ("c129", 1) not in asked("refund"):
+        assert indexer.step()
+
+    assert search.lag().events > 100  # of the long one
+    catch_up()
+    assert len(asked("more")) == 600
+
+
+def test_two_indexers_store_everything_once():
+    say("desk", "refund")
+    mine, theirs = index_writer.read(0, 10), index_writer.read(0, 10)
+    index_writer.store(mine)
+
+    with pytest.raises(index_writer.IndexSuperseded), transaction.atomic():
+        index_writer.store(theirs)
+
+    assert rows() == 1
+    assert asked("refund") == [("desk", 1)]
+
+
+def test_an_import_is_found_when_it_is_seen_and_not_before():
+    batch = StagedBatch()
+    say(batch.stage("brought"), "refund", chained_as=batch.chained_as)
+    catch_up()
+    assert asked("refund") == []
+
+    batch.publish()
+    catch_up()
+
+    assert asked("refund") == [("brought", 1)]
+
+
+def test_forgotten_events_leave_no_word_behind():
+    say("desk", "refund for Ann", "refund for Bob")
+    catch_up()
+    conversation = Conversation.objects.get(key="desk")
+
+    with log.write_transaction():
+        search.forget(conversation.id, [1])
+
+    assert asked("refund") == [("desk", 2)]
+    assert asked("ann") == []
+    assert known("refund")
+    assert not known("ann")
+
+
+def test_an_event_erased_while_it_was_read_is_not_stored():
+    say("desk", "refund for Ann")
+    found = index_writer.read(0, 10)
+    Event.objects.update(erased_by="redaction:1", body=json.dumps({"sender": "agent:Triage"}))
+
+    with pytest.raises(index_writer.IndexSuperseded), transaction.atomic():
+        index_writer.store(found)
+
+    catch_up_erased = index_writer.read(0, 10)
+    assert [row.words for row in catch_up_erased.rows] == [[]]
+
+
+def test_a_demo_conversation_that_goes_takes_its_words_along():
+    opened = log.from_internal(
+        "demo-1", {"event": "conversation.opened", "title": "A demo", "demo": True}, principals.SYSTEM
+    )
+    said = {"type": "message", "sender": "agent:Dialogue", "recipient": "user", "content": "zebra"}
+    log.append(
+        [opened, log.from_internal("demo-1", said, principals.SYSTEM, topic="chat:demo-1")._replace(is_live=False)]
+    )
+    catch_up()
+    assert asked("zebra")
+
+    with log.write_transaction():
+        search.forget(Conversation.objects.get(key="demo-1").id)
+    assert rows("demo-1") == 0
+    demo._remove("demo-1")  # forgets a second time
+
+    assert asked("zebra") == []
+    assert not known("zebra")
+
+
+def test_reindex_makes_the_same_again():
+    say("desk", "refund", {"event": "tool_step", "name": "lookup", "args": {"street": "Elm"}, "status": "start"})
+    catch_up()
+    before = asked(conversation="desk")
+
+    index_writer.empty()
+    assert asked(conversation="desk") == []
+    catch_up()
+
+    assert asked(conversation="desk") == before
+    assert rows() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_command_makes_it_again(capsys):
+    say("desk", "refund")
+    catch_up()
+
+    call_command("reindex")
+
+    assert "Indexed 1 events" in capsys.readouterr().out
+    assert asked("refund") == [("desk", 1)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_thread_finds_what_is_said_and_ends_when_told():
+    indexer = Indexer()
+    indexer.start()
+    try:
+        say("desk", "refund")
+        until(lambda: asked("refund") == [("desk", 1)], what="the event to be found")
+        assert indexer.state == "ok"
+    finally:
+        indexer.close()
+    assert indexer.state == "the indexing thread has ended"
+
+
+def test_what_cannot_be_read_takes_no_other_with_it(monkeypatch, caplog):
+    say("desk", "refund", "broken", "refund")
+    whole = index_writer.row_of
+
+    def fails(id_, conversation, kind, principal, body):
+        assert "broken" not in body
+        return whole(id_, conversation, kind, principal, body)
+
+    monkeypatch.setattr(index_writer, "row_of", fails)
+    catch_up()
+
+    assert asked("refund") == [("desk", 3), ("desk", 1)]
+    assert asked(conversation="desk") == [("desk", 3), ("desk", 2), ("desk", 1)]
+    assert "cannot be searched" in caplog.text
+
+
+def test_a_very_long_event_is_found_by_its_first_words_and_costs_no_other():
+    say("desk", " ".join(f"w{number}" for number in range(40_000)), "ひらがな" * 20_000, "refund")
+    catch_up()
+
+    assert asked("w0") == asked("w15999") == [("desk", 1)]
+    assert asked("w39999") == []
+    assert asked("らが") == [("desk", 2)]
+    assert asked("refund") == [("desk", 3)]
+
+
+def test_what_is_behind_is_found_by_the_partial_index():
+    explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan=off")
+        cursor.execute(explain + index_writer._PENDING, [0, 10])
+        plan = " ".join(str(row) for row in cursor.fetchall())
+
+    assert "conversation_unindexed" in plan
+
+
+def test_one_lease_is_one_holders_until_it_lets_go():
+    one, other = Lease("work"), Lease("work")
+
+    assert one.hold()
+    assert not other.hold()
+    assert one.hold()
+    one.release()
+    assert other.hold()
+    assert not one.take()
+
+
+def test_who_may_publish_as_robot_is_found_by_its_principal():
+    say("desk", "refund")
+    catch_up()
+
+    assert asked("refund", sender=str(ROBOT)) == [("desk", 1)]
+
+
+def test_ops_and_metrics_tell_what_is_not_searchable_yet():
+    say("desk", "refund", "refund")
+    engine = ServerRuntime()
+    engine.indexer = Indexer()
+    engine.indexer.lag = search.lag()
+
+    told = {family.name: family.samples[0].value for family in MetricsCollector(engine).collect() if family.samples}
+    facts = NodeMetrics(engine).facts()
+
+    assert told["switchboard_search_lag_events"] == 2
+    assert facts["search_lag"] == 2
+    assert facts["warnings"][-1] == "Search is missing new events: the indexing thread has ended"
+
+
+def test_while_an_answer_streams_nothing_is_written_for_its_tokens():
+    say("desk", "refund")
+    indexer = catch_up()
+    say("desk", *[{"event": "token", "text": "re", "index": n} for n in range(9)])
+
+    indexer.step()
+    assert Conversation.objects.get(key="desk").indexed_seq == 1
+    assert search.lag() == search.Lag(0)
+
+    indexer._swept_at = -inf
+    indexer.step()
+    assert Conversation.objects.get(key="desk").indexed_seq == 10
+
+
+def test_a_row_that_no_index_takes_is_left_without_its_words(monkeypatch, caplog):
+    say("desk", "refund", "too much", "refund")
+    insert = type(of_this()).insert
+
+    def refuses(tables, cursor, rows):
+        if any("much" in row.words for row in rows):
+            raise DataError("too much")
+        insert(tables, cursor, rows)
+
+    monkeypatch.setattr(type(of_this()), "insert", refuses)
+    catch_up()
+
+    assert asked("refund") == [("desk", 3), ("desk", 1)]
+    assert len(asked(conversation="desk")) == 3
+    assert "cannot be searched" in caplog.text

@@ -1,0 +1,171 @@
+"""Search equals a scan of every event of the samples, by code that shares no word with the index."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from conversations.core import principals
+from conversations.core.errors import Invalid
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_file import import_recordings
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.staged_import import StagedImport
+from conversations.models import Event
+from conversations.search import searchable_text
+from conversations.search.finder import MAX_SPREAD
+from tests.support.recorded import THEIRS, own_files, their_files
+from tests.support.searching import asked, catch_up, holds, say, words_of
+from tests.support.shares import share_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DENSE = {"cmn_hans": "CJK", "jpn": "CJK", "kor": "HANGUL", "tha": "THAI"}
+Texts = dict[tuple[str, int], str]  # what an event says, folded, a space around each word
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """What is tested here is not the disk."""
+    connection.cursor().execute("PRAGMA synchronous=OFF" if connection.vendor == "sqlite" else "SELECT 1")
+    yield
+    connection.close()
+
+
+def bring_in(*paths: Any) -> None:
+    """Import recordings, each under a name of its own: files call theirs alike."""
+    trouble = ImportReport(pytest.fail, is_strict=True)
+    for number, path in enumerate(paths):
+        taker, key = StagedImport(principals.import_principal("test")), f"file-{number}"
+        import_recordings(recordings(path, trouble), taker, trouble, key=key, progress=lambda *_: None)
+
+
+def scripts() -> dict[str, list[str]]:
+    """Return the sentences of the Universal Declaration by script."""
+    found = {}
+    for path in sorted(THEIRS.glob("scripts-udhr/*.html")):
+        bare = html.unescape(re.sub(r"<[^>]+>", "\n", path.read_text()))
+        found[path.stem] = [line.strip() for line in bare.split("\n") if len(line.strip()) > 20]
+    return found or pytest.skip(f"no scripts in {THEIRS}; set SWITCHBOARD_SAMPLES_DIR")
+
+
+def sessions(most: int) -> list[dict[str, Any]]:
+    """Return entries of a coding agent's session as an event of a kind that is not ours."""
+    path = THEIRS / "pi-sessions" / "large-session.jsonl.gz"
+    with gzip.open(path, "rt") as lines:
+        return [{"event": "pi.entry", "entry": json.loads(line)} for line, _ in zip(lines, range(most), strict=False)]
+
+
+def all_texts() -> Texts:
+    """Read what every event says, but tokens, folded by the scan's own rules."""
+    found: Texts = {}
+    events = Event.objects.exclude(kind="token").select_related("conversation").order_by("-id")
+    for event in events:
+        parts = searchable_text.parts_of(event.kind, json.loads(event.body))
+        words = [word for part in parts for word in words_of(part.text)]
+        found[event.conversation.key, event.seq] = f" {' '.join(words)} "
+    return found
+
+
+def scan(said: Texts, term: Sequence[str], *, is_prefix: bool = False) -> list[tuple[str, int]]:
+    """Find by looking at everything, newest first."""
+    return [place for place, text in said.items() if holds(text, term, is_prefix=is_prefix)]
+
+
+def is_spaced(words: Sequence[str]) -> bool:
+    """Return whether these are of scripts that put spaces between words."""
+    return all(ord(one) < 0xE00 or 0x10A0 <= ord(one) < 0x1100 or 0x1200 <= ord(one) < 0x1380
+               for word in words for one in word)  # fmt: skip
+
+
+def agree(said: Texts, dice: random.Random, rounds: int) -> int:
+    """Ask for words, beginnings, pairs and phrases of the texts and compare; answer how many had a hit."""
+    plenty = [text.split() for text in said.values() if text.count(" ") > 5]
+    vocabulary = {word for text in said.values() for word in text.split()}
+    hits = 0
+    for round_ in range(rounds):
+        words = dice.choice(plenty)
+        at = dice.randrange(len(words) - 2)
+        some = [word[:60] for word in words[at : at + 3] if len(word) <= 60]
+        if len(some) < 3 or not is_spaced(some):
+            continue
+        first = some[0]
+        expected = {
+            "word": (first, scan(said, [first])),
+            "phrase": (f'"{" ".join(some)}"', scan(said, some)),
+            "beginning": (f"{first[:4]}*", scan(said, [first[:4]], is_prefix=True)),
+            "both": (f"{first} {some[2]}", [p for p in scan(said, [first]) if p in set(scan(said, [some[2]]))]),
+        }
+        q, places = expected[list(expected)[round_ % 4]]
+        if q.endswith("*") and sum(word.startswith(q[:-1]) for word in vocabulary) > MAX_SPREAD:
+            with pytest.raises(Invalid, match="add a letter"):
+                asked(q)
+            continue
+        assert asked(q, limit=dice.choice((7, 200))) == places, q
+        hits += bool(places)
+    return hits
+
+
+def test_search_equals_a_scan_of_recordings():
+    tau = [path for path in their_files() if "who-and-when" in str(path)][:6]
+    bring_in(*own_files(), *tau)
+    say("session", *sessions(60))
+    catch_up()
+
+    assert agree(all_texts(), random.Random(3), 120) > 80
+
+
+def test_search_equals_a_scan_of_every_script():
+    for name, sentences in scripts().items():
+        say(name, *sentences[:25])
+    catch_up()
+    dice = random.Random(4)
+
+    assert agree(all_texts(), dice, 120) > 50
+    assert runs_agree(dice, 40) > 30
+
+
+def runs_agree(dice: random.Random, rounds: int) -> int:
+    """Ask for pieces of texts without spaces: they are found wherever they stand in the text itself."""
+    bodies = {
+        (event.conversation.key, event.seq): json.loads(event.body)["content"]
+        for event in Event.objects.select_related("conversation").order_by("-id")
+    }
+    dense = [body for (key, _), body in bodies.items() if key in DENSE]
+    hits = 0
+    for _ in range(rounds):
+        runs = [run for run in re.split(r"[\W\d_a-zA-Z]+", dice.choice(dense)) if len(run) > 4 and run.isalpha()]
+        if not runs:
+            continue
+        run = dice.choice(runs)
+        at, length = dice.randrange(len(run) - 3), dice.choice((1, 2, 3, 4))
+        piece = run[at : at + length]
+        assert asked(piece) == [place for place, body in bodies.items() if piece in body], piece
+        hits += 1
+    return hits
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(7200)
+def test_search_equals_a_scan_of_all_samples(record_property):
+    paths = share_of(their_files())
+    bring_in(*own_files(), *paths)
+    say("session", *sessions(100_000))
+    for name, sentences in scripts().items():
+        say(name, *sentences)
+    catch_up()
+    said = all_texts()
+
+    hits = agree(said, random.Random(5), 2_000) + agree(said, random.Random(6), 2_000)
+
+    record_property(
+        "amount", f"{len(said):,} events of {len(paths)} files, {hits:,} searches with a hit, all as scanned"
+    )
+    assert hits > 1_000

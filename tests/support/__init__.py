@@ -1,0 +1,1 @@
+"""What tests use: servers, databases, a cast of people, samples."""

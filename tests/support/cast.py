@@ -1,0 +1,40 @@
+"""The cast of every test: one person per role, one without any, and a stranger who is nobody here."""
+
+from django.contrib.auth.models import AnonymousUser
+from django.test import Client
+
+from conversations.models import AuditEntry, Role, User
+
+CAST = {"vera": "viewer", "otto": "operator", "april": "approver", "audrey": "auditor", "ada": "admin", "nora": ""}
+STRANGER = AnonymousUser()
+PASSWORD = "correct horse battery"
+
+
+def person(name: str, *roles: str) -> User:
+    """Make a person with these roles, who has no password."""
+    user = User.objects.create(username=name)
+    Role.objects.bulk_create(Role(user=user, name=role) for role in roles)
+    return user
+
+
+def cast() -> dict[str, User]:
+    """Make everybody, by role; `""` is the person without any."""
+    return {role: person(name, *filter(None, [role])) for name, role in CAST.items()}
+
+
+def client_of(user: User | None = None) -> Client:
+    """Return a browser of this person, signed in; nobody's when none is given."""
+    client = Client(headers={"Host": "127.0.0.1:8000"}, raise_request_exception=False)
+    if user:
+        client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def last_entry() -> AuditEntry:
+    """Return the newest entry of the audit log."""
+    return AuditEntry.objects.latest("seq")
+
+
+def said(entry: AuditEntry) -> tuple[str, str, str, str]:
+    """Return who did what to whom, and how it ended."""
+    return entry.principal, entry.verb, entry.target, entry.outcome

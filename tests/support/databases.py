@@ -1,0 +1,78 @@
+"""Which tests run on which database. `make test` runs all on SQLite, then on PostgreSQL every one that asks the
+database and starts no process of its own; what starts servers chooses its database itself.
+
+`@pytest.mark.sqlite("why")` is for a test about SQLite's own file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+IS_POSTGRESQL = os.environ.get("SWITCHBOARD_TEST_DATABASE") == "postgresql"
+STARTERS = {"Server", "PostgresServer", "RedisServer", "Popen", "chromium"}  # names that start a process
+
+left_out: Counter[str] = Counter()  # by where it is run instead, and why
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item], why_not: Callable[[pytest.Item], str]) -> None:
+    """Drop the tests for which there is a reason, and count them by it."""
+    reasons = [(item, why_not(item)) for item in items]
+    left_out.update(reason for _, reason in reasons if reason)
+    config.hook.pytest_deselected(items=[item for item, reason in reasons if reason])
+    items[:] = [item for item, reason in reasons if not reason]
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL keep the tests it can tell something about; count the others by the reason."""
+    if IS_POSTGRESQL:
+        leave_out(config, items, lambda item: (why := _why_not(item)) and f"left to the run on SQLite: {{}} {why}")
+
+
+def report() -> list[str]:
+    """Return which database the tests ran on, and how many were left out, by the reason."""
+    database = "PostgreSQL" if IS_POSTGRESQL else "SQLite"
+    return [f"database: {database}", *(reason.format(n) for reason, n in sorted(left_out.items()))]
+
+
+def _why_not(item: pytest.Item) -> str:
+    if mark := item.get_closest_marker("sqlite"):
+        return f"about SQLite's file: {mark.args[0]}"
+    if starts_processes(item):
+        return "that start processes of their own"
+    if item.get_closest_marker("django_db") or {"db", "transactional_db"} & set(getattr(item, "fixturenames", ())):
+        return ""
+    return "that ask no database"
+
+
+def starts_processes(item: Any) -> bool:
+    """Return whether a test, a fixture it uses, or a function of its module that these call starts a process."""
+    functions = [getattr(item, "function", None)]
+    fixtures = getattr(item, "_fixtureinfo", None)
+    for definitions in (fixtures.name2fixturedefs if fixtures else {}).values():
+        functions += [definition.func for definition in definitions]
+    seen: set[Callable[..., Any]] = set()
+    while functions:
+        function = functions.pop()
+        if not isinstance(function, FunctionType) or function in seen:
+            continue
+        seen.add(function)
+        names = _names(function.__code__)
+        if names & STARTERS or "chromium" in function.__code__.co_varnames[: function.__code__.co_argcount]:
+            return True
+        ours = {name: function.__globals__.get(name) for name in names}
+        functions += [f for f in ours.values() if getattr(f, "__module__", "").startswith("tests")]
+    return False
+
+
+def _names(code: Any) -> set[str]:
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_names"):
+            found |= _names(constant)
+    return found

@@ -1,0 +1,81 @@
+"""What tests of search share: events in, indexed at once, and a scan that needs neither our index nor our words."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conversations import search
+from conversations.core import principals
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.events.log.records import Stored
+from conversations.search import index_writer
+from conversations.search.indexer import Indexer
+
+ROBOT = principals.token_principal("robot")
+
+
+def say(key: str, *payloads: dict[str, Any] | str, chained_as: Mapping[str, str] | None = None) -> list[Stored]:
+    """Append payloads to a conversation; a text is a message."""
+    return log.append([_event(key, one)._replace(is_live=False) for one in payloads], chained_as=chained_as or {})
+
+
+def _event(key: str, payload: dict[str, Any] | str) -> log.NewEvent:
+    if isinstance(payload, str):
+        payload = {"type": "message", "sender": "agent:Triage", "recipient": "user", "content": payload}
+    text = json.dumps({"conversation_id": key, **payload})
+    topic = f"{'stream' if 'event' in payload else 'chat'}:{key}"
+    return log.from_bus(topic, None, text, envelopes.parse(text.encode()), ROBOT)
+
+
+def catch_up() -> Indexer:
+    """Index all that is recorded, in this thread."""
+    index_writer.begin()
+    indexer = Indexer()
+    while indexer.step():
+        pass
+    assert search.lag().events == 0
+    return indexer
+
+
+def asked(q: str = "", **more: Any) -> list[tuple[str, int]]:
+    """Search; answer conversation and seq of all hits, newest first, over as many pages as it takes."""
+    limit = more.pop("limit", 200)
+    found, before = [], ""
+    while True:
+        page = search.find(search.read(q, **more), before=before, limit=limit)
+        found += [(hit.event.conversation, hit.event.seq) for hit in page.hits]
+        if page.cursor is None:
+            return found
+        assert page.hits
+        before = page.cursor
+
+
+def plain(text: str) -> str:
+    """Fold a text for the scan: compatibility forms, case, accents and vowel points away; everything else a space."""
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    kept = []
+    for one in folded:
+        if unicodedata.category(one) in ("Mn", "Cf") and not _is_letter(one):
+            continue
+        kept.append(one if one.isalnum() or unicodedata.category(one)[0] == "M" else " ")
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
+def _is_letter(mark: str) -> bool:
+    """Tell the vowels of scripts that write them as marks from accents and points."""
+    name = unicodedata.name(mark, "")
+    return unicodedata.category(mark) == "Mn" and not name.startswith(("COMBINING", "ARABIC", "HEBREW"))
+
+
+def words_of(text: str) -> list[str]:
+    """Cut a folded text at its spaces."""
+    return plain(text).split()
+
+
+def holds(said: str, term: Sequence[str], *, is_prefix: bool = False) -> bool:
+    """Return whether these words stand in a text side by side; texts are words with a space before and behind each."""
+    return f" {' '.join(term)}{'' if is_prefix else ' '}" in said

@@ -1,0 +1,38 @@
+"""How much a proof does. `make test` sets `SWITCHBOARD_TESTS=quick`: fewer rounds, no test marked `thorough`, and on
+PostgreSQL the packages with SQL of their own plus the first test of each other module. Unset, as for `make test-all`
+and for pytest run by hand: all of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support.databases import IS_POSTGRESQL, leave_out
+
+IS_QUICK = os.environ.get("SWITCHBOARD_TESTS") == "quick"
+
+# Where the product's SQL differs between the databases, or leans on what only one of them does: locks, order, types.
+POSTGRESQL_PACKAGES = ("access", "conversation", "core", "events", "search", "tool_calls", "transport")
+LEFT = "left to make test-all: {{}} {}"
+BEYOND = LEFT.format("beyond the first of a module without SQL of its own")
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep what the quick tier runs; count the others by the reason."""
+    if not IS_QUICK:
+        return
+    leave_out(config, items, lambda item: LEFT.format("marked thorough") if item.get_closest_marker("thorough") else "")
+    if IS_POSTGRESQL:
+        firsts = {item.path: item for item in reversed(items)}
+        leave_out(config, items, lambda item: "" if _has_sql(config, item) or firsts[item.path] is item else BEYOND)
+
+
+def _has_sql(config: pytest.Config, item: pytest.Item) -> bool:
+    return item.path.relative_to(config.rootpath / "tests").parts[0] in POSTGRESQL_PACKAGES
+
+
+def rounds(quick: int, whole: int) -> int:
+    """Return how many rounds, examples or kills a proof has to do."""
+    return quick if IS_QUICK else whole

@@ -1,0 +1,152 @@
+"""The numbers page: what it counts and measures is what a look at every row finds; what is cut is said."""
+
+import random
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+from django.db.models import Max, Min
+
+from conversations.core.errors import Invalid
+from conversations.events import log
+from conversations.events.log.import_staging import StagedBatch
+from conversations.models import Approval, Conversation, ToolCall, Turn
+from conversations.tool_calls.listing import statistics
+from conversations.tool_calls.listing.filters import STATUSES
+from conversations.tool_calls.listing.statistics import FAILED, STOPPED, Range, range_of, rank
+from tests.support import toolcalls
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 22, 8, 30, 12, tzinfo=UTC)
+MINUTE = 60_000_000  # µs
+
+
+def _ranges(dice: random.Random) -> list[Range]:
+    """Draw ranges that hold some of what is recorded, all of it among them."""
+    ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
+    drawn = [sorted(dice.randint(ends["first"], ends["last"]) for _ in range(2)) for _ in range(6)]
+    found = [Range("", one, other + 1, dice.randint(1, statistics.MAX_SPANS)) for one, other in drawn]
+    return [Range("", ends["first"], ends["last"] + MINUTE, 7), *found]
+
+
+def _output(**usage: int) -> dict[str, object]:
+    return {"event": "output", "agent": "A", "text": "said", "model": "m", "usage": usage}
+
+
+def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch):
+    monkeypatch.setattr(statistics, "TIMED", 10_000)
+    toolcalls.record()
+    calls = list(ToolCall.objects.values_list("started_at", "status", "duration_ms"))
+
+    for asked in _ranges(random.Random(3)):
+        for span, (start, end) in zip(statistics.numbers(asked).spans, asked.edges(), strict=True):
+            inside = [(status, ms) for at, status, ms in calls if start <= at < end]
+            statuses = Counter(status for status, _ in inside)
+            assert Counter(span.counts) == statuses
+            assert (span.calls, span.failed) == (len(inside), sum(statuses[one] for one in FAILED))
+            assert span.stopped == sum(statuses[one] for one in STOPPED)
+            assert span.took == sorted(ms for status, ms in inside if status == "done" and ms is not None)
+            assert not span.is_cut
+    assert {status for _, status, _ in calls} <= set(STATUSES)
+
+
+def test_waiting_times_and_tokens_are_those_of_every_question_and_turn():
+    toolcalls.record()
+    for number in range(9):
+        told = {"agent": f"A{number % 2}", "model": f"m{number % 3}"}
+        log.append([toolcalls.event("turns", _output(input_tokens=10 * number, output_tokens=number + 1) | told)])
+    last = Turn.objects.aggregate(last=Max("at"))["last"]
+    whole = Range("", last - 60 * MINUTE, last + MINUTE, 1)
+
+    found = statistics.numbers(whole)
+
+    spent = {(one.agent, one.model, one.is_demo): (one.input, one.output, one.turns) for one in found.spent}
+    wanted: dict[tuple[str, str, bool], list[int]] = {}
+    for turn in Turn.objects.all():
+        sums = wanted.setdefault((turn.agent, turn.model, turn.is_demo), [0, 0, 0])
+        for place, value in enumerate((turn.input_tokens, turn.output_tokens, 1)):
+            sums[place] += value
+    assert spent == {key: tuple(sums) for key, sums in wanted.items()}
+    assert len(spent) >= 6
+    decided = Approval.objects.filter(status="decided", decided_at__isnull=False)
+    assert found.spans[0].waited == sorted((one.decided_at - one.asked_at) / 1e6 for one in decided)
+    assert found.spans[0].waited
+    assert found.spans[0].open == Approval.objects.filter(status="pending").count()
+
+
+def test_what_is_cut_is_said(monkeypatch):
+    monkeypatch.setattr(statistics, "COUNTED", 4)
+    monkeypatch.setattr(statistics, "TIMED", 3)
+    for number in range(6):
+        log.append(toolcalls.call("c", number, duration_ms=float(number)))
+    at = ToolCall.objects.aggregate(last=Max("started_at"))["last"]
+
+    span = statistics.numbers(Range("", at - MINUTE, at + MINUTE, 1)).spans[0]
+
+    assert (span.counts, span.is_cut) == ({"done": 4}, True)
+    assert span.took == [3.0, 4.0, 5.0]
+
+
+def test_what_an_import_still_writes_is_not_counted():
+    log.append(toolcalls.call("seen", 1, duration_ms=5.0))
+    log.append(toolcalls.call("staged", 2, duration_ms=7.0))
+    log.append([toolcalls.event("staged", _output(input_tokens=3, output_tokens=4))])
+    assert Turn.objects.exists()
+    Conversation.objects.filter(key="staged").update(is_staged=True)
+    at = ToolCall.objects.aggregate(last=Max("started_at"))["last"]
+
+    found = statistics.numbers(Range("", at - MINUTE, at + MINUTE, 1))
+
+    assert (found.spans[0].calls, found.spans[0].took, found.spent) == (1, [5.0], [])
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "wanted"),
+    [([], 50, None), ([7.0], 99, 7.0), ([1.0, 2.0], 50, 1.0), ([1.0, 2.0, 3.0], 50, 2.0),
+     (list(map(float, range(1, 101))), 95, 95.0), (list(map(float, range(1, 101))), 99, 99.0)],
+)  # fmt: skip
+def test_a_percentile_is_a_value_that_was_measured(values, percent, wanted):
+    assert rank(values, percent) == wanted
+
+
+def test_a_named_range_ends_after_now_at_a_round_time():
+    for name, spans in statistics.RANGES.items():
+        found = range_of(name, "", "", NOW)
+
+        assert (found.name, found.spans, len(found.edges())) == (name, spans, spans)
+        assert found.end > NOW.timestamp() * 1e6 >= found.end - found.width
+        assert found.end % found.width == 0
+
+
+@pytest.mark.parametrize(
+    ("last", "begins", "ends", "field"),
+    [("2y", "", "", "last"), ("", "yesterday", "", "from"), ("", "2026-01-01", "never", "to"),
+     ("", "2026-01-02", "2026-01-01", "from"), ("", "", "2026-01-01", "from")],
+)  # fmt: skip
+def test_a_range_that_is_none_names_its_mistake(last, begins, ends, field):
+    with pytest.raises(Invalid) as told:
+        range_of(last, begins, ends, NOW)
+
+    assert told.value.field == field
+
+
+def test_what_counts_as_failed_and_as_stopped():
+    counts = {"failed": 1, "timeout": 2, "unknown": 4, "rejected": 8, "blocked": 16, "done": 32, "waiting": 64}
+
+    span = statistics.TimeSpan(0, counts)
+
+    assert (span.failed, span.stopped, span.others, span.calls) == (7, 24, 96, 127)
+
+
+def test_a_count_that_ended_among_calls_nobody_sees_yet_says_so(monkeypatch):
+    monkeypatch.setattr(statistics, "COUNTED", 4)
+    batch = StagedBatch()
+    staged = batch.stage("brought")
+    log.append([one for n in range(6) for one in toolcalls.call(staged, n)], chained_as=batch.chained_as)
+    log.append([one for n in range(3) for one in toolcalls.call("desk", n)])
+    ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
+
+    span = statistics.numbers(Range("", ends["first"], ends["last"] + MINUTE, 1)).spans[0]
+
+    assert span.is_cut
+    assert span.counts.get("done", 0) <= 3

@@ -1,0 +1,288 @@
+"""The list of tool calls: its filters find what a look at every call finds, page by page; export is that list."""
+
+import dataclasses
+import itertools
+import json
+import random
+from collections import Counter
+
+import pytest
+from django.db import connection
+
+from conversations.core.errors import Invalid
+from conversations.events import log
+from conversations.models import Conversation, ToolCall
+from conversations.tool_calls.listing import facets, sql_filters
+from conversations.tool_calls.listing import query as listing
+from conversations.tool_calls.listing.export import EXPORT
+from conversations.tool_calls.listing.filters import CallFilters
+from conversations.tool_calls.listing.rows import item, rows
+from conversations.tool_calls.listing.sql_filters import CallPosition
+from tests.support import listed, old_times, searching, toolcalls
+from tests.support.growth import sqlite_steps
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def recorded() -> None:
+    """The samples and calls of ours."""
+    toolcalls.record()
+
+
+def found(asked: CallFilters, **bounds: int) -> list[str]:
+    """Read all pages; return the ids."""
+    return [call.id for call in listed.every_row(listing.newest, asked, **bounds)]
+
+
+def test_filters_find_what_a_look_at_every_call_finds(recorded):
+    assert ToolCall.objects.count() > 70
+
+    listed.assert_filters_match(
+        found, toolcalls.drawn_filters, toolcalls.brute, random.Random(11),
+        count=80, limit=9, walks=[25, 60, 200], least=11,
+    )  # fmt: skip
+
+
+def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkeypatch):
+    old_times.record(monkeypatch, team["operator"])
+    searching.catch_up()
+    seen = set(ToolCall.objects.filter(conversation__is_staged=False).values_list("id", flat=True))
+    assert len(seen) < ToolCall.objects.count()
+    days = [None, *(old_times.NOW - days * old_times.DAY_US for days in (60, 44, 20, 2, 0))]
+    told = [
+        {},
+        {"agent": ("Desk",)},
+        {"status": ("failed",)},
+        {"q": "refund"},
+        {"conversation": "old"},
+        {"tool": ("x",)},
+    ]
+
+    for since, until, more in itertools.product(days, days, told):
+        asked = CallFilters(since=since, until=until, **more)
+        wanted = [id_ for id_ in toolcalls.brute(asked) if id_ in seen]
+
+        assert found(asked) == wanted, asked
+        assert found(asked, limit=3, walk=5) == wanted, asked
+
+
+def test_an_address_says_the_same_filters_again(recorded):
+    listed.assert_addresses_say_the_same(toolcalls.drawn_filters, 12)
+
+
+def test_facets_count_what_a_look_at_every_call_counts(recorded):
+    dice = random.Random(13)
+    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
+        found = facets.facets(asked)
+        assert [facet.name for facet in found] == list(facets.COLUMNS)
+        for facet in found:
+            for value in facet.values:
+                only = asked.without(facet.name)
+                wanted = len(toolcalls.brute(type(only)(**_fields(only) | {facet.name: (value.value,)})))
+
+                assert value.count == wanted or (value.is_more and value.count <= wanted), (asked, facet.name, value)
+
+
+def test_facets_name_the_most_frequent_values(recorded):
+    for facet in facets.facets(CallFilters()):
+        there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)
+        counted = Counter(one for one in there if one)
+        shown = counted.most_common(None if facet.name == "status" else facets.SHOWN)
+
+        assert {one.value for one in facet.values} <= set(facet.known) == set(counted) or facet.name == "status"
+        assert sorted(one.count for one in facet.values) == sorted(count for _, count in shown), facet.name
+
+
+def _fields(asked: CallFilters) -> dict[str, object]:
+    return {name: getattr(asked, name) for name in (one.name for one in dataclasses.fields(CallFilters))}
+
+
+def test_a_count_ends_at_its_bound(monkeypatch):
+    monkeypatch.setattr(facets, "MAX_ITEMS", 9)
+    for number in range(12):
+        log.append(toolcalls.call("c", number, agent="Desk" if number else "Rare"))
+
+    by_agent = {one.value: one.words for one in facets.facets(CallFilters())[1].values}
+
+    assert by_agent == {"Desk": "9+", "Rare": "1"}
+
+
+def test_a_count_that_looked_at_some_only_says_that_there_may_be_more(monkeypatch):
+    monkeypatch.setattr(facets, "WALK", 5)
+    for number in range(8):
+        log.append(toolcalls.call("c", number, agent="Desk"))
+
+    by_agent = {one.value: one.words for one in facets.facets(CallFilters(replayed="no"))[1].values}
+
+    assert by_agent == {"Desk": "5+"}
+
+
+@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="steps are SQLite's to count")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        CallFilters(min_ms=1.0),
+        CallFilters(agent=("Rare",)),
+        CallFilters(agent=("Rare",), min_ms=1.0),
+        CallFilters(replayed="no"),
+    ],
+)
+def test_counting_takes_no_longer_the_more_calls_there_are(monkeypatch, asked):
+    monkeypatch.setattr(facets, "WALK", 20)
+    monkeypatch.setattr(facets, "MAX_ITEMS", 20)
+
+    def recorded_so_far(numbers: range) -> int:
+        log.append([
+            one for number in numbers
+            for one in toolcalls.call("c", number, agent="Desk" if number % 400 else "Rare", duration_ms=5.0)
+        ])  # fmt: skip
+        return sqlite_steps(lambda: facets.facets(asked))
+
+    few, many = recorded_so_far(range(200)), recorded_so_far(range(200, 1600))
+
+    assert few > 0
+    assert many < 2 * few
+
+
+def test_a_walk_that_ends_says_so_and_its_cursor_goes_on():
+    for number in range(40):
+        log.append(toolcalls.call("c", number, agent=f"A{number % 2}", name=f"tool{number % 2}"))
+    never, rare = CallFilters(agent=("A1",), tool=("tool0",)), CallFilters(agent=("A1",), call_id="call-3")
+
+    first = listing.newest(never, walk=10)
+    last = listing.newest(never, before=first.after, walk=10)
+    whole = listing.newest(rare, walk=10)
+
+    assert (first.items, first.looked_at) == ([], 10)
+    assert first.after is not None
+    assert (last.items, last.looked_at, last.after) == ([], 0, None)
+    assert ([call.call_id for call in whole.items], whole.looked_at, whole.after) == (["call-3"], 0, None)
+
+
+def test_no_page_looks_at_more_than_the_bound(recorded):
+    plans = _plans(CallFilters(agent=("Desk",), status=("done",), replayed="no"))
+
+    assert plans
+    assert not any("SCAN t" in plan and "USING" not in plan for plan in plans), plans
+    assert not any("TEMP B-TREE" in plan for plan in plans), plans
+
+
+def _plans(asked: CallFilters) -> list[str]:
+    """Ask the database how it goes about it; on PostgreSQL a small table is read whole, so only SQLite is asked."""
+    if connection.vendor != "sqlite":
+        return ["a small table"]
+    from django.test.utils import CaptureQueriesContext
+
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        listing.newest(asked, walk=3)
+    plans = []
+    for query in captured.captured_queries:
+        if "toolcall t" in query["sql"]:
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}".replace("%", "%%"))
+                plans += [row[3] for row in cursor.fetchall()]
+    return plans
+
+
+def test_calls_that_an_import_still_writes_are_not_shown():
+    log.append(toolcalls.call("seen", 1))
+    log.append(toolcalls.call("staged", 2))
+    Conversation.objects.filter(key="staged").update(is_staged=True)
+
+    assert found(CallFilters()) == toolcalls.brute(CallFilters(conversation="seen"))
+    assert found(CallFilters(conversation="staged")) == []
+    assert found(CallFilters(agent=("Desk",))) == toolcalls.brute(CallFilters(conversation="seen"))
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "words"),
+    [
+        ("status=done&status=nope", "status", "got 'nope'"),
+        ("min_ms=-1", "min_ms", "0 or more"), ("max_ms=nan", "max_ms", "0 or more"),
+        ("max_bytes=9e99", "max_bytes", "0 or more"),
+        ("min_ms=5&max_ms=4", "max_ms", "less than the minimum"), ("from=yesterday", "from", "a date and time"),
+        ("to=9999999-01-01", "to", "a date and time"), ("from=2026-02-02&to=2026-01-01", "to", "not be before From"),
+        ("last=2y", "last", "15m or 1h"), ("replayed=maybe", "replayed", "yes or no"), ("where=x", "where", "around"),
+        (f"run={'x' * 65}", "run", "64 characters"), (f"agent={'x' * 402}", "agent", "401 characters"),
+        ("&".join(f"tool={n}" for n in range(21)), "tool", "20 values"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_told_by_its_name(query, field, words):
+    with pytest.raises(Invalid) as raised:
+        listed.read_filters(CallFilters, query)
+
+    assert raised.value.field == field
+    assert words in raised.value.message
+
+
+@pytest.mark.parametrize("cursor", ["x", "1.2", "1.2.3.4", "-1.2.3", "1.2.9999999999999999999", "١.2.3"])
+def test_a_cursor_of_nobodys_is_refused(cursor):
+    with pytest.raises(Invalid, match="cursor"):
+        listing.place_of(cursor)
+
+
+def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_from():
+    for number in (1, 2):
+        log.append(toolcalls.call("c", number))
+    old = ToolCall.objects.get(call_id="call-1")
+    ToolCall.objects.filter(pk=old.pk).update(started_at=old.started_at - 2 * 3600 * 10**6)
+
+    assert [len(found(CallFilters(last=last))) for last in ("1h", "24h")] == [1, 2]
+    assert found(CallFilters(last="24h", since=old.started_at)) == found(CallFilters(last="1h"))
+
+
+def test_a_cursor_is_read_as_it_was_written():
+    assert listing.place_of(str(CallPosition(1, 2, 3))) == CallPosition(1, 2, 3)
+    assert listing.place_of("") is None
+
+
+def test_a_call_id_is_looked_for_as_it_is():
+    for number, call_id in enumerate([" call ", "call", "x" * 900]):
+        log.append(
+            [toolcalls.event("c", toolcalls.step(number, tool_call_id=call_id, status="start"), toolcalls.ROBOT)]
+        )
+
+    assert [call.call_id for call in listing.newest(listed.read_filters(CallFilters, "call_id=+call+")).items] == [
+        " call "
+    ]
+    assert len(listing.newest(listed.read_filters(CallFilters, f"call_id={'x' * 900}")).items) == 1
+
+
+def test_the_export_is_the_filtered_list(recorded):
+    dice = random.Random(14)
+    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(6))]:
+        wanted = toolcalls.brute(asked)
+
+        lines = [json.loads(line) for line in listed.exported(EXPORT, asked, "jsonl").splitlines()]
+        table = listed.table(EXPORT, asked)
+
+        assert [line["id"] for line in lines] == wanted
+        assert [line["id"] for line in table] == wanted
+        assert lines == [json.loads(json.dumps(item(row))) for row in whole(asked)]
+
+
+def whole(asked: CallFilters):
+    """Read all rows with everything."""
+    return rows(listing.newest(asked, limit=10_000).items, whole=True)
+
+
+@pytest.mark.parametrize(
+    "begins", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "\u200b=1", "\0=1"]
+)
+def test_no_cell_is_a_formula_or_has_what_cannot_be_seen(begins):
+    log.append(toolcalls.call("c", 1, args={begins: 1}, status="error", error=f"{begins}HYPERLINK()"))
+
+    row = listed.table(EXPORT, CallFilters())[0]
+
+    assert row["error"]
+    listed.assert_plain(row.values())
+
+
+def test_conditions_that_no_index_serves_have_another_way():
+    asked = sql_filters.conditions_for(CallFilters(replayed="no", q="x"))
+
+    assert [way.field for way in asked.ways] == ["q"]  # a rare word's calls are looked up
+    assert set(asked.tests) == {"replayed", "q"}

@@ -1,0 +1,99 @@
+"""Which posts the relay takes, and how it goes through them."""
+
+import json
+
+import pytest
+
+from conversations.core import principals
+from conversations.events import log, payload
+from conversations.models import Meta, Post, RedisPosition
+from conversations.transport import relay_start
+from conversations.transport.recorder import relay
+from conversations.transport.recorder.relay import Echoes, Relay
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def post(*names, topic="chat:c"):
+    """Publish as our processes do."""
+    bodies = {
+        name: json.dumps({"type": "message", "id": name, "conversation_id": "c", "content": "x"}) for name in names
+    }
+    log.append(
+        [
+            log.from_bus(topic, name, body, payload.parse(body.encode()), principals.SYSTEM)
+            for name, body in bodies.items()
+        ]
+    )
+
+
+def swept(relay):
+    """Return the bus ids of one sweep, all of them sent."""
+    found = []
+    while posts := relay.unsent():
+        found += [post.bus_id for post in posts]
+        relay.mark(posts, [post.id for post in posts])
+    return found
+
+
+def test_what_was_posted_before_redis_was_set_stays_here():
+    post("old-1", "old-2")
+    relay_start.ensure_start()
+    post("new-1")
+
+    assert swept(Relay(Echoes())) == ["new-1"]
+    assert Post.objects.filter(sent_at=None).count() == 2
+    assert relay_start.unsent().count() == 0
+
+
+def test_the_line_is_drawn_once_for_good():
+    relay_start.ensure_start()
+    post("new-1")
+    relay_start.ensure_start()
+
+    assert swept(Relay(Echoes())) == ["new-1"]
+
+
+def test_where_streams_were_read_before_nothing_is_history():
+    """The record of a recorder that drew no line yet: what it had not sent is still to be sent."""
+    RedisPosition.objects.create(stream="chat:c", last_id="1-0", found_at=0)
+    post("unsent")
+
+    assert swept(Relay(Echoes())) == ["unsent"]
+    assert Meta.objects.get(name=relay_start.NAME).value == "0"
+
+
+def test_a_long_backlog_is_read_and_counted_once(monkeypatch, django_assert_max_num_queries):
+    monkeypatch.setattr(relay, "BATCH", 10)
+    relay_start.ensure_start()
+    post(*(f"p-{n}" for n in range(200)))
+    one = Relay(Echoes())
+
+    with django_assert_max_num_queries(200) as asked:
+        found = swept(one)
+
+    assert found == [f"p-{n}" for n in range(200)]
+    assert sum("COUNT(" in query["sql"] for query in asked.captured_queries) == 1
+    assert one.waiting == 0
+
+
+def test_what_one_sweep_left_the_next_one_takes():
+    relay_start.ensure_start()
+    post("p-1", "p-2")
+    one = Relay(Echoes())
+    posts = one.unsent()
+    one.mark(posts, [posts[1].id])  # Redis refused the first: its key is no stream
+
+    assert one.unsent() == []
+    assert [post.bus_id for post in one.unsent()] == ["p-1"]
+
+
+def test_a_sweep_that_broke_off_begins_anew():
+    relay_start.ensure_start()
+    post("p-1")
+    one = Relay(Echoes())
+    one.mark(one.unsent(), [])
+
+    one.begin_anew()
+
+    assert [post.bus_id for post in one.unsent()] == ["p-1"]
