@@ -23,6 +23,7 @@ from conversations.events.payload import MAX_KEY, clean_text
 from conversations.realtime import frames
 from conversations.realtime.presence import Viewer
 from conversations.realtime.server import ServerRuntime
+from conversations.realtime.session_guard import TRY_AGAIN
 from conversations.realtime.state_topics import StateSubscription
 from conversations.realtime.subscription import NEWEST, SocketWriter, Subscription, TooSlow
 
@@ -130,7 +131,10 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
             # One that is gone altogether tells nothing of the others, and only an admin's word moves everybody.
             if epoch in (None, hub.epoch) and head and permissions.has_permission(self.visitor.roles, "metrics"):
-                await read(self.engine.change_epoch, hub.epoch)
+                if await self.engine.change_epoch(hub.epoch, spared=self) and self.topics:
+                    self.dismiss(TRY_AGAIN)  # its other topics are of the epoch before, too
+            if self.is_dismissed:
+                return
             await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))
             after = None
         if self.is_dismissed:  # meanwhile

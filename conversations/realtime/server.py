@@ -21,7 +21,7 @@ from conversations.realtime.hub import Hub
 from conversations.realtime.node_facts import NodeMetrics
 from conversations.realtime.presence import Presence
 from conversations.realtime.rollback_watch import RollbackWatch
-from conversations.realtime.session_guard import TRY_AGAIN, SocketRegistry
+from conversations.realtime.session_guard import TRY_AGAIN, GuardedSocket, SocketRegistry
 from conversations.realtime.state_topics import ApprovalsTopic, ConversationListTopic, StateTopic
 from conversations.search import Indexer
 from conversations.transport import relay_start
@@ -140,24 +140,34 @@ class ServerRuntime:
         """Return a conversation's head. Sync; call it in a thread."""
         return log.head(key)
 
-    def change_epoch(self, old: str) -> None:
-        """History went back under an open client: start a new epoch, once. Sync; call it in a thread.
+    async def change_epoch(self, old: str, *, spared: GuardedSocket) -> bool:
+        """History went back under an open client: start a new epoch, once. Return whether this process is in a new one.
+
+        Every socket but `spared`, the client's own, is closed: what it follows is of the epoch before.
 
         Only a stopped server's file can be swapped, and after the first change nobody's epoch is from before the start:
         whoever claims it again is mistaken, or means to have every open page load anew.
         """
-        if self._may_be_restored:
-            self._may_be_restored = False
-            self.hub.epoch = epoch.change(old)
+        if not self._may_be_restored:
+            return False
+        self._may_be_restored = False
+        loop = asyncio.get_running_loop()
+        return self._begin_epoch(await loop.run_in_executor(self.hub.readers, epoch.change, old), spared=spared)
 
     async def _follow_epoch(self) -> None:
         """PostgreSQL may be restored under running servers, and another one found it out: clients start afresh."""
         await asyncio.sleep(FOLLOW_EVERY)
-        now = await asyncio.to_thread(epoch.current)
-        if now != self.hub.epoch:
-            self.hub.epoch = now
-            for socket in self.watch.guarded:
+        self._begin_epoch(await asyncio.to_thread(epoch.current))
+
+    def _begin_epoch(self, now: str, *, spared: GuardedSocket | None = None) -> bool:
+        """Close what follows the history of before. Return whether the epoch is another one."""
+        if now == self.hub.epoch:
+            return False
+        self.hub.epoch = now
+        for socket in self.watch.guarded:
+            if socket is not spared:
                 socket.dismiss(TRY_AGAIN)
+        return True
 
 
 def _missing() -> str:

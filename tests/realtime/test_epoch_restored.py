@@ -7,6 +7,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from conversations.core import data_dir
 from tests.events.test_epoch import subscribe
 from tests.support.live import Server, on_postgresql, until
 from tests.support.services import PostgresServer, running
@@ -34,20 +35,38 @@ def go_back(server, seq):
 
 def read_to_the_end(socket):
     while True:
-        socket.recv(timeout=10)
+        socket.recv(timeout=60)
 
 
-def test_a_database_restored_under_a_running_server_begins_a_new_epoch(server):
+def socket_of(server, secret):
+    url = f"ws://127.0.0.1:{server.port}/ws/"
+    return connect(url, additional_headers={"Authorization": f"Bearer {secret}"}, compression=None)
+
+
+def follow(socket, *, after, topic="stream:c"):
+    """Subscribe on an open socket; return the frames up to `caught_up`."""
+    socket.send(json.dumps({"op": "subscribe", "topic": topic, "after": after}))
+    frames = [json.loads(socket.recv(timeout=60))]
+    while frames[-1]["t"] != "caught_up":
+        frames.append(json.loads(socket.recv(timeout=60)))
+    return frames
+
+
+def six_events(server):
+    """Publish six events and wait until the server has written down that there were six."""
     secret = server.token()
     for n in range(6):
         server.publish(secret, "stream:c", {"event": "log", "n": n})
     epoch = subscribe(server, secret)[-1]["epoch"]
     until(lambda: remembers_all(server, epoch), what="the file to remember")
+    return secret, epoch
 
-    with connect(
-        f"ws://127.0.0.1:{server.port}/ws/", additional_headers={"Authorization": f"Bearer {secret}"}, compression=None
-    ) as open_socket:
-        open_socket.send(json.dumps({"op": "subscribe", "topic": "stream:c", "after": 6}))
+
+def test_a_database_restored_under_a_running_server_begins_a_new_epoch(server):
+    secret, epoch = six_events(server)
+
+    with socket_of(server, secret) as open_socket:
+        follow(open_socket, after=6)
         go_back(server, 3)
         with pytest.raises(ConnectionClosed) as closed:
             read_to_the_end(open_socket)
@@ -59,6 +78,36 @@ def test_a_database_restored_under_a_running_server_begins_a_new_epoch(server):
     assert [event["seq"] for event in events["events"]] == [1, 2, 3]
     assert caught_up["seq"] == 3
     server.command("verify")
+
+
+def test_a_client_that_notices_the_restore_first_moves_every_other_socket(server):
+    secret, epoch = six_events(server)
+
+    with socket_of(server, secret) as bystander, socket_of(server, secret) as first:
+        follow(bystander, after=6)
+        with data_dir.turn(server.data_dir, "high-water.lock"):  # the server's own look waits
+            go_back(server, 3)
+            reset, *_ = follow(first, after=6)
+            with pytest.raises(ConnectionClosed) as closed:
+                read_to_the_end(bystander)
+
+    assert reset["t"] == "reset"
+    assert reset["epoch"] != epoch
+    assert closed.value.rcvd.code == 1012
+
+
+def test_a_client_that_notices_it_on_a_socket_of_several_topics_has_to_come_back(server):
+    secret, _ = six_events(server)
+
+    with socket_of(server, secret) as open_socket:
+        follow(open_socket, after=0, topic="stream:another")
+        with data_dir.turn(server.data_dir, "high-water.lock"):
+            go_back(server, 3)
+            with pytest.raises(ConnectionClosed) as closed:
+                follow(open_socket, after=6)
+                read_to_the_end(open_socket)
+
+    assert closed.value.rcvd.code == 1012
 
 
 @pytest.fixture
