@@ -302,7 +302,7 @@ def _asked(caller: Caller, op: str, topic: str) -> bool:
             if op == "unsubscribe":  # it says nothing: what is asked next is answered
                 topic = "stream:mine"
                 wire.send(json.dumps({"op": "subscribe", "topic": topic}))
-            frame = json.loads(wire.recv(10))
+            frame = json.loads(wire.recv(60))
             return frame["t"] != "error" and frame["topic"] == topic
     except ConnectionClosed as closed:
         # None: the second frame crossed the hang-up

@@ -27,7 +27,7 @@ def server(tmp_path_factory):
 
 def ask(server, method, path, body=None, **headers):
     """Send a request as the proxy does: over plain HTTP, with the browser's Host."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         connection.request(method, path, body and urlencode(body), {"Host": HOST} | headers)
         answer = connection.getresponse()
@@ -97,7 +97,7 @@ def test_a_session_is_sent_over_tls_alone_and_opens_a_safe_socket(server):
     address = f"ws://127.0.0.1:{server.port}/ws/"
     with connect(address, additional_headers={"Host": HOST, "Origin": ORIGIN, "Cookie": session}) as socket:
         socket.send('{"op":"subscribe","topic":"fleet"}')
-        assert '"rows"' in socket.recv(timeout=20)
+        assert '"rows"' in socket.recv(timeout=60)
 
 
 def test_the_database_is_its_owners_alone(server):
@@ -122,7 +122,7 @@ def _status(server, host):
     """Return the status of the sign-in page at an address, once there is an answer."""
 
     def ask_once():
-        connection = http.client.HTTPConnection(host, server.port, timeout=5)
+        connection = http.client.HTTPConnection(host, server.port, timeout=60)
         try:
             connection.request("GET", "/sign-in/")
             status = connection.getresponse().status
@@ -132,7 +132,7 @@ def _status(server, host):
         finally:
             connection.close()
 
-    return until(ask_once, within=30, what="the server to answer")
+    return until(ask_once, within=60, what="the server to answer")
 
 
 @pytest.mark.parametrize(

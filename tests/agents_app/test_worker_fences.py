@@ -62,7 +62,7 @@ def test_a_tool_that_outlives_its_run_cannot_record_its_end_or_send():
     def act() -> str:
         """Act."""
         inside.set()
-        go.wait(10)
+        go.wait(60)
         try:
             switchboard.send_message("chat:c", "from the grave", context={"agent": "Clerk"})
         except Exception as error:

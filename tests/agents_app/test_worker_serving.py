@@ -37,7 +37,7 @@ def test_a_citizen_is_answered_by_the_demo_model_and_the_server_stops_in_order(s
     words = "There is a broken street lamp in Mill Lane, dangerous at night."
     server.publish(token, "chat:c", MESSAGE | {"content": words}, "m1")
     ended = "SELECT status FROM conversations_run WHERE status NOT IN ('queued', 'running')"
-    until(lambda: rows(server, ended), within=30, what="the run to wait or end")
+    until(lambda: rows(server, ended), within=60, what="the run to wait or end")
 
     assert rows(server, ended) == ["waiting"]
     assert rows(server, "SELECT name FROM conversations_toolcall WHERE status='waiting'") == ["file_incident"]
@@ -50,7 +50,7 @@ def test_the_first_request_of_all_is_answered_by_an_agent(server):
     token = server.token()
     server.launch()
     body = json.dumps({"model": "Dialogue", "input": "Hello."}).encode()
-    status, answer = until(lambda: once_it_listens(server, "/v1/responses", body, token), within=30, what="the port")
+    status, answer = until(lambda: once_it_listens(server, "/v1/responses", body, token), within=60, what="the port")
 
     assert (status, answer["status"]) == (200, "completed")
 
@@ -63,7 +63,7 @@ def once_it_listens(server, path, body, token):
 def test_a_wrong_team_ends_the_start_with_its_reason(server):
     server.environment["SWITCHBOARD_TEAMS"] = "no.such.team"
     server.launch()
-    until(lambda: server.process.poll() is not None, within=30, what="the end")
+    until(lambda: server.process.poll() is not None, within=60, what="the end")
 
     assert "team 'no.such.team': there is no such package (SWITCHBOARD_TEAMS)" in server.output()
     with pytest.raises(AssertionError, match="there is no such package"):
@@ -72,10 +72,10 @@ def test_a_wrong_team_ends_the_start_with_its_reason(server):
 
 def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
     process = server.spawn(["runagents"], server.log, server.log)
-    until(lambda: rows(server, "SELECT name FROM conversations_agent WHERE is_entry"), within=30, what="the agents")
+    until(lambda: rows(server, "SELECT name FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
     process.terminate()
 
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert server.output().strip() == "Running agents of Town Hall. Stop with Ctrl+C or SIGTERM."
 
 
@@ -87,5 +87,5 @@ def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_
 
     server.process.send_signal(signal.SIGINT)
 
-    assert server.process.wait(20) in (0, -signal.SIGINT)
+    assert server.process.wait(60) in (0, -signal.SIGINT)
     assert "Traceback" not in server.output()

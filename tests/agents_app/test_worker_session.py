@@ -126,7 +126,7 @@ def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
     monkeypatch.setattr(agent_registry, "hue_of", meet)
     with DatabaseThreads("runs") as threads:
         for entered in [threads.submit(agent_registry.register, rosters) for _ in range(2)]:
-            entered.result(20)
+            entered.result(60)
         threads.submit(connection.close)
 
     assert Agent.objects.count() == 4

@@ -276,7 +276,7 @@ def pid_of(server: Server) -> int:
 
 def _send_and_listen(wire: ClientConnection, frame: str) -> None:
     wire.send(frame)
-    wire.recv(10)
+    wire.recv(60)
 
 
 def memory_of(server: Server, what: str) -> int:

@@ -17,7 +17,7 @@ from tests.support.services import RedisServer, running
 
 def get(server, path, **headers):
     """Return status, headers and text."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()

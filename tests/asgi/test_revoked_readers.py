@@ -33,7 +33,7 @@ LAW = 1.0  # seconds after which nothing may come (law H)
 
 def execute(server: Server, sql: str, *values: str) -> None:
     """Change the database as another process would that rings nobody."""
-    with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=10) as database:
+    with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60) as database:
         database.execute(sql, values)
 
 
@@ -75,7 +75,7 @@ def test_a_long_poll_of_a_revoked_token_ends_and_is_told_nothing(server, callers
     thread.start()
     pause_until(revoke(server, f"poller-{name}") + LAW)
     assert callers["admin"].publish(topic, said(f"poll-{name}", "secret")).status == 201
-    thread.join(10)
+    thread.join(60)
 
     assert [(one.status, one.body["error"]["code"]) for one in answers] == [(401, "token_revoked")]
 
@@ -84,7 +84,7 @@ class Import:
     """An import whose lines are sent one by one."""
 
     def __init__(self, caller: Caller, key: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", caller.server.port, timeout=20)
+        self._connection = http.client.HTTPConnection("127.0.0.1", caller.server.port, timeout=60)
         self._connection.putrequest("POST", "/api/v1/import")
         self._connection.putheader("Authorization", f"Bearer {caller.token}")
         self._connection.putheader("Transfer-Encoding", "chunked")
@@ -110,7 +110,7 @@ class Import:
 
 def staged(server: Server) -> int:
     """Count the conversations that an import is still writing."""
-    with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=10) as database:
+    with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60) as database:
         (count,) = database.execute("SELECT COUNT(*) FROM conversations_conversation WHERE is_staged").fetchone()
         return int(count)
 
@@ -193,7 +193,7 @@ async def read_export(headers: list[tuple[bytes, bytes]], end_it) -> tuple[float
     await has_begun.wait()
     await asyncio.to_thread(end_it)
     ended_at = time.monotonic()
-    await asyncio.wait_for(reading, 5)
+    await asyncio.wait_for(reading, 60)
     await watch.stop()
     assert hung_up
     return came[-1] - ended_at, any(is_whole)

@@ -36,7 +36,7 @@ async def opened(engine, words):
 
 async def closed(socket):
     await socket.send_input({"type": "websocket.disconnect", "code": 1000})
-    await socket.wait(5)
+    await socket.wait(60)
 
 
 async def follow(socket, topic, op="subscribe"):

@@ -137,7 +137,7 @@ def test_the_export_is_streamed_and_is_what_the_list_shows(calls: Server, token:
     def fetched(form: str) -> str:
         address = f"{calls.url}/calls/export/{form}?status=failed&agent=Permit+Desk&tool=refund&tool=geo.locate"
         request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             assert answer.headers["Transfer-Encoding"] == "chunked"
             return str(answer.read().decode())
 

@@ -322,6 +322,6 @@ def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_
     expect(window.locator("#e5")).to_have_count(0)
     expect(window.locator(".rows > #e306[data-within]")).to_have_count(1)
     assert window.evaluate("() => document.querySelector('#e306').previousElementSibling.dataset.seq") == "305"
-    until(lambda: to_the_top(window) and window.locator("#e5").count(), within=30, what="the page with the call")
+    until(lambda: to_the_top(window) and window.locator("#e5").count(), within=60, what="the page with the call")
     assert window.evaluate(INNER) == [306]
     assert window.evaluate("() => document.querySelector('#e305').nextElementSibling.dataset.seq") == "307"

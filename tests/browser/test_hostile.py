@@ -175,7 +175,7 @@ def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]
     prove_looks(page, ROW, at_least=12 * len(texts))
 
     page.reload()
-    until(lambda: is_at_its_beginning(page), within=30, what="the first row")
+    until(lambda: is_at_its_beginning(page), within=60, what="the first row")
     prove_looks(page, ROW, at_least=12 * len(texts))
     page.goto(f"/conversations/{key}/?view=lanes")
     prove_looks(page, ROW, at_least=50)
@@ -284,7 +284,7 @@ def key_of(text: str) -> str:
 
 def publish(server: Server, token: str, key: str, events: Sequence[dict[str, Any]]) -> int:
     """Publish over one connection, one by one; answer the last seq."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     answer: dict[str, Any] = {}
     for event in events:

@@ -21,7 +21,7 @@ def call(server: Server, token: str) -> str:
             found = [row[0] for row in database.execute(query)]
         return found if len(found) == 2 else []
 
-    return until(done, within=30, what="two calls")[0]
+    return until(done, within=60, what="two calls")[0]
 
 
 def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page, call: str) -> None:

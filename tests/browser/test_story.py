@@ -51,7 +51,7 @@ def test_a_refund_of_a_recording_is_found_forked_before_its_call_and_run_on(wind
     def hit():
         return window.locator(".hit a").all() or (window.reload() and None)
 
-    until(hit, within=30, what="what was imported to be searchable")[0].click()
+    until(hit, within=60, what="what was imported to be searchable")[0].click()
     call = kind(window, "tool_step").filter(has_text="cancel_reservation")
     call.locator("summary").first.click()
     expect(call).to_contain_text("amelia_sanchez_4739")

@@ -370,7 +370,7 @@ def test_agents_and_watchers_live_through_a_kill_of_the_server(tmp_path: Path) -
             thread.join(60)
         server.start()
         assert bus.flush(30)
-        watcher.join(30)
+        watcher.join(60)
 
     there = stored(server, topic)
     server.terminate()

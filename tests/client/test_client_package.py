@@ -124,7 +124,7 @@ def test_readmes_agent_answers(python: Path, served: Server, served_token: str, 
         return "You said: Is anybody there?" in words(served, conversation)
 
     with started([str(python), "-c", readme_agent()], tmp_path, environment(served, token, tmp_path / "spool")):
-        until(is_answered, within=30, what="the agent's answer")
+        until(is_answered, within=60, what="the agent's answer")
 
 
 def readme_agent() -> str:

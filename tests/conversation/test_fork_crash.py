@@ -18,7 +18,7 @@ def publish(server: Server, token: str, *words: str) -> None:
 
 
 def ask(server: Server, token: str, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, object]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     try:
         connection.request(method, f"/api/v1/{path}", json.dumps(body) if body else None, headers)
@@ -37,7 +37,7 @@ def test_a_fork_that_a_kill_cut_off_is_not_there_and_can_be_made_again(tmp_path:
     with pytest.raises((OSError, http.client.HTTPException)):
         ask(server, token, "POST", "conversations/c/forks", ASKED)
     assert server.process is not None
-    server.process.wait(20)  # it killed itself at the failpoint
+    server.process.wait(60)  # it killed itself at the failpoint
 
     server.environment.pop("SWITCHBOARD_FAILPOINT")
     server.start()

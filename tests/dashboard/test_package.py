@@ -71,7 +71,7 @@ class Installed(Server):
 
     def get(self, path: str) -> str:
         """Fetch a page or a file."""
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
             return str(answer.read().decode())
 
 

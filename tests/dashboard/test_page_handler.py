@@ -173,7 +173,7 @@ def test_a_file_ends_where_its_reader_leaves(handler):
 
         headers = [(b"host", b"127.0.0.1:8000"), (b"cookie", cookie.encode())]
         scope = {"type": "http", "method": "GET", "path": "/api/v1/stream", "query_string": b"", "headers": headers}
-        await asyncio.wait_for(handler(scope | {"server": ("127.0.0.1", 8000)}, receive, send), 5)
+        await asyncio.wait_for(handler(scope | {"server": ("127.0.0.1", 8000)}, receive, send), 60)
 
     asyncio.run(read_some())
 

@@ -62,7 +62,7 @@ def server(tmp_path):
 
 def write(server):
     """Open its file for writing, as another process may."""
-    return closing(sqlite3.connect(server.data_dir / "switchboard.sqlite3", isolation_level=None, timeout=10))
+    return closing(sqlite3.connect(server.data_dir / "switchboard.sqlite3", isolation_level=None, timeout=60))
 
 
 def locked(server, seconds):
@@ -87,7 +87,7 @@ def test_a_database_locked_for_eight_seconds_stops_no_reader_and_loses_nothing(s
         statuses.add(server.request("GET", "/api/v1/conversations", token=secret)[0])
         slowest = max(slowest, time.monotonic() - began)
     before = len(ledger.read())
-    until(lambda: len(ledger.read()) > before + 20, within=5, what="messages again")
+    until(lambda: len(ledger.read()) > before + 20, within=60, what="messages again")
     for publisher in publishers:
         publisher.done.set()
     for publisher in publishers:
@@ -111,7 +111,7 @@ def test_a_full_disk_is_told_and_when_there_is_room_again_all_goes_on(tmp_path):
     answer = fill(server, secret, ledger)
     readable = server.request("GET", "/api/v1/conversations", token=secret)[0]
     server.give_room(None)
-    until(lambda: fill(server, secret, ledger, most=1) is None, within=5, what="publishing")
+    until(lambda: fill(server, secret, ledger, most=1) is None, within=60, what="publishing")
     server.kill()
     ledger.file.close()
 

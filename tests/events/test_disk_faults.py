@@ -81,7 +81,7 @@ def server(request, tmp_path):
 
 def send(server, secret, path, body):
     """Post JSON; answer status, headers and body."""
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as wire:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as wire:
         headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
         wire.request("POST", path, json.dumps(body), headers)
         answer = wire.getresponse()
@@ -125,7 +125,7 @@ def test_a_disk_that_fails_is_told_and_all_goes_on_once_it_is_back(server, ledge
     steered = pause(server, secret)
     refused = [publish(server, secret, ledger) for _ in range(5)]
     server.mend_disk()
-    until(lambda: server.request("GET", "/readyz")[0] == 200, within=10, what="the server to be ready again")
+    until(lambda: server.request("GET", "/readyz")[0] == 200, within=60, what="the server to be ready again")
     again = publish(server, secret, ledger)
     paused = pause(server, secret)
 
@@ -198,7 +198,7 @@ def test_readiness_tells_of_damage_and_sends_nobody_away(damaged):
     done = Future()
     engine.writer.submit([said("bad", "hello")], done)
     with pytest.raises(Unavailable):
-        done.result(10)
+        done.result(60)
 
     parts = until(lambda: (found := asyncio.run(readiness.parts()))["writer"] == "ok" and found, what="the next try")
     engine.writer.close()

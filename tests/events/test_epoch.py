@@ -18,9 +18,9 @@ def subscribe(server, secret, **more):
     url = f"ws://127.0.0.1:{server.port}/ws/"
     with connect(url, additional_headers={"Authorization": f"Bearer {secret}"}, compression=None) as ws:
         ws.send(json.dumps({"op": "subscribe", "topic": "stream:c", **more}))
-        frames = [json.loads(ws.recv(timeout=10))]
+        frames = [json.loads(ws.recv(timeout=60))]
         while frames[-1]["t"] != "caught_up":
-            frames.append(json.loads(ws.recv(timeout=10)))
+            frames.append(json.loads(ws.recv(timeout=60)))
     return frames
 
 

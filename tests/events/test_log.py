@@ -201,9 +201,9 @@ def test_writer_answers_after_commit_and_isolates_a_bad_job():
     writer.submit([said("a", words="fine")], good)
     writer.start()
 
-    assert good.result(10)[0].seq == 1
+    assert good.result(60)[0].seq == 1
     with pytest.raises(UnicodeError):
-        bad.result(10)
+        bad.result(60)
     writer.close()
 
 
@@ -235,7 +235,7 @@ def test_writer_outlives_a_job_that_breaks_in_an_unheard_of_way():
     writer.submit([said("a", words="fine")], good)
     writer.start()
 
-    assert good.result(10)[0].seq == 1
+    assert good.result(60)[0].seq == 1
     assert isinstance(bad.exception(10), AttributeError)
     writer.close()
 

@@ -239,7 +239,7 @@ def test_the_time_grows_as_the_events_do():
 
 def spoil_file(server):
     """Change every call behind the running server's back; return how many there are."""
-    with closing(sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=30)) as database, database:
+    with closing(sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60)) as database, database:
         return database.execute("UPDATE conversations_toolcall SET status='eve'").rowcount
 
 

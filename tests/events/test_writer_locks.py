@@ -35,12 +35,12 @@ def held(work):
         with transaction.atomic():
             work()
             is_held.set()
-            is_over.wait(30)
+            is_over.wait(60)
         connection.close()
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert is_held.wait(10)
+    assert is_held.wait(60)
     try:
         yield is_over
     finally:
@@ -213,9 +213,9 @@ def test_events_of_many_threads_are_stored_in_order_beside_somebody_who_locks_an
     writer.submit([said("c0"), said("c3")], both)
     try:
         for key in keys:
-            seqs = [wait.result(20)[0].seq for wait in waits[key]]
+            seqs = [wait.result(60)[0].seq for wait in waits[key]]
             assert seqs == sorted(set(seqs)), key
-        assert [stored.conversation for stored in both.result(20)] == ["c0", "c3"]
+        assert [stored.conversation for stored in both.result(60)] == ["c0", "c3"]
     finally:
         is_over.set()
         writer.close()

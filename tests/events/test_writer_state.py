@@ -44,11 +44,11 @@ def test_a_writer_whose_writes_fail_says_so_until_one_succeeds_again(writer, mon
     with monkeypatch.context() as patch:
         patch.setattr(commit_batch, "append", full)
         with pytest.raises(Unavailable, match="full"):
-            stored(writer, said("a")).result(10)
+            stored(writer, said("a")).result(60)
 
         assert "disk is full" in writer.state
         assert "disk is full" in writer.state
-    until(lambda: writer.state == "ok", within=5, what="the writer to be well again")
+    until(lambda: writer.state == "ok", within=60, what="the writer to be well again")
     assert Event.objects.count() == 0
 
 
@@ -58,14 +58,14 @@ def test_a_database_that_hangs_is_waited_for_a_bounded_time_at_the_end_and_nothi
 
     def hang(*given, **options):
         has_begun.set()
-        hangs.wait(30)
+        hangs.wait(60)
         return real(*given, **options)
 
     monkeypatch.setattr(commit_batch, "append", hang)
     made = log.Writer()
     made.start()
     under_way = stored(made, said("a"))
-    assert has_begun.wait(10)
+    assert has_begun.wait(60)
     queued = stored(made, said("a"), said("a"))
     began = time.monotonic()
     made.close()
@@ -90,7 +90,7 @@ def test_a_statement_that_a_database_cannot_run_costs_its_own_job(writer, monkey
     monkeypatch.setattr(commit_batch, "append", picky)
     answers = {name: stored(writer, said(name)) for name in ("a", "b", "bad", "c")}
 
-    assert [answers[name].result(10)[0].seq for name in "abc"] == [1, 1, 1]
+    assert [answers[name].result(60)[0].seq for name in "abc"] == [1, 1, 1]
     assert isinstance(answers["bad"].exception(10), Unavailable)
 
 

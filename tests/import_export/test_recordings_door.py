@@ -189,7 +189,7 @@ def test_import_without_an_end_is_refused(server):
 
 
 def test_lost_connection_discards_what_came(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.putrequest("POST", "/api/v1/import")
     connection.putheader("Authorization", f"Bearer {bearer(server)}")
     connection.putheader("Transfer-Encoding", "chunked")

@@ -42,7 +42,7 @@ def test_an_import_rings_for_its_page_and_for_the_list(monkeypatch):
         line = Line(running, Client(), "brought")
         line.connect()
         view = StateSubscription(fleet, SocketWriter(send, None), failed=lambda error: None)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
                 await asyncio.sleep(0.005)
             items = await asyncio.to_thread(with_connection, bring_file, "brought")

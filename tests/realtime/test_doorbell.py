@@ -69,7 +69,7 @@ def event(n, key="c"):
     return log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principals.token_principal("t"))
 
 
-async def reaches(lines, seq, within=5):
+async def reaches(lines, seq, within=60):
     async with asyncio.timeout(within):
         while any(line.client.last < seq for line in lines):
             for line in lines:
@@ -78,7 +78,7 @@ async def reaches(lines, seq, within=5):
 
 
 async def hears(ear):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while ear.state != "ok":  # noqa: ASYNC110  # the ear tells nobody
             await asyncio.sleep(0.005)
 
@@ -196,7 +196,7 @@ def test_the_list_hears_of_other_processes(elsewhere, monkeypatch):
         fleet.start()
         view = state_topics.StateSubscription(fleet, SocketWriter(send, None), failed=lambda error: None)
         await asyncio.to_thread(log.append, [event(0, "new")])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not any(row["key"] == "new" for frame in sent[1:] for row in frame["rows"]):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         view.close()
@@ -210,7 +210,7 @@ def test_a_revocation_elsewhere_is_heard(elsewhere):
         heard = asyncio.Event()
         stop = commit_listeners.on_revoked(heard.set)
         elsewhere.say({}, is_revoked=True)
-        await asyncio.wait_for(heard.wait(), 5)
+        await asyncio.wait_for(heard.wait(), 60)
         stop()
 
     asyncio.run(following(work))
@@ -222,7 +222,7 @@ def test_who_looks_elsewhere_is_heard_and_nothing_of_oneself(elsewhere):
         stop = commit_listeners.on_presence(lambda process, words: heard.append((process, words)))
         broadcast_sender.sender().say_presence({("here", "c"): (("otto", "looking"),)})
         elsewhere.say_presence({("here", "c"): (("vera", "typing"),), ("said", "c", "vera"): "typing"})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not heard:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         stop()
@@ -241,7 +241,7 @@ def test_its_own_words_are_not_heard_twice(layer, monkeypatch):
         await asyncio.to_thread(log.append, [event(0)])
         await reaches(lines, 1)
         before = ear.heard_at
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while ear.heard_at == before:  # noqa: ASYNC110  # the next beat came: what was said before it did, too
                 await asyncio.sleep(0.01)
         stop()
@@ -264,11 +264,11 @@ def test_a_dead_layer_holds_nobody_up_and_comes_back(monkeypatch, caplog):
                     await asyncio.to_thread(log.append, [event(n)])
                 assert time.monotonic() - start < 5
                 await reaches(lines, 50)
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     while ear.state == "ok":  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
                 await asyncio.to_thread(redis.start)
-                async with asyncio.timeout(15):
+                async with asyncio.timeout(60):
                     while ear.state != "ok":  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
 
@@ -296,7 +296,7 @@ def test_a_hung_layer_holds_nobody_up():
             until(lambda: teller.trouble, what="the trouble to be noticed")
             assert teller.dropped > 0
             redis.go_on()
-            until(lambda: not teller.trouble, within=15, what="the layer to be back")
+            until(lambda: not teller.trouble, within=60, what="the layer to be back")
             teller.close()
 
 

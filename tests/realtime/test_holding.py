@@ -40,7 +40,7 @@ def event(n):
     return log.from_bus("stream:c", None, body, payload.parse(body.encode()), principals.token_principal("t"))
 
 
-async def wait_for(condition, within=5):
+async def wait_for(condition, within=60):
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110  # nobody tells
             await asyncio.sleep(0.005)
@@ -73,7 +73,7 @@ def test_frames_are_held_while_a_look_is_overdue_and_go_on_behind_it(monkeypatch
     go_on = threading.Event()
     go_on.set()
     monkeypatch.setattr(
-        authentication, "revoked", lambda _: {} if go_on.wait(20) else pytest.fail("nobody let it go on")
+        authentication, "revoked", lambda _: {} if go_on.wait(60) else pytest.fail("nobody let it go on")
     )
 
     async def work(looking, line):

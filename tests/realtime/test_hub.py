@@ -26,7 +26,7 @@ def event(n):
 
 async def reaches(line, seq):
     """Wait until the client has seen this seq, without asking for anything again."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while line.client.last < seq:
             line.deliver()
             await asyncio.sleep(0.005)
@@ -34,7 +34,7 @@ async def reaches(line, seq):
 
 async def is_level(line):
     """Wait until the hub itself hands frames to the line."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
             await asyncio.sleep(0.005)
 
@@ -59,13 +59,13 @@ async def following(work):
 def test_the_end_of_a_burst_too_large_to_draw_reaches_who_is_level(monkeypatch):
     monkeypatch.setattr(hub, "MAX_DRAWING", 0)
     gate, draw = threading.Event(), LiveRenderer.draw
-    monkeypatch.setattr(LiveRenderer, "draw", lambda *given: gate.wait(5) and draw(*given))
+    monkeypatch.setattr(LiveRenderer, "draw", lambda *given: gate.wait(60) and draw(*given))
 
     async def work(running, line):
         feed = running.feeds["c", "html"]
         await asyncio.to_thread(with_connection, log.append, [event(1)])
         await asyncio.to_thread(with_connection, log.append, [event(2)])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while feed.head < 3:  # noqa: ASYNC110  # the feed tells nobody
                 await asyncio.sleep(0.005)
         gate.set()

@@ -70,7 +70,7 @@ class Crowd(threading.Thread):
     def close(self) -> None:
         """Stop."""
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self.join(20)
+        self.join(60)
 
 
 def fill(caller: Caller, keys: list[str], rounds: int) -> None:
@@ -98,7 +98,7 @@ def publish_large(caller: Caller, count: int) -> None:
 
 def ask_and_leave_unread(caller: Caller, path: str) -> list[socket.socket]:
     """Ask for a page on many connections."""
-    lines = [socket.create_connection(("127.0.0.1", caller.server.port), timeout=30) for _ in range(UNREAD)]
+    lines = [socket.create_connection(("127.0.0.1", caller.server.port), timeout=60) for _ in range(UNREAD)]
     for line in lines:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{caller.server.port}\r\nAuthorization: Bearer {caller.token}"
         line.sendall(f"{head}\r\n\r\n".encode())

@@ -69,7 +69,7 @@ def test_a_web_node_whose_database_goes_away_while_it_starts_begins_anew(monkeyp
     monkeypatch.setattr("conversations.realtime.server.epoch.current", lambda: "e1")
     monkeypatch.setattr("conversations.realtime.server.LOOK_AGAIN", 0.01)
 
-    asyncio.run(asyncio.wait_for(engine._until_prepared(RollbackWatch(tmp_path)), 10))
+    asyncio.run(asyncio.wait_for(engine._until_prepared(RollbackWatch(tmp_path)), 60))
 
     assert engine.hub.epoch == "e1"
     assert states[0] == "starting"

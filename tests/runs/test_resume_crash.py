@@ -61,7 +61,7 @@ def serving(home, **environment):
 
 def ask(server, token, number):
     """Have so many runs ask, each in a conversation of its own."""
-    until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=30, what="the agents")
+    until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
     said = {"type": "message", "sender": "Rosa", "recipient": "agent:Cashier", "content": "Pay 7"}
     messages = [{"topic": f"chat:c{n}", "payload": {**said, "conversation_id": f"c{n}"}} for n in range(number)]
     assert server.request("POST", "/api/v1/publish", json.dumps({"messages": messages}).encode(), token)[0] == 200
@@ -110,14 +110,14 @@ def test_a_kill_around_resuming_has_no_effect_twice(server, asleep, decision, po
     server.start()
     with suppress(OSError, http.client.HTTPException):  # it may die of it
         decide(server, asleep[1], approval, decision)
-    until(lambda: server.process.poll() is not None, within=30, what=f"death at {point}")
+    until(lambda: server.process.poll() is not None, within=60, what=f"death at {point}")
     assert server.process.returncode == -9
 
     lease_is_far_ahead(server)
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
     ended = f"{ENDED} AND status<>'waiting'"
-    until(lambda: rows(server, ended), within=40, what="the run to be ended")
+    until(lambda: rows(server, ended), within=60, what="the run to be ended")
 
     run, call, amount = KILLS[decision][point]
     assert rows(server, ended) == [run]

@@ -94,7 +94,7 @@ def working(*teams: Team, config: ModelConfig = MODEL, **more: Any) -> Iterator[
         yield worker
     finally:
         worker.stop()
-        thread.join(20)
+        thread.join(60)
         writer.close()
         assert not thread.is_alive(), "the worker did not stop"
         assert not trouble, trouble

@@ -63,7 +63,7 @@ def cold_server(found: Stage, *, is_newcomer: bool = False) -> Iterator[Server]:
 
 
 def _listens(server: Server) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=5):
+    with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=60):
         return True
     time.sleep(0.005)
     return False

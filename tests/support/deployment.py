@@ -250,7 +250,7 @@ class Follower(threading.Thread):
     def close(self) -> None:
         """Stop."""
         self._done.set()
-        self.join(10)
+        self.join(60)
 
 
 class Crowd(threading.Thread):
@@ -310,4 +310,4 @@ class Crowd(threading.Thread):
     def close(self) -> None:
         """Stop."""
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self.join(20)
+        self.join(60)

@@ -107,8 +107,8 @@ class Nursery:
     def close(self) -> None:
         """End it, and with it every process it still has."""
         self._channel.shutdown(socket.SHUT_WR)
-        self._process.wait(10)
-        self._listener.join(10)
+        self._process.wait(60)
+        self._listener.join(60)
         self._channel.close()
 
     def _listen(self) -> None:

@@ -55,7 +55,7 @@ def free_port() -> int:
             return port
 
 
-def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "") -> T:
+def until(condition: Callable[[], T], *, within: float = 60.0, what: str = "") -> T:
     """Wait until `condition()` is true and answer it; fail at the deadline, saying what was waited for."""
     deadline = time.monotonic() + within
     while True:
@@ -163,7 +163,7 @@ class Server:
         if self.process.poll() is not None:
             raise AssertionError(f"the server ended with {self.process.returncode}:\n{self.output()}")
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=60) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
@@ -182,7 +182,7 @@ class Server:
         """Ask it to stop; answer its exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def command(self, *arguments: str, stdin: str | None = None) -> str:
         """Run a command on its data directory; answer what it printed."""
@@ -205,7 +205,7 @@ class Server:
 
     def request(self, method: str, path: str, body: bytes | None = None, token: str = "") -> tuple[int, dict[str, Any]]:
         """Make one HTTP request; answer status and JSON body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         try:
             connection.request(method, path, body, headers)

@@ -74,7 +74,7 @@ class Place:
         path = self.home / "switchboard.sqlite3"
         if not path.exists():
             return []
-        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)
         try:
             return database.execute(sql).fetchall()
         finally:

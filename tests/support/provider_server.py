@@ -84,12 +84,12 @@ def served_apart(answer: Callable[[int, Asked], Answer | None]) -> Iterator[Prov
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
     thread.start()
-    assert is_there.wait(10)
+    assert is_there.wait(60)
     try:
         yield server
     finally:
         ends.set()
-        thread.join(10)
+        thread.join(60)
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

@@ -54,12 +54,12 @@ class Served(threading.Thread):
 
     def connect(self) -> socket.socket:
         """Open a connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
     def close(self) -> None:
         """Stop it."""
         self.server.should_exit = True
-        self.join(20)
+        self.join(60)
 
 
 @contextmanager

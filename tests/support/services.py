@@ -63,7 +63,7 @@ class RedisServer:
         command = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.home)]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen([*command, *self.options], stdout=log, stderr=log)
-        until(self._answers, within=15, what="Redis to answer")
+        until(self._answers, within=60, what="Redis to answer")
         return self
 
     def _answers(self) -> bool:
@@ -143,7 +143,7 @@ class PostgresServer:
             self.process = subprocess.Popen(
                 [*command, *self.options], stdout=log, stderr=log, user=self.user, cwd=self.home
             )
-        until(self._answers, within=30, what="PostgreSQL to answer")
+        until(self._answers, within=60, what="PostgreSQL to answer")
         return self
 
     def _answers(self) -> bool:
@@ -159,7 +159,7 @@ class PostgresServer:
         """Stop it: SIGINT is `-m fast`, SIGQUIT `-m immediate` (no clean end; the log is replayed at the start)."""
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(30)
+            self.process.wait(60)
             self.process = None
 
     def close(self) -> None:

@@ -271,7 +271,7 @@ class StandIn(threading.Thread):
         finally:
             end()
             for thread in running:
-                thread.join(10)
+                thread.join(60)
             _give_back()
 
     def _answer(self, claim: Claim) -> None:
@@ -286,7 +286,7 @@ class StandIn(threading.Thread):
         """End it."""
         self._is_open = False
         self._news.set()
-        self.join(20)
+        self.join(60)
 
 
 def _give_back() -> None:

@@ -25,7 +25,7 @@ def killed(nursery, place, server, failpoint, kills, seed):
     finally:
         producer.stop()
     last = nursery.record(place)
-    until(lambda: stored(place) >= len(producer.ledger), within=30, what="the last recorder to catch up")
+    until(lambda: stored(place) >= len(producer.ledger), within=60, what="the last recorder to catch up")
     assert last.terminate() == 0, last.output()
     judge(nursery, place, producer.ledger)
     return len(producer.ledger)

@@ -22,7 +22,7 @@ def fill(bus, topic, numbers):
 
 def recorded_then_stopped(nursery, place, count):
     child = nursery.record(place)
-    until(lambda: stored(place) >= count, within=10)
+    until(lambda: stored(place) >= count, within=60)
     assert child.terminate() == 0, child.output()
 
 
@@ -159,7 +159,7 @@ def test_redis_killed_and_restarted(nursery, options):
         began = time.monotonic()
         fill(bus, "stream:conv", range(5, 9))
         gone = 0 if options == AOF else 1
-        until(lambda: stored(place) == 9 + gone, within=10)
+        until(lambda: stored(place) == 9 + gone, within=60)
 
         assert time.monotonic() - began <= 5
         assert [gap["reason"] for gap in place.gaps()] == ["deleted"] * gone
@@ -179,9 +179,9 @@ def hang(nursery, redis_server, place, seconds):
     redis_server.go_on()
     began = time.monotonic()
     sent = len(producer.ledger)
-    until(lambda: len(producer.ledger) > sent + 20, within=10)
+    until(lambda: len(producer.ledger) > sent + 20, within=60)
     producer.stop()
-    until(lambda: stored(place) >= len(producer.ledger), within=10)
+    until(lambda: stored(place) >= len(producer.ledger), within=60)
     assert time.monotonic() - began <= 5
     assert nursery_child.returncode is None
     judge(nursery, place, producer.ledger)

@@ -65,7 +65,7 @@ def test_a_held_conversation_costs_its_own_streams_a_wait_and_no_other(postgres_
         assert positions(place) == before
         assert stored(place) == 2 + 6
 
-    wait_for(place, "held", 12, within=5)
+    wait_for(place, "held", 12, within=60)
     for topic in topics[:2]:
         ids = [body["id"] for *_, body in place.events("held") if topic in body["id"]]
         assert ids == [f"m-{topic}-{number}" for number in range(6)]
@@ -95,8 +95,8 @@ def test_a_loss_in_a_held_conversation_is_told_once_it_is_free(postgres_nursery,
             wait_for(place, "free", 1 + number, within=PROMISED)
         assert place.gaps() == []
 
-    (gap,) = until(place.gaps, within=5)
+    (gap,) = until(place.gaps, within=60)
     assert (gap["topic"], gap["reason"]) == ("stream:held", "deleted" if lose == "delete" else "trimmed")
     send(bus, "stream:held", 9)
-    wait_for(place, "held", 3, within=5)
+    wait_for(place, "held", 3, within=60)
     assert len(place.gaps()) == 1

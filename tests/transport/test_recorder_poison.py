@@ -19,7 +19,7 @@ def test_every_poison_is_kept_or_quarantined_and_told(either, redis_server, bus)
     for number, case in enumerate(CASES):
         add(bus, TOPIC, case.payload, f"poison-{number}")
     add(bus, TOPIC, envelope(CONVERSATION, "last"))
-    until(lambda: any(body.get("id") == "m-last" for *_, body in place.events(CONVERSATION)), within=20)
+    until(lambda: any(body.get("id") == "m-last" for *_, body in place.events(CONVERSATION)), within=60)
 
     told = [gap["entry"] for gap in place.gaps()]
     kept = {row[0] for row in place.rows("SELECT entry FROM conversations_quarantine")}
@@ -35,7 +35,7 @@ def test_quarantined_bytes_are_kept_with_their_digest(nursery, place, bus):
     for number, case in enumerate(UNFIT):
         add(bus, "chat:Agent", case.payload, f"poison-{number}")
     nursery.record(place)
-    until(lambda: quarantined(place) == len(UNFIT), within=20)
+    until(lambda: quarantined(place) == len(UNFIT), within=60)
 
     rows = place.rows("SELECT raw,size,source FROM conversations_quarantine ORDER BY id")
 
@@ -67,7 +67,7 @@ def test_what_is_too_large_is_kept_in_part_and_the_others_go_on(nursery, place, 
     for number, large in enumerate(LARGE):
         add(bus, TOPIC, large.make(), f"large-{number}")
         add(bus, "chat:neighbour", envelope("neighbour", number))
-    until(lambda: quarantined(place) == len(LARGE), within=30)
+    until(lambda: quarantined(place) == len(LARGE), within=60)
     until(lambda: stored(place) == 2 * len(LARGE))
 
     rows = place.rows("SELECT size,length(raw),reason,conversation FROM conversations_quarantine ORDER BY id")

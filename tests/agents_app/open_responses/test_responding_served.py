@@ -22,7 +22,7 @@ def token(callers: dict[str, Caller]) -> str:
 
 
 def client_of(server: Server, token: str) -> AsyncOpenAI:
-    return AsyncOpenAI(base_url=f"{server.url}/v1", api_key=token, max_retries=0, timeout=30)
+    return AsyncOpenAI(base_url=f"{server.url}/v1", api_key=token, max_retries=0, timeout=60)
 
 
 def rows(server: Server, sql: str, *values: object) -> list[tuple]:
@@ -130,10 +130,10 @@ def test_two_agents_of_the_sdk_talk_through_the_door_while_an_operator_watches(d
                 ]
                 assert "".join(deltas) == result.final_output
                 said.append(str(result.final_output))
-                async with asyncio.timeout(20):  # the operator has it before the next one speaks
+                async with asyncio.timeout(60):  # the operator has it before the next one speaks
                     await answered.wait()
                 answered.clear()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await watching
         return said
 

@@ -120,7 +120,7 @@ def test_clients_that_leave_while_their_request_is_stored_leave_no_follower(desk
     may_store, stored = threading.Event(), []
 
     def slow(*args, **more):
-        assert may_store.wait(20)
+        assert may_store.wait(60)
         stored.append(receive(*args, **more))
         return stored[-1]
 
@@ -152,7 +152,7 @@ def test_a_head_told_in_another_thread_wakes_a_follower():
             waiting = asyncio.create_task(follower.news(20))
             await asyncio.sleep(0)
             await asyncio.to_thread(commit_listeners.notify_imported, {"c": 7})
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await waiting
             return follower.head
         finally:

@@ -45,7 +45,7 @@ def output(call_id="call_1"):
 def test_the_official_client_is_remembered_by_its_conversation(transactional_db):
     with (
         served_desk() as served,
-        openai.OpenAI(base_url=served.url, api_key=served.desk.token, max_retries=0, timeout=20) as client,
+        openai.OpenAI(base_url=served.url, api_key=served.desk.token, max_retries=0, timeout=60) as client,
     ):
         first = client.responses.create(model=MODEL, input="one", conversation="conv_42")
         second = client.responses.create(model=MODEL, input="again", conversation={"id": "conv_42"})
@@ -161,11 +161,11 @@ def test_responses_go_on_beside_each_other_and_a_revocation_waits_for_them(desk)
     with transaction.atomic():
         lock_actions(is_shared=True)
         beside = in_thread(lambda: asking.receive(by, asked))
-        beside.join(5)
+        beside.join(60)
         assert not beside.is_alive(), "a response waited for another one"
         revoking = in_thread(lambda: tokens.revoke_token(SYSTEM, "asker-operator"))
         until(_somebody_waits, what="the revocation to wait")
-    revoking.join(10)
+    revoking.join(60)
 
     assert not revoking.is_alive()
     assert Response.objects.count() == 1
@@ -180,11 +180,11 @@ def test_of_two_that_go_on_from_one_response_at_once_one_is_a_fork(desk):
     )
 
     def go_on():
-        at_once.wait(10)
+        at_once.wait(60)
         asking.receive(token_principal("asker-operator"), asked)
 
     for thread in [in_thread(go_on) for _ in range(8)]:
-        thread.join(20)
+        thread.join(60)
 
     places = list(Response.objects.filter(previous=first).values_list("conversation__key", flat=True))
     assert len(places) == 8

@@ -30,7 +30,7 @@ def served(transactional_db):
 
 
 def client_of(url, token):
-    return openai.OpenAI(base_url=url, api_key=token, max_retries=0, timeout=20)
+    return openai.OpenAI(base_url=url, api_key=token, max_retries=0, timeout=60)
 
 
 def drive(client):
@@ -130,7 +130,7 @@ def socket_to(port, token, **more):
 def turn(wire):
     kinds = []
     while True:
-        event = json.loads(wire.recv(20))
+        event = json.loads(wire.recv(60))
         kinds.append(event["type"])
         if kinds[-1] in ("response.completed", "response.failed", "error"):
             return kinds, event
@@ -162,7 +162,7 @@ def test_a_frame_over_a_megabyte_closes_the_socket(served):
         # Its beginning says how long it would be; what came behind would meet a closed socket, and the close be lost.
         wire.socket.sendall(struct.pack("!BBQ4s", 0x81, 0xFF, 2 << 20, b"mask") + b"x" * 100)
         with pytest.raises(ConnectionClosed) as closed:
-            wire.recv(20)
+            wire.recv(60)
 
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1009
@@ -175,7 +175,7 @@ def test_a_real_server_streams_what_a_worker_elsewhere_writes(door_server, calle
     try:
         with door_server.database() as database:
             registered = "SELECT 1 FROM conversations_agent WHERE name='Stand-in'"
-            until(lambda: database.execute(registered).fetchall(), within=30, what="the worker to register")
+            until(lambda: database.execute(registered).fetchall(), within=60, what="the worker to register")
         final = drive(client_of(f"{door_server.url}/v1", token))
         with closing(socket_to(door_server.port, token)) as wire:
             wire.send(json.dumps({"type": "response.create", "model": MODEL, "input": "over a socket"}))

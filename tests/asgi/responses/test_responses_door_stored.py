@@ -35,7 +35,7 @@ def desk():
 def client(transactional_db):
     with (
         served_desk() as served,
-        openai.OpenAI(base_url=served.url, api_key=served.desk.token, max_retries=0, timeout=20) as official,
+        openai.OpenAI(base_url=served.url, api_key=served.desk.token, max_retries=0, timeout=60) as official,
     ):
         yield official
 

@@ -37,7 +37,7 @@ def at_once(*deeds):
     def work(n, deed):
         try:
             connections["default"].ensure_connection()
-            begin.wait(10)
+            begin.wait(60)
             began = time.monotonic()
             outcomes[n] = deed()
         except (Conflict, NotAllowed, NotFound) as error:
@@ -50,7 +50,7 @@ def at_once(*deeds):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     return outcomes, max(took)
 
 

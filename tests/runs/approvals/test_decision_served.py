@@ -20,7 +20,7 @@ PEOPLE = ("april", "ada")
 CLIENT = """
 import http.client, json, sys, time
 port, token, decision = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-server = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+server = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 for line in sys.stdin:
     began = time.perf_counter()

@@ -36,18 +36,18 @@ def test_what_differs_from_the_recording_is_the_real_difference():
         for n, words in enumerate(SAID, 1):
             say(words, to="agent:Dialogue", id=f"m{n}")
             until(lambda: Run.objects.exclude(status="queued").exists(), what="it to begin")
-            until(lambda n=n: Run.objects.filter(status__in=("done", "waiting")).count() == n, within=30, what="a run")
+            until(lambda n=n: Run.objects.filter(status__in=("done", "waiting")).count() == n, within=60, what="a run")
             for approval in Approval.objects.filter(status="pending"):
                 decide.decide(people["approver"], approval.id, "approve")
-                over(n, within=30)
-                until(lambda: not Run.objects.exclude(status="done").exists(), within=30, what="it to file")
+                over(n, within=60)
+                until(lambda: not Run.objects.exclude(status="done").exists(), within=60, what="it to file")
         old = list(ToolCall.objects.order_by("called_seq"))
         memory = told("conversation.handler")
         asked = [request.replay(people["admin"], call.id, reason="a test", tool=call.name) for call in old]
         for one in asked:
-            ended(one.run, within=30)
+            ended(one.run, within=60)
         decide.decide(people["approver"], Approval.objects.get(status="pending").id, "approve")
-        until(lambda: not Run.objects.exclude(status="done").exists(), within=30, what="the last one")
+        until(lambda: not Run.objects.exclude(status="done").exists(), within=60, what="the last one")
 
     assert {call.name for call in old} == {
         "give_insights", "incident_formatter_tool", "file_incident", "feedback_formatter_tool",
