@@ -1,5 +1,6 @@
 """What every test has: plain addresses of files, quick passwords, the cast, counts of its own; browser tests last."""
 
+import gc
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -32,6 +33,13 @@ def plain_static_addresses() -> Iterator[None]:
     """Name static files as they are; `test_static` tests the names that pages get."""
     with override_settings(STORAGES=PLAIN):
         yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:  # noqa: ARG001  # wraps pytest-django's
+    """Free what ended threads left of their connections: PostgreSQL drops no database that a session still uses."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session", autouse=True)
