@@ -36,7 +36,7 @@ def plain_static_addresses() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:  # noqa: ARG001  # wraps pytest-django's
+def django_db_setup(django_db_setup: None) -> Iterator[None]:  # wraps pytest-django's
     """Free what ended threads left of their connections: PostgreSQL drops no database that a session still uses."""
     yield
     gc.collect()
