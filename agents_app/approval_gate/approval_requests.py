@@ -19,7 +19,7 @@ from agents_app.worker.saved_state import Incompatible, tool_of
 from conversations.core.ids import new_id
 from conversations.models import Approval, Event
 from conversations.runs.approvals.terms import of_call
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared, PolicyRule, Rows
 

@@ -17,7 +17,7 @@ from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
 from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, asked_of, digest
 from conversations.core.errors import Fenced
 from conversations.runs.approvals import auto_approve, auto_rules
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import PolicyRule, Rows
 

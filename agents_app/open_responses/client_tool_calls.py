@@ -17,7 +17,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.events import log
 from conversations.events.response_ids import EXTERNAL
 from conversations.models import Conversation, Run, ToolCall
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.claims import Body, Claim
 
 
 def called_bodies(items: Iterable[ToolApprovalItem], calls: CallIdMap, turn: int) -> list[Body]:

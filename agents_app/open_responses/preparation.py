@@ -11,7 +11,7 @@ from agents_app.open_responses.request import Item, RunRequest, Unfit
 from agents_app.open_responses.response_builder import Spoken
 from conversations.conversation.compaction import text_of
 from conversations.models import Event
-from conversations.runs.lifecycle import Claim
+from conversations.runs.claims import Claim
 
 OWN = "SELECT 1 FROM conversations_response WHERE id=%s AND run=%s"
 

@@ -13,7 +13,7 @@ from agents_app.open_responses.request import Item, RunRequest
 from agents_app.worker.model_turns import StreamedMessage, said_in
 from agents_app.worker.run_hooks import total_of, usage_of
 from conversations.events.response_ids import call_item_id, message_item_id
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 
 LARGEST, LONGEST = 900_000, 20_000  # bytes of an output, characters of a text in one that has more: an event has 1 MiB
 LIMITS = (

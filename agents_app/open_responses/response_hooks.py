@@ -12,7 +12,7 @@ from agents_app.open_responses.request_tools import External
 from agents_app.open_responses.response_builder import ResponseBuilder
 from agents_app.worker.event_writer import mask
 from agents_app.worker.run_hooks import RecordingHooks, arguments
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 
 MAX_UNKNOWN = 4  # calls of tools that are not there, in a run; the model is told of each but the last
 NOT_FOUND = "Tool '{}' not found."  # what the SDK tells a model

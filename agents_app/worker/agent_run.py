@@ -39,8 +39,8 @@ from conversations.core.errors import Fenced, SwitchboardError
 from conversations.events import log
 from conversations.models import Conversation, Run
 from conversations.models.run import ENDING
-from conversations.runs import lifecycle
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs import claims
+from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
 
@@ -329,18 +329,18 @@ class AgentRun(ClaimedRun):
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
-            lifecycle.wait(self.claim, reason, *map(self._fit, requests), state=state, state_mac=mac, sdk=sdk)
+            claims.wait(self.claim, reason, *map(self._fit, requests), state=state, state_mac=mac, sdk=sdk)
 
     def _wait_for(self, away: resume.ServerAway) -> None:
         """Put the run aside as it was: nothing of it began."""
         saved = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
-        lifecycle.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)
+        claims.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)
 
     def _put_back(self, reason: str, sealed: tuple[str, str, str]) -> None:
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
-            lifecycle.put_back(self.claim, reason, sealed=sealed)
+            claims.put_back(self.claim, reason, sealed=sealed)
 
     def _save(self, context: str | None) -> None:
         if self._memory is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from agents_app.model_providers.unique_call_ids import original
 from conversations.runs.begin_tool_call import tool_call_id
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 
 Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
 

@@ -15,7 +15,7 @@ from agents_app.worker.run_hooks import Do, ms_since
 from conversations.core import log_format
 from conversations.core.errors import Fenced
 from conversations.events import log
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
 

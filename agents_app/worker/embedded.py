@@ -14,7 +14,7 @@ from agents_app.worker.worker import Worker
 from conversations.core.errors import Unavailable
 from conversations.core.status import OK
 from conversations.events import log
-from conversations.runs import lifecycle
+from conversations.runs import leases
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class EmbeddedWorker(threading.Thread):
         """Serve until `close`."""
         try:
             if connection.vendor == "sqlite":  # this process alone runs agents: whoever had a run is gone
-                lifecycle.interrupt_left()
+                leases.interrupt_all()
             asyncio.run(self._worker.run())
         except Exception as error:
             self._ending = f"the worker has ended: {type(error).__name__}"

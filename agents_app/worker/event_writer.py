@@ -15,7 +15,7 @@ from conversations.core.errors import Busy, Fenced, NotAllowed, TooLarge
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
 

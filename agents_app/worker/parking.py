@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from agents_app.worker import saved_state
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Event, Run
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 
 AT_A_TIME = 100
 
@@ -18,7 +18,7 @@ def wake(connected: Mapping[str, Collection[str]]) -> list[str]:
     for run in waiting:
         server = _server_of(run)
         is_there = server in connected.get(saved_state.team_of(run.state or ""), ())
-        if is_there and lifecycle.wake(run.id, f"the MCP server {server} is connected"):
+        if is_there and stop_and_rerun.wake(run.id, f"the MCP server {server} is connected"):
             woken.append(run.id)
     return woken
 
@@ -34,7 +34,7 @@ def park_orphans(teams: Collection[str]) -> list[str]:
     for run in left[:AT_A_TIME]:
         team = saved_state.team_of(run.state or "")
         why = f"the team {team} has no agent {run.agent} any more: it was removed or renamed"
-        if team in teams and lifecycle.park(run.id, why):
+        if team in teams and stop_and_rerun.park(run.id, why):
             parked.append(run.id)
     return parked
 

@@ -21,7 +21,7 @@ from agents_app.worker.run_input import known_calls, metadata_of
 from agents_app.worker.saved_state import Incompatible
 from conversations.core.json_values import text_of
 from conversations.models import Event, Run, ToolCall
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.claims import Body, Claim
 from conversations.runs.replay.eligibility import PRESENT, named_by
 
 

@@ -35,8 +35,8 @@ from agents_app.worker.run_hooks import total_of
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.core.errors import Fenced, Invalid
 from conversations.models import Run
-from conversations.runs import lifecycle
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs import claims
+from conversations.runs.claims import Body, Claim
 from conversations.tool_calls.schemas import edited_arguments
 
 logger = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class Replay(ClaimedRun):
 
     def _put_aside(self, requests: list[Body], sealed: tuple[str, str, str]) -> None:
         state, mac, sdk = sealed
-        lifecycle.wait(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
+        claims.wait(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
 
     def _check_kept(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
         """Of a call that was asked about, compare the tool with the one that it was asked about."""

@@ -15,7 +15,7 @@ from agents_app.worker import saved_state
 from agents_app.worker.event_writer import reason_of
 from agents_app.worker.run_input import RunInput
 from agents_app.worker.saved_state import Incompatible, SavedState
-from conversations.runs.lifecycle import Claim
+from conversations.runs.claims import Claim
 
 Away = Callable[[str], Mapping[str, str]]  # team → its MCP servers that are not connected, and what is wrong with each
 

@@ -18,7 +18,7 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log, payload, registry
 from conversations.events.log.records import NewEvent
 from conversations.models import Conversation, Event
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.claims import Body, Claim
 from conversations.transport.database_bus import LogBus
 from switchboard.bus import BusMessage
 

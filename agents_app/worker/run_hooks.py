@@ -26,7 +26,7 @@ from agents_app.worker.saved_state import Incompatible
 from conversations.core.errors import Fenced
 from conversations.core.failpoints import failpoint
 from conversations.runs import begin_tool_call as actions
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 
 Do = Callable[..., Awaitable[Any]]
 

@@ -19,7 +19,7 @@ from agents_app.teams.definition import Team
 from agents_app.worker.call_ids import EarlierCall
 from conversations.events import log
 from conversations.models import Conversation, Event, ToolCall
-from conversations.runs.lifecycle import Claim
+from conversations.runs.claims import Claim
 
 ASKED = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FROM conversations_conversation c
  JOIN conversations_event e ON e.conversation_id=c.id WHERE c.key=%s AND e.seq=%s"""

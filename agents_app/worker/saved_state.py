@@ -12,7 +12,7 @@ from django.conf import settings
 
 from agents_app.memory.interjections import Interjection
 from agents_app.tools import identity
-from conversations.runs.lifecycle import Claim
+from conversations.runs.claims import Claim
 
 
 class Incompatible(Exception):

@@ -44,13 +44,13 @@ from conversations.core.status import OK
 from conversations.events import commit_listeners, log, registry
 from conversations.events.log.records import Stored
 from conversations.models import Run, SessionItem
-from conversations.runs import lifecycle
+from conversations.runs import claims, leases
 from conversations.runs.approvals import auto_approve, expiry
-from conversations.runs.lifecycle import Claim
+from conversations.runs.claims import Claim
 
 logger = logging.getLogger(__name__)
 
-RENEW_EVERY = 5.0  # seconds; a lease is 15
+RENEW_EVERY_S = leases.RUN_LEASE_S / 3
 LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
 LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
 LOOK_EVERY_ALONE = 2.0  # the same where this process alone writes
@@ -165,7 +165,7 @@ class Worker:
 
     async def _claim(self, roster: ServedTeam, at_most: int) -> None:
         names = [agent.name for agent in roster.team.agents]
-        for claim in await self._do(partial(lifecycle.claim, self.name, names, at_most=at_most)):
+        for claim in await self._do(partial(claims.claim, self.name, names, at_most=at_most)):
             failpoint("after-lease")
             self._start(claim, await self._roster_of(claim, roster))
 
@@ -202,17 +202,17 @@ class Worker:
     async def _renew(self) -> None:
         """Hold on to what runs here; end what was taken away; tell of dead workers' runs, and look after what waits."""
         held = [attempt for attempt, _, _ in self._attempts.values()]
-        renewed = await self._do(lifecycle.renew, [attempt.claim for attempt in held])
+        renewed = await self._do(claims.renew, [attempt.claim for attempt in held])
         for attempt in held:
             if attempt.claim.run not in renewed and not attempt.has_ended:
                 attempt.lose()
-        await self._do(lifecycle.interrupt_dead)
+        await self._do(leases.interrupt_expired)
         await self._do(auto_approve.approve_waiting)
         await self._do(expiry.expire_due)
         await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
         if servers := self._mcp.connected():
             await self._do(parking.wake, servers)
-        await asyncio.sleep(RENEW_EVERY)
+        await asyncio.sleep(RENEW_EVERY_S)
 
     async def _listen(self) -> None:
         """Hear what people ask of runs here."""

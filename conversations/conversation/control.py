@@ -23,8 +23,8 @@ from conversations.core.micros import to_datetime
 from conversations.core.principals import Principal
 from conversations.events import log, registry
 from conversations.models import Agent, Conversation, Event, Participant, Run
-from conversations.runs import lifecycle
-from conversations.runs.lifecycle import Body
+from conversations.runs import stop_and_rerun
+from conversations.runs.claims import Body
 
 MAX_REASON = 2000  # characters
 MAX_BULK = 200  # conversations of one request
@@ -148,7 +148,7 @@ def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Princ
 def _end(by: Who, how: str, conversation: str, reason: str) -> Conversation:
     with _steering(by, how, conversation, reason) as (principal, row):
         left = Run.objects.of(row).values_list("id", flat=True)
-        ended = [run for run in left if lifecycle.end(principal, row, run, how, reason)]
+        ended = [run for run in left if stop_and_rerun.end(principal, row, run, how, reason)]
         if not ended and not _foreigners(row).exists():
             raise _late(row, "run.stopping", "nothing_to_stop")
     return _now(row)

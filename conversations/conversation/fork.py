@@ -22,7 +22,7 @@ from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload
 from conversations.models import Agent, Conversation, Event, Run
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 
 MAX_REASON = 2000  # characters
 LOOK_BACK = 5000  # events in which the message to answer is looked for

@@ -63,3 +63,8 @@ class Run(models.Model):
             models.Index(fields=["conversation", "queued_seq"], name="run_by_conversation"),
             models.Index(fields=["agent", "id"], name="run_by_agent"),
         ]
+
+    @property
+    def end_fields(self) -> dict[str, object]:
+        """What its last event says beside how it ended: of a replay that it is one, since it is not run again."""
+        return {"run_kind": self.kind} if self.kind == "replay" else {}

@@ -18,6 +18,15 @@ def class_of(number: float | None) -> int | None:
     return None if number is None else max(LOWEST, min(int(number).bit_length(), HIGHEST))
 
 
+class ToolCallQuerySet(models.QuerySet["ToolCall"]):
+    """Tool calls by the questions that runs ask."""
+
+    def executing_in(self, run: str) -> list[str]:
+        """Return the calls of a run that were entered and have not ended; of one that waits, those around the call
+        that it asks about."""
+        return list(self.filter(run=run, status="executing").values_list("id", flat=True))
+
+
 class ToolCall(models.Model):
     """A call, ours or observed. Its arguments and output stay in the events at `called_seq` and `finished_seq`."""
 
@@ -47,6 +56,8 @@ class ToolCall(models.Model):
     approver = models.CharField(max_length=160, null=True, help_text="the principal who decided about it")
     duration_class = models.SmallIntegerField(null=True, help_text="`class_of(duration_ms)`")
     size_class = models.SmallIntegerField(null=True, help_text="`class_of(output_bytes)`")
+
+    objects = ToolCallQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "call_id", "nth"], name="call_once")]

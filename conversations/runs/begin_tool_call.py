@@ -6,7 +6,7 @@ from conversations.core.errors import Fenced
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Conversation, ToolCall
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.claims import Body, Claim
 
 ENTERABLE = ("called", "approved")
 

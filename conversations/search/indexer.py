@@ -14,7 +14,7 @@ from django.db import DatabaseError, DataError, connection
 
 from conversations.core.db_threads import sqlstate, with_connection
 from conversations.core.errors import Unavailable
-from conversations.core.lease import Lease
+from conversations.core.single_process_lease import SingleProcessLease
 from conversations.events import commit_listeners
 from conversations.events.log.commit_batch import be_writer
 from conversations.search import index_writer
@@ -39,7 +39,7 @@ class Indexer(threading.Thread):
         super().__init__(name="indexer", daemon=True)
         self.lag = index_writer.Lag(0)  # as it was counted last
         self.indexed = 0  # events
-        self._lease = Lease("indexer") if connection.vendor == "postgresql" else None
+        self._lease = SingleProcessLease("indexer") if connection.vendor == "postgresql" else None
         self._news, self._is_open = threading.Event(), True
         self._size, self._after = 64, 0
         self._has_begun = False

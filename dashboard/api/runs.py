@@ -3,7 +3,7 @@
 
 from django.http import HttpRequest, JsonResponse
 
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.responses import manual_output
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
@@ -34,12 +34,12 @@ def answer(request: HttpRequest, id: str) -> JsonResponse:
 @require_permission("control")
 def again(request: HttpRequest, id: str) -> JsonResponse:
     """Queue a new run on the input of one that ended badly: 201 `{run_id}`."""
-    return JsonResponse({"run_id": lifecycle.run_again(request.user, id)}, status=201)
+    return JsonResponse({"run_id": stop_and_rerun.run_again(request.user, id)}, status=201)
 
 
 @endpoint(post=Operation("Ask a run to stop.", {202: RunNamed}, errors=(409,)))
 @require_permission("control")
 def cancellation(request: HttpRequest, id: str) -> JsonResponse:
     """Ask a run to stop, which its worker hears within a second: 202 `{run_id}`."""
-    lifecycle.stop(request.user, id)
+    stop_and_rerun.stop(request.user, id)
     return JsonResponse({"run_id": id}, status=202)

@@ -6,7 +6,7 @@ from django.views.decorators.http import require_POST
 from conversations.core import page_urls
 from conversations.core.errors import Invalid
 from conversations.models import Conversation, Run, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from conversations.runs.responses import manual_output as actions
 from dashboard.pages.require_permission import require_permission
@@ -39,7 +39,7 @@ def answers(request: HttpRequest) -> HttpResponse:
 @require_permission("control")
 def again(request: HttpRequest) -> HttpResponse:
     """Run again what the pressed button names."""
-    new = Run.objects.get(id=lifecycle.run_again(request.user, request.POST.get("run", "")))
+    new = Run.objects.get(id=stop_and_rerun.run_again(request.user, request.POST.get("run", "")))
     return _back(new.conversation_id, new.queued_seq)
 
 
@@ -48,7 +48,7 @@ def again(request: HttpRequest) -> HttpResponse:
 def stop(request: HttpRequest) -> HttpResponse:
     """Stop what the pressed button names."""
     name = request.POST.get("run", "")
-    lifecycle.stop(request.user, name)
+    stop_and_rerun.stop(request.user, name)
     run = Run.objects.get(id=name)
     return _back(run.conversation_id, run.ended_seq or run.queued_seq)
 

@@ -36,7 +36,7 @@ from conversations.models import (
     Token,
     ToolCall,
 )
-from conversations.runs import lifecycle
+from conversations.runs import claims
 from switchboard.bus import BusMessage
 from tests.support.cast import cast
 from tests.support.examples import EXAMPLES
@@ -137,7 +137,7 @@ def test_every_kind_is_in_the_table():
 
 
 @pytest.fixture
-def real() -> lifecycle.Claim:
+def real() -> claims.Claim:
     """Have a question, a call, a response and a run in x; a run that goes on in c, in which somebody strange spoke."""
     cast()
     Agent.objects.create(name="Clerk", team="t", is_entry=True)
@@ -150,7 +150,7 @@ def real() -> lifecycle.Claim:
     told = {"type": "message", "sender": "user:ada", "recipient": "agent:Clerk", "content": "hello"}
     log.append([log.from_internal("c", told, principals.user_principal("ada"))])
     log.append([log.from_internal("c", {"event": "log", "text": "psst"}, REDIS)])
-    (claim,) = [one for one in lifecycle.claim("w", ["Clerk"], at_most=2) if one.conversation == "c"]
+    (claim,) = [one for one in claims.claim("w", ["Clerk"], at_most=2) if one.conversation == "c"]
     return claim
 
 

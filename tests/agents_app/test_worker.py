@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from agents_app.teams.definition import Team
 from agents_app.worker import agent_run
 from conversations.models import Conversation, Run, SessionItem, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from tests.support.agents_running import Scripted, kinds, over, say, team, told, working
 from tests.support.cast import cast
 from tests.support.live import until
@@ -313,7 +313,7 @@ def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
         began = time.monotonic()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(agent_run, "GRACE", 0.2)
-            lifecycle.stop(team_of_people["operator"], Run.objects.get().id)
+            stop_and_rerun.stop(team_of_people["operator"], Run.objects.get().id)
             (run,) = over()
 
     assert time.monotonic() - began < 5
@@ -326,7 +326,7 @@ def test_a_call_that_ends_in_time_after_a_stop_is_told_and_the_run_is_cancelled(
     with working(team(*steps, tools=[slow])):
         say()
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
-        lifecycle.stop(team_of_people["operator"], Run.objects.get().id)
+        stop_and_rerun.stop(team_of_people["operator"], Run.objects.get().id)
         (run,) = over()
 
     assert (run.status, ToolCall.objects.get().status, told("output")) == ("cancelled", "done", [])

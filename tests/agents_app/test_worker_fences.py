@@ -12,7 +12,7 @@ from agents_app.teams.chat_tool import chat_send
 from agents_app.teams.definition import Team
 from conversations.models import Agent as Row
 from conversations.models import AuditEntry, Conversation, Event, Run, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import leases
 from tests.support.agents_running import kinds, over, say, team, told, working
 from tests.support.live import until
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def taken_away():
     """Do what another worker does once this one's lease has ended."""
     Run.objects.filter(status="running").update(lease_until=1)
-    assert len(lifecycle.interrupt_dead()) == 1
+    assert len(leases.interrupt_expired()) == 1
 
 
 def test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing():

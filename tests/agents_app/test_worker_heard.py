@@ -14,7 +14,7 @@ from conversations.access.accounts.grants import give_grant
 from conversations.conversation import control, post_message
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, Run, SessionItem, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support.agents_running import over, say, told, working
 from tests.support.cast import cast
@@ -110,7 +110,7 @@ def test_what_was_asked_and_stopped_before_a_run_began_is_known(by):
     control.pause(by, speak(by, "Hello").conversation)
     with working(clerks(model)):
         say("where is it?")
-        lifecycle.stop(by, Run.objects.get().id)
+        stop_and_rerun.stop(by, Run.objects.get().id)
         speak(by, "On Elm Street.", "agent:Clerk")
         control.resume(by, "c")
         say("thanks")

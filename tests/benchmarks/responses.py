@@ -73,23 +73,23 @@ class Worker(threading.Thread):
         """Answer for ever."""
         from conversations.core.write_transaction import write_transaction
         from conversations.events import commit_listeners, log
-        from conversations.runs import lifecycle
+        from conversations.runs import claims
 
         news = threading.Event()
         commit_listeners.on_committed(
             lambda stored: news.set() if any(e.kind == "run.queued" for e in stored) else None
         )
         while True:
-            claims = lifecycle.claim("bench", ["Stand-in"], at_most=32)
-            if not claims:
+            taken = claims.claim("bench", ["Stand-in"], at_most=32)
+            if not taken:
                 self.cpu = time.thread_time()
                 news.wait(0.1)
                 news.clear()
                 continue
-            log.append([event for claim in claims for event in _words(claim)])
+            log.append([event for claim in taken for event in _words(claim)])
             with write_transaction():
-                for claim in claims:
-                    lifecycle.finish(claim, {"event": "run.done"}, _completed(claim))
+                for claim in taken:
+                    claims.finish(claim, {"event": "run.done"}, _completed(claim))
 
 
 def _words(claim: Any) -> list[Any]:

@@ -97,7 +97,7 @@ def ours(prefix: str) -> float:
 def token_us() -> float:
     """Return the CPU of one token's path, from the model's piece to the committed segment, in µs."""
     from agents_app.worker.event_writer import RunEventWriter
-    from conversations.runs.lifecycle import Claim
+    from conversations.runs.claims import Claim
 
     key = "tokens"
     Run.objects.filter(conversation__key=key).delete()

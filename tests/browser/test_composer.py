@@ -16,12 +16,12 @@ LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء ف�
 
 ASK = """
 c = t.claim(Conversation.objects.get(title="Water on Elm Street").key)
-from conversations.runs import begin_tool_call as calls, lifecycle as runs
+from conversations.runs import begin_tool_call, claims
 from conversations.events import log
 turn = {"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9}
 log.append([c.event(turn)])
-runs.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
-  "tool_call": calls.tool_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
+claims.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
+  "tool_call": begin_tool_call.tool_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
 """
 
 
@@ -137,9 +137,7 @@ def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Pa
 
     expect(window.get_by_text("queued to retry")).to_be_visible()
     expect(window.get_by_text("Running again.")).to_be_visible()
-    work(
-        served, "from conversations.runs import lifecycle as runs\nruns.finish(t.claim('again'), {'event': 'run.done'})"
-    )
+    work(served, "from conversations.runs import claims\nclaims.finish(t.claim('again'), {'event': 'run.done'})")
 
 
 def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window: Page) -> None:
@@ -179,11 +177,11 @@ def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, serv
 
 FULL = f"""
 from conversations.runs.approvals import decide as approvals
-from conversations.runs import lifecycle as runs, begin_tool_call as calls
+from conversations.runs import claims, begin_tool_call
 from conversations.events import log
 t.ask(o, "looks", client_id="1", why={LONG!r}, args={{"street": {LONG!r}, "position": None}}, name="file_" * 30)
 approvals.decide(o, Approval.objects.get(conversation__key="looks").id, "reject", message={LONG!r})
-runs.finish(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
+claims.finish(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
 t.ask(o, "looks", client_id="2", approval_id="looks-2")
 t.say(o, "looks", client_id="3", content={LONG!r})
 """
@@ -222,7 +220,7 @@ for one in (
 """
 MORE = """
 from conversations.events import log
-from conversations.runs.lifecycle import Claim
+from conversations.runs.claims import Claim
 r = Run.objects.get(conversation__title="Nested")
 c = Claim(r.id, r.attempt, r.conversation.key, r.agent, r.kind, r.input_seq, None, None, None)
 at = {"agent": "Formatter", "turn": 3, "parent_call": "outer-" + c.run}
@@ -312,7 +310,7 @@ def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_
     window.goto("/conversations/far/")
     expect(window.locator("#e5 > .inner")).to_have_count(1)
 
-    go_on = "from conversations.runs.lifecycle import Claim\nr = Run.objects.get(conversation__key='far')\n"
+    go_on = "from conversations.runs.claims import Claim\nr = Run.objects.get(conversation__key='far')\n"
     go_on += "c = Claim(r.id, r.attempt, 'far', r.agent, r.kind, r.input_seq, None, None, None)\n"
     lines = FAR.format(key="far").splitlines()
     more = "log.append([*lines(300), *lines(1, parent_call='far-call'), *lines(600)])"

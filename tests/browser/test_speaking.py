@@ -48,8 +48,8 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
 def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: Page) -> None:
     work(
         served,
-        "from conversations.runs import lifecycle as runs\n"
-        "t.say(o, 'held'); runs.finish(t.claim('held'), {'event': 'run.done'})",
+        "from conversations.runs import claims\n"
+        "t.say(o, 'held'); claims.finish(t.claim('held'), {'event': 'run.done'})",
     )
     window.goto("/conversations/held/")
     told = window.locator("[data-prospect]")

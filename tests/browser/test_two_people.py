@@ -14,13 +14,13 @@ from tests.support.live import Server
 TABS = 60  # presses after which a button counts as out of reach
 BEGUN = "c = t.claim({key!r}); Run.objects.filter(id=c.run).update(lease_until=1 << 62)"
 ANSWERED = """
-from conversations.runs import lifecycle as runs
+from conversations.runs import claims
 c = t.claim({key!r})
-runs.finish(c, {{"event": "run.done"}}, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
+claims.finish(c, {{"event": "run.done"}}, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
 """
 COUNT = "print(Event.objects.filter(conversation__key={key!r}, kind='message', principal='user:maria').count())"
 FAILED = """
-from conversations.runs.lifecycle import Claim, finish
+from conversations.runs.claims import Claim, finish
 r = Run.objects.get(conversation__key="fate", status="running")
 c = Claim(r.id, r.attempt, "fate", r.agent, r.kind, r.input_seq, None, None, None)
 finish(c, {"event": "run.failed", "reason": "no street"})

@@ -14,7 +14,7 @@ from conversations.core.errors import Invalid, NotAllowed, NotFound, TooLate
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Agent, Approval, Conversation, Event, Post, Run, Token, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import claims
 from conversations.runs.approvals import decide
 from tests.events.test_projections import rows
 from tests.support import teamwork
@@ -129,15 +129,15 @@ def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, ver
     steer(people["admin"], verb)
     for n in "23":
         teamwork.say(otto, content=f"words {n}", client_id=n)
-    assert lifecycle.claim("host:1", ["Dialogue"], at_most=5) == []
+    assert claims.claim("host:1", ["Dialogue"], at_most=5) == []
 
     steer(people["admin"], back)
     answered = []
-    while claims := lifecycle.claim("host:1", ["Dialogue"], at_most=5):
-        (claim,) = claims
+    while taken := claims.claim("host:1", ["Dialogue"], at_most=5):
+        (claim,) = taken
         body = Event.objects.get(conversation__key="flood", seq=claim.input_seq).body
         answered.append(log.spoken_text(body))
-        lifecycle.finish(claim, {"event": "run.done"})
+        claims.finish(claim, {"event": "run.done"})
 
     assert answered == ["Water on Elm Street", "words 2", "words 3"]
 
@@ -145,17 +145,17 @@ def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, ver
 def test_paused_and_held_are_independent(otto):
     teamwork.say(otto)
     steer(otto, "pause", "take_over", "resume")
-    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
     steer(otto, "pause", "hand_back")
-    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
 
     steer(otto, "resume")
 
-    assert len(lifecycle.claim("host:1", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
 
 
 def put_aside(claim):
-    lifecycle.wait(claim, "pause", **teamwork.SEALED)
+    claims.wait(claim, "pause", **teamwork.SEALED)
 
 
 @pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
@@ -163,15 +163,15 @@ def test_a_run_is_put_aside_and_goes_on_with_its_state(otto, verb, back):
     teamwork.say(otto)
     claim = teamwork.claim()
     steer(otto, verb)
-    assert lifecycle.renew([claim]) == {claim.run: "pause"}
+    assert claims.renew([claim]) == {claim.run: "pause"}
     put_aside(claim)
     assert (Run.objects.get().status, Run.objects.get().reason) == ("waiting", "pause")
 
     steer(otto, back)
 
-    (again,) = lifecycle.claim("host:2", ["Dialogue"], at_most=1)
+    (again,) = claims.claim("host:2", ["Dialogue"], at_most=1)
     assert (again.run, again.attempt, again.state) == (claim.run, 2, "{}")
-    assert lifecycle.renew([again]) == {claim.run: ""}
+    assert claims.renew([again]) == {claim.run: ""}
     assert events("run.resumed")[-1][1]["by"] == "user:otto"
 
 
@@ -183,7 +183,7 @@ def test_a_pause_that_was_over_before_the_worker_let_go_leaves_nothing_waiting(o
     put_aside(claim)
 
     assert Run.objects.get().status == "queued"
-    assert len(lifecycle.claim("host:2", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:2", ["Dialogue"], at_most=1)) == 1
 
 
 def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
@@ -191,10 +191,10 @@ def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
     steer(otto, "take_over")
 
     decide.decide(people["approver"], approval.id, "approve")
-    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
     steer(otto, "hand_back")
 
-    assert len(lifecycle.claim("host:1", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
 
 
 def test_a_question_still_waits_after_a_pause(otto):
@@ -214,7 +214,7 @@ def test_what_runs_is_asked_and_what_is_queued_ends_at_once(otto, verb):
 
     steer(otto, verb)
 
-    assert lifecycle.renew([claim]) == {claim.run: verb}
+    assert claims.renew([claim]) == {claim.run: verb}
     assert [run.status for run in Run.objects.order_by("queued_seq")] == ["running", "cancelled"]
     assert events("run.stopping")[0][1]["how"] == verb
 
@@ -227,7 +227,7 @@ def test_an_abort_goes_before_a_stop_and_never_the_other_way(otto):
     with pytest.raises(TooLate):
         steer(otto, "stop")
 
-    assert lifecycle.renew([claim]) == {claim.run: "abort"}
+    assert claims.renew([claim]) == {claim.run: "abort"}
 
 
 def test_a_question_is_withdrawn_by_a_stop(otto):
@@ -250,9 +250,9 @@ def test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends(otto, le
     steer(otto, "stop")
 
     if let_go == "wait":
-        lifecycle.wait(claim, "approval", **teamwork.SEALED)
+        claims.wait(claim, "approval", **teamwork.SEALED)
     else:
-        lifecycle.put_back(claim, "the worker stopped")
+        claims.put_back(claim, "the worker stopped")
 
     assert (Run.objects.get().status, Run.objects.get().state) == ("cancelled", None)
 
@@ -306,7 +306,7 @@ def test_a_claim_from_outside_steers_nothing(otto, kind, principal):
     log.append([log.from_internal("flood", {"event": kind, "by": "user:otto"}, principal)])
 
     assert not Conversation.objects.get().is_held
-    assert len(lifecycle.claim("host:1", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
 
 
 def test_rebuild_keeps_who_holds_it_and_why(otto):

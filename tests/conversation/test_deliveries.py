@@ -12,7 +12,7 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.models import Agent, Conversation, Event, Post
-from conversations.runs import lifecycle
+from conversations.runs import claims, stop_and_rerun
 from tests.support import teamwork
 from tests.support.cast import client_of
 
@@ -63,9 +63,7 @@ def test_it_waits_for_its_agent_then_is_picked_up_then_answered(otto):
     claim = teamwork.claim()
     assert shown(seq) == ("picked", "Picked up by Dialogue", "")
 
-    lifecycle.finish(
-        claim, {"event": "run.done"}, {"event": "output", "text": "It is filed.", "turn": 1, "final": True}
-    )
+    claims.finish(claim, {"event": "run.done"}, {"event": "output", "text": "It is filed.", "turn": 1, "final": True})
     answer = Event.objects.get(kind="output").seq
     assert (*shown(seq), told(seq).link) == ("answered", "Answered by Dialogue", "", answer)
     assert told(seq).is_settled
@@ -93,17 +91,17 @@ def test_a_run_that_waits_for_a_decision_has_picked_it_up(otto):
 def test_a_bad_end_is_told_with_its_reason_and_can_be_run_again(otto, end, words, why):
     seq = teamwork.say(otto)
     claim = teamwork.claim()
-    lifecycle.finish(claim, end)
+    claims.finish(claim, end)
 
     assert shown(seq) == ("failed", words, why)
     assert told(seq).again == claim.run
-    lifecycle.run_again(otto, claim.run)
+    stop_and_rerun.run_again(otto, claim.run)
     assert told(seq).state == "waits"
 
 
 def test_a_run_without_words_says_so_and_leads_to_its_end(otto):
     seq = teamwork.say(otto)
-    lifecycle.finish(teamwork.claim(), {"event": "run.done"})
+    claims.finish(teamwork.claim(), {"event": "run.done"})
 
     one = told(seq)
 
@@ -227,7 +225,7 @@ def test_only_what_people_sent_has_a_delivery(otto):
 
 def test_what_a_fork_copied_was_sent_elsewhere_until_it_is_answered_there(otto):
     seq = teamwork.say(otto)
-    lifecycle.finish(teamwork.claim(), {"event": "run.done"})
+    claims.finish(teamwork.claim(), {"event": "run.done"})
 
     copied, answered = (forks.fork(otto, "flood", seq, run=run).conversation for run in (False, True))
 
@@ -245,7 +243,7 @@ def test_the_page_draws_it_and_the_bar_tells_it_anew(otto):
     assert re.search(rf'id="e{seq}".*?data-of="{seq}" data-state="waits"', before, re.S)
 
     run = teamwork.claim()
-    lifecycle.finish(run, {"event": "run.failed", "reason": "<b>hop</b>"})
+    claims.finish(run, {"event": "run.failed", "reason": "<b>hop</b>"})
     now = page.get(f"/conversations/flood/standing/?of={seq}&of=1&of=x&of=999").content.decode()
 
     assert now.count("data-of=") == 1

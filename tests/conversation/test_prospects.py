@@ -9,7 +9,7 @@ from conversations.access.accounts.grants import give_grant
 from conversations.conversation import control, delivery_preview, post_message
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Conversation, Event, Run
-from conversations.runs import lifecycle
+from conversations.runs import claims, stop_and_rerun
 from tests.support import teamwork
 from tests.support.cast import client_of, person
 from tests.support.visits import words
@@ -24,7 +24,7 @@ def otto(team):
     give_grant(SYSTEM, "otto", "speak_as", "*")
     teamwork.say(team["operator"], "c")
     claimed = teamwork.claim("c")
-    lifecycle.finish(claimed, {"event": "run.done"})
+    claims.finish(claimed, {"event": "run.done"})
     return team["operator"]
 
 
@@ -80,7 +80,7 @@ def test_a_pause_and_a_holder_are_named_with_what_ends_the_wait(otto, team):
 
     say(otto)
     assert Run.objects.get(status="queued").agent == "Dialogue"
-    assert lifecycle.claim("w", ["Dialogue"], at_most=9) == []
+    assert claims.claim("w", ["Dialogue"], at_most=9) == []
 
 
 def test_who_holds_it_answers_here_and_may_still_ask_an_agent(otto):
@@ -98,7 +98,7 @@ def test_a_question_and_work_that_come_first_are_named(otto):
     asked = teamwork.ask(otto, "c", client_id="2")
     assert "Dialogue is waiting for an approval" in prospect().words
 
-    lifecycle.stop(SYSTEM, asked.run)
+    stop_and_rerun.stop(SYSTEM, asked.run)
     say(otto)
     assert "another message comes first" in prospect().words
     teamwork.claim("c")

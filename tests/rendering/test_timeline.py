@@ -10,7 +10,7 @@ from conversations.events import log
 from conversations.events.log.records import Stored
 from conversations.models import Conversation, Run
 from conversations.rendering import timeline
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from dashboard.pages import conversation_sidebar
 from tests.support import teamwork
@@ -176,7 +176,7 @@ def test_the_panel_follows_the_run_to_its_end(flood, team):
 
 @pytest.mark.django_db
 def test_the_newest_five_runs_are_shown_and_that_there_are_more(flood, team):
-    lifecycle.stop(team["operator"], flood.run)
+    stop_and_rerun.stop(team["operator"], flood.run)
     for n in range(5):
         teamwork.fail(team["operator"], client_id=f"more-{n}")
 

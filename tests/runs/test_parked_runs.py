@@ -17,7 +17,7 @@ from conversations.core.errors import Conflict
 from conversations.events import log
 from conversations.models import Agent as AgentRow
 from conversations.models import Approval, Run, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
 from tests.support.agents_running import over, say, told, working
@@ -157,7 +157,7 @@ def test_an_agent_that_is_gone_from_its_team_parks_the_run(name):
     assert (run.status, desk.filed, ToolCall.objects.get().status) == ("incompatible", [], "blocked")
     assert "the team desk has no agent Clerk any more: it was removed or renamed" in words()
     with pytest.raises(Conflict, match="no team has the agent Clerk any more: write to another agent"):
-        lifecycle.run_again(people["operator"], run.id)
+        stop_and_rerun.run_again(people["operator"], run.id)
 
 
 def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
@@ -190,7 +190,7 @@ def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
         f'<button class="button" data-size="small" form="again" name="run" value="{run.id}">Run again</button>' in drawn
     )
     again = desk.team([function_call("file", {}, call_id="c1")])
-    lifecycle.run_again(people["operator"], run.id)
+    stop_and_rerun.run_again(people["operator"], run.id)
     with working(again):
         assert over(2)[1].status == "waiting"  # asked anew: nothing that was decided before counts
     assert desk.filed == []

@@ -10,7 +10,7 @@ from conversations.core.errors import Conflict, Fenced, IdReused, Invalid, NotAl
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
-from conversations.runs import begin_tool_call, lifecycle
+from conversations.runs import begin_tool_call, claims, leases, stop_and_rerun
 from conversations.runs.approvals import decide
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ def kinds(key="c"):
 
 def claimed(**more):
     say(**more)
-    (claim,) = lifecycle.claim("host:1", ["Dialogue", "Insights"], at_most=1)
+    (claim,) = claims.claim("host:1", ["Dialogue", "Insights"], at_most=1)
     return claim
 
 
@@ -94,9 +94,9 @@ def test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order():
     say(content="two")
     say(key="d")
 
-    first = lifecycle.claim("host:1", ["Dialogue"], at_most=5)
-    lifecycle.finish(first[0], {"event": "run.done"})
-    second = lifecycle.claim("host:1", ["Dialogue"], at_most=5)
+    first = claims.claim("host:1", ["Dialogue"], at_most=5)
+    claims.finish(first[0], {"event": "run.done"})
+    second = claims.claim("host:1", ["Dialogue"], at_most=5)
 
     assert [(c.conversation, c.input_seq) for c in first] == [("c", 1), ("d", 1)]
     inputs = [Event.objects.get(conversation__key=c.conversation, seq=c.input_seq) for c in second]
@@ -111,7 +111,7 @@ def test_the_first_of_a_conversation_goes_first_whatever_its_id(at_most):
     for run, id_ in ((first, "z-of-the-same-millisecond"), (second, "a-of-the-same-millisecond")):
         Run.objects.filter(id=run.id).update(id=id_)
 
-    (claim,) = lifecycle.claim("host:1", ["Dialogue"], at_most=at_most)
+    (claim,) = claims.claim("host:1", ["Dialogue"], at_most=at_most)
 
     assert (claim.run, claim.input_seq) == ("z-of-the-same-millisecond", first.input_seq)
 
@@ -120,13 +120,13 @@ def test_a_paused_or_owned_conversation_queues():
     say()
     Conversation.objects.update(owner="user:ada")
 
-    assert lifecycle.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
 
 
 def test_a_worker_that_lost_its_run_writes_nothing_more():
     claim = claimed()
     Run.objects.update(lease_until=1)
-    assert lifecycle.interrupt_dead() == [claim.run]
+    assert leases.interrupt_expired() == [claim.run]
     before = kinds()
 
     with pytest.raises(Fenced):
@@ -134,12 +134,12 @@ def test_a_worker_that_lost_its_run_writes_nothing_more():
     with pytest.raises(Fenced):
         begin_tool_call.begin_execution(claim, step("start"))
     with pytest.raises(Fenced):
-        lifecycle.finish(claim, {"event": "run.done"})
+        claims.finish(claim, {"event": "run.done"})
     with pytest.raises(Fenced):
-        lifecycle.wait(claim, "approval", state="s", state_mac="m", sdk="1")
+        claims.wait(claim, "approval", state="s", state_mac="m", sdk="1")
 
     assert kinds() == before
-    assert lifecycle.renew([claim]) == {}
+    assert claims.renew([claim]) == {}
 
 
 def test_a_call_that_was_executing_when_its_worker_died_is_unknown_and_never_entered_again():
@@ -147,11 +147,11 @@ def test_a_call_that_was_executing_when_its_worker_died_is_unknown_and_never_ent
     begin_tool_call.begin_execution(claim, step("start"))
     Run.objects.update(lease_until=1)
 
-    lifecycle.interrupt_dead()
+    leases.interrupt_expired()
 
     assert ToolCall.objects.get().status == "unknown"
     assert Run.objects.get().status == "interrupted"
-    assert lifecycle.interrupt_dead() == []
+    assert leases.interrupt_expired() == []
 
 
 def test_a_call_is_entered_once_in_whatever_attempt():
@@ -166,7 +166,7 @@ def test_a_call_is_entered_once_in_whatever_attempt():
 
 def asked(claim, call="call-1"):
     ask = {"event": "approval.requested", "approval_id": f"approval-{call}", "tool_call": call, "name": "file"}
-    lifecycle.wait(claim, "approval", {**ask, "tool_call_id": call, "args": {}}, state="s", state_mac="m", sdk="1")
+    claims.wait(claim, "approval", {**ask, "tool_call_id": call, "args": {}}, state="s", state_mac="m", sdk="1")
 
 
 def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(people):
@@ -178,7 +178,7 @@ def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(p
     with pytest.raises(Conflict, match="user:april already decided: approve"):
         decide.decide(people["admin"], "approval-call-1", "reject")
 
-    (again,) = lifecycle.claim("host:2", ["Dialogue"], at_most=1)
+    (again,) = claims.claim("host:2", ["Dialogue"], at_most=1)
     assert (again.run, again.attempt, again.state) == (claim.run, 2, "s")
     assert ToolCall.objects.get().status == "approved"
     begin_tool_call.begin_execution(again, step("start"))
@@ -207,26 +207,26 @@ def test_who_may_not_decide_changes_nothing(people):
 
 def test_a_run_that_ended_badly_is_run_again_on_the_same_input(people):
     claim = claimed()
-    lifecycle.finish(claim, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
+    claims.finish(claim, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
 
-    new = lifecycle.run_again(people["operator"], claim.run)
+    new = stop_and_rerun.run_again(people["operator"], claim.run)
 
     assert (Run.objects.get(id=new).status, Run.objects.get(id=new).input_seq) == ("queued", 1)
     with pytest.raises(Conflict):
-        lifecycle.run_again(people["operator"], new)
+        stop_and_rerun.run_again(people["operator"], new)
     with pytest.raises(NotAllowed):
-        lifecycle.run_again(people["viewer"], claim.run)
+        stop_and_rerun.run_again(people["viewer"], claim.run)
 
 
 def test_a_run_is_stopped_where_it_is(people):
     claim = claimed()
 
-    lifecycle.stop(people["operator"], claim.run)
-    assert lifecycle.renew([claim]) == {claim.run: "cancel"}
+    stop_and_rerun.stop(people["operator"], claim.run)
+    assert claims.renew([claim]) == {claim.run: "cancel"}
 
     say(key="d")
     queued = Run.objects.get(conversation__key="d")
-    lifecycle.stop(people["operator"], queued.id)
+    stop_and_rerun.stop(people["operator"], queued.id)
     assert Run.objects.get(id=queued.id).status == "cancelled"
     assert kinds("d")[-1] == "run.cancelled"
 

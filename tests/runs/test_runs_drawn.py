@@ -8,7 +8,7 @@ from conversations.conversation import conversation_list
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Agent, Conversation, Run, ToolSchema
-from conversations.runs import lifecycle
+from conversations.runs import claims, leases
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork
@@ -99,7 +99,7 @@ def test_an_interruption_leaves_its_calls_in_doubt_and_says_so(team):
     log.append([claimed.event(step)])
     Run.objects.update(lease_until=1)
 
-    lifecycle.interrupt_dead()
+    leases.interrupt_expired()
 
     doubtful, ended = block('data-group="call:call-1"'), words(block("run.interrupted"))
     assert 'data-status="unknown"' in doubtful
@@ -281,7 +281,7 @@ def test_a_row_says_what_becomes_of_the_runs(team):
 def test_a_failure_is_forgotten_once_the_next_run_is_done(team):
     teamwork.fail(team["operator"])
     teamwork.say(team["operator"], client_id="2", content="again")
-    lifecycle.finish(teamwork.claim(), {"event": "run.done"})
+    claims.finish(teamwork.claim(), {"event": "run.done"})
 
     assert conversation_list.newest_conversations().rows[0].run == ""
 
@@ -337,7 +337,7 @@ def test_a_call_of_a_clients_tool_waits_for_the_client_and_says_so(team):
     teamwork.say(team["operator"])
     claimed = teamwork.claim()
     step = {"event": "tool_step", "name": "weather", "tool_call": "call-1", "tool_call_id": "c1", "origin": "external"}
-    lifecycle.finish(claimed, {"event": "run.done"}, {**step, "args": {"city": "Oslo"}})
+    claims.finish(claimed, {"event": "run.done"}, {**step, "args": {"city": "Oslo"}})
 
     waiting = block("weather")
     log.append(

@@ -4,7 +4,7 @@ import pytest
 
 from conversations.core import node_heartbeat
 from conversations.models import Agent, AuditEntry, Event, Node, Run
-from conversations.runs import lease_watch, lifecycle
+from conversations.runs import claims, leases, stop_and_rerun
 from tests.runs.test_runs import claimed
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def ended():
 
 
 def test_a_person_frees_a_run_whose_worker_is_gone(stuck, people):
-    lifecycle.stop(people["operator"], stuck)
+    stop_and_rerun.stop(people["operator"], stuck)
 
     assert ended() == ("interrupted", "run.interrupted")
     assert Event.objects.latest("seq").principal == "user:otto"
@@ -50,7 +50,7 @@ def test_a_run_whose_worker_is_there_is_only_asked_to_stop(stuck, people):
     """The clock went back while it runs: its worker renews the lease in a moment."""
     beat("host:1", node_heartbeat.database_now())
 
-    lifecycle.stop(people["operator"], stuck)
+    stop_and_rerun.stop(people["operator"], stuck)
 
     assert Run.objects.values_list("status", "stop").get() == ("running", "cancel")
 
@@ -58,7 +58,7 @@ def test_a_run_whose_worker_is_there_is_only_asked_to_stop(stuck, people):
 def test_a_beat_of_the_future_is_no_sign_of_life(stuck, people):
     beat("host:1", node_heartbeat.database_now() + YEAR)
 
-    lifecycle.stop(people["operator"], stuck)
+    stop_and_rerun.stop(people["operator"], stuck)
 
     assert Run.objects.get().status == "interrupted"
     assert [is_there for _, is_there in node_heartbeat.live_nodes()] == [False]
@@ -68,7 +68,7 @@ def test_a_run_with_an_ended_lease_is_freed_without_any_worker(people):
     claim = claimed()
     Run.objects.update(lease_until=1)
 
-    lifecycle.stop(people["operator"], claim.run)
+    stop_and_rerun.stop(people["operator"], claim.run)
 
     assert Run.objects.get().status == "interrupted"
 
@@ -76,37 +76,37 @@ def test_a_run_with_an_ended_lease_is_freed_without_any_worker(people):
 def test_a_run_that_its_worker_renews_at_the_last_moment_is_asked_to_stop(people, monkeypatch):
     claim = claimed()
     Run.objects.update(lease_until=1)
-    is_abandoned = lifecycle._is_abandoned
+    is_abandoned = leases.is_abandoned
 
     def renewed_meanwhile(run):
         answer = is_abandoned(run)
-        lifecycle.renew([claim])
+        claims.renew([claim])
         return answer
 
-    monkeypatch.setattr(lifecycle, "_is_abandoned", renewed_meanwhile)
-    lifecycle.stop(people["operator"], claim.run)
+    monkeypatch.setattr(leases, "is_abandoned", renewed_meanwhile)
+    stop_and_rerun.stop(people["operator"], claim.run)
 
     assert Run.objects.values_list("status", "stop").get() == ("running", "cancel")
 
 
 def test_a_lease_that_cannot_be_ends_unless_it_is_renewed(stuck, monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(lease_watch, "time", clock)
-    assert lifecycle.interrupt_dead() == []
+    monkeypatch.setattr(leases, "time", clock)
+    assert leases.interrupt_expired() == []
 
-    clock.now += lifecycle.LEASE - 1
-    assert lifecycle.interrupt_dead() == []
+    clock.now += leases.RUN_LEASE_S - 1
+    assert leases.interrupt_expired() == []
     Run.objects.update(lease_until=node_heartbeat.database_now() + 2 * YEAR)  # renewed, the clock still ahead
     clock.now += 2
-    assert lifecycle.interrupt_dead() == []
+    assert leases.interrupt_expired() == []
 
-    clock.now += lifecycle.LEASE
-    assert lifecycle.interrupt_dead() == [stuck]
+    clock.now += leases.RUN_LEASE_S
+    assert leases.interrupt_expired() == [stuck]
     assert Run.objects.get().status == "interrupted"
 
 
 def test_who_alone_runs_agents_ends_what_others_left(stuck):
-    assert lifecycle.interrupt_left() == [stuck]
+    assert leases.interrupt_all() == [stuck]
     assert ended() == ("interrupted", "run.interrupted")
 
 

@@ -12,7 +12,7 @@ from django.db import DataError, connection, transaction
 from conversations import search
 from conversations.asgi.metrics import MetricsCollector
 from conversations.core import principals
-from conversations.core.lease import Lease
+from conversations.core.single_process_lease import SingleProcessLease
 from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Conversation, Event
@@ -226,7 +226,7 @@ def test_what_is_behind_is_found_by_the_partial_index():
 
 
 def test_one_lease_is_one_holders_until_it_lets_go():
-    one, other = Lease("work"), Lease("work")
+    one, other = SingleProcessLease("work"), SingleProcessLease("work")
 
     assert one.hold()
     assert not other.hold()

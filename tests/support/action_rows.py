@@ -19,7 +19,7 @@ from conversations.access.permissions import Who
 from conversations.conversation import control, fork, post_message
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, ToolCall, User
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide, edit_auto_rules
 from conversations.runs.policy import edit
 from conversations.runs.policy.evaluate import PolicyRule as Rule
@@ -159,12 +159,12 @@ def deleting(all_: People) -> Deed:
 
 def running_again(all_: People) -> Deed:
     run = teamwork.fail(all_["operator"])
-    return lambda by: lifecycle.run_again(by, run)
+    return lambda by: stop_and_rerun.run_again(by, run)
 
 
 def stopping(all_: People) -> Deed:
     run = teamwork.ask(all_["operator"]).run
-    return lambda by: lifecycle.stop(by, run)
+    return lambda by: stop_and_rerun.stop(by, run)
 
 
 def replaying(all_: People) -> Deed:
@@ -321,8 +321,8 @@ ROWS: dict[str, Row] = {
     "edit_auto_rules.revoke_rule": Row(
         with_an_always_rule, "decide", f"- {NO_CONVERSATION}", r"user:\w+ already revoked this rule"
     ),
-    "lifecycle.run_again": Row(running_again, "control", "run.queued", f"- {AGAIN}: they wait for each other"),
-    "lifecycle.stop": Row(stopping, "control", "run.cancelled", "is already cancelled", verb="cancel_run"),
+    "stop_and_rerun.run_again": Row(running_again, "control", "run.queued", f"- {AGAIN}: they wait for each other"),
+    "stop_and_rerun.stop": Row(stopping, "control", "run.cancelled", "is already cancelled", verb="cancel_run"),
     "cancel_or_delete.cancel": Row(
         cancelling, "control", "run.cancelled", "- what is over stays as it is", verb="cancel_run"
     ),

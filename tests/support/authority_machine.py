@@ -27,7 +27,7 @@ from conversations.core.principals import REDIS, SYSTEM
 from conversations.events import log
 from conversations.events.payload import parse
 from conversations.models import Agent, Approval, Conversation, User
-from conversations.runs import lifecycle
+from conversations.runs import claims
 from conversations.runs.approvals import decide
 from conversations.transport import topic_reads
 from switchboard.bus import BusMessage
@@ -61,7 +61,7 @@ class Authority(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         call_command("flush", verbosity=0, interactive=False)
-        self.world, self.claims, self.calls = World(), list[lifecycle.Claim](), dict[str, str]()
+        self.world, self.claims, self.calls = World(), list[claims.Claim](), dict[str, str]()
         self.people: dict[str, User] = cast()
         Agent.objects.create(name="Dialogue", team="t", is_entry=True)
         self.team = Team(name="t", agents=[], entry=[], may_post_to=["duty-*"])
@@ -131,7 +131,7 @@ class Authority(RuleBasedStateMachine):
     @rule()
     def work(self) -> None:
         """Have the worker take what is queued."""
-        for claim in lifecycle.claim("w", ["Dialogue"], at_most=3):
+        for claim in claims.claim("w", ["Dialogue"], at_most=3):
             self.claims.append(claim)
             self.bus.enter(claim, self.team)
 
@@ -192,7 +192,7 @@ class Authority(RuleBasedStateMachine):
         claim = self._claim(at)
         asked = {"approval_id": new_id(), "tool_call": new_id(), "tool_call_id": new_id(), "name": "pay"}
         try:
-            lifecycle.wait(claim, "approval", {"event": "approval.requested", **asked, "args_raw": "{}"}, state="{}",
+            claims.wait(claim, "approval", {"event": "approval.requested", **asked, "args_raw": "{}"}, state="{}",
                       state_mac="", sdk="")  # fmt: skip
         except SwitchboardError:
             return
@@ -207,7 +207,7 @@ class Authority(RuleBasedStateMachine):
         claim = self._claim(at)
         self.claims.remove(claim)
         self.bus.leave(claim)
-        lifecycle.finish(claim, {"event": "run.done"})
+        claims.finish(claim, {"event": "run.done"})
         self._note(claim.conversation, Deed("run"))
 
     @rule(name=guests, key=keys)
@@ -392,20 +392,20 @@ class Authority(RuleBasedStateMachine):
         if payload.get("type") == "message":
             self._posted(key, to, str(payload["id"]))
 
-    def _write_past_the_bus(self, claim: lifecycle.Claim, kind: str, n: int) -> None:
+    def _write_past_the_bus(self, claim: claims.Claim, kind: str, n: int) -> None:
         payload = {name: value for name, value in self._forged(kind, n).items() if name != "run_id"}
         if self._write(claim, payload):
             self.deeds["a run wrote past the bus"] += 1
             self._note(claim.conversation, Deed("run"))
 
-    def _write(self, claim: lifecycle.Claim, *payloads: dict[str, Any]) -> bool:
+    def _write(self, claim: claims.Claim, *payloads: dict[str, Any]) -> bool:
         try:
             log.append([self._of_run(claim, payload) for payload in payloads])
         except SwitchboardError:
             return False
         return True
 
-    def _of_run(self, claim: lifecycle.Claim, payload: dict[str, Any]) -> log.NewEvent:
+    def _of_run(self, claim: claims.Claim, payload: dict[str, Any]) -> log.NewEvent:
         """Make an event behind the run's fence as `Claim.event` does, whatever the payload holds."""
         facts = {"id": new_id(), "run_id": claim.run, "agent": claim.agent}
         return unchecked(claim.conversation, facts | payload, claim.principal)._replace(attempt=claim.attempt)
@@ -420,7 +420,7 @@ class Authority(RuleBasedStateMachine):
         example = next(own, EXAMPLES[kind][-1])
         return {**example, "decision": "approve", **about}
 
-    def _claim(self, at: int) -> lifecycle.Claim:
+    def _claim(self, at: int) -> claims.Claim:
         return self.claims[at % len(self.claims)]
 
     def _approval(self, n: int) -> str:

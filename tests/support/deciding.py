@@ -19,7 +19,7 @@ from conversations.conversation import control, post_message
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, User
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide, expiry
 from tests.support import teamwork
 from tests.support.cast import cast
@@ -123,7 +123,7 @@ def _decide(by: str, approval: str, **answer: Any) -> list[str | None]:
 
 
 def _cancel(run: str) -> None:
-    lifecycle.stop(_user("otto"), run)
+    stop_and_rerun.stop(_user("otto"), run)
 
 
 def _steer(verb: str, key: str) -> None:

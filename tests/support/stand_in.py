@@ -19,8 +19,8 @@ from conversations.core.errors import Fenced
 from conversations.events import commit_listeners, log
 from conversations.events.response_ids import PLAIN_MODEL, PLAIN_TEAM, call_item_id, message_item_id, words_of
 from conversations.models import Agent, Event, Run
-from conversations.runs import begin_tool_call, lifecycle
-from conversations.runs.lifecycle import Claim
+from conversations.runs import begin_tool_call, claims
+from conversations.runs.claims import Claim
 
 MODEL, LABEL = "Stand-in", "stand-in-1"
 FOR_EVER = 1 << 62
@@ -92,7 +92,7 @@ class Answer:
         told: Body = {"event": "response.completed", "response_id": self.response, "status": status, "model": LABEL}
         told |= {"output": self.output, "usage": USAGE, "error": None, "incomplete_details": None}
         why = {"reason": more.pop("reason")} if "reason" in more else {}
-        lifecycle.finish(self.claim, {"event": end, **why}, told | more)
+        claims.finish(self.claim, {"event": end, **why}, told | more)
 
     def arguments(self) -> str:
         """Return what follows the script's word and a name, else no arguments."""
@@ -154,7 +154,7 @@ def _fail(answer: Answer) -> None:
 
 def _vanish(answer: Answer) -> None:
     answer.store({"event": "token", "turn": 1, "text": "It is", "index": 0})
-    lifecycle.finish(answer.claim, {"event": "run.failed", "reason": "the worker stumbled"})
+    claims.finish(answer.claim, {"event": "run.failed", "reason": "the worker stumbled"})
 
 
 def _cut_short(answer: Answer) -> None:
@@ -195,7 +195,7 @@ def _ask(answer: Answer) -> None:
         answer.finish()
         return
     asked: Body = {"event": "approval.requested", "approval_id": f"ask-{answer.response}", "tool_call": call}
-    lifecycle.wait(answer.claim, "approval", asked | {"name": "file", "args": {}, "tool_call_id": "c1"}, **SEALED)
+    claims.wait(answer.claim, "approval", asked | {"name": "file", "args": {}, "tool_call_id": "c1"}, **SEALED)
 
 
 def _many(answer: Answer) -> None:
@@ -263,7 +263,7 @@ class StandIn(threading.Thread):
             while self._is_open:
                 self._news.wait(0.05)
                 self._news.clear()
-                for claim in lifecycle.claim(self.name, [MODEL, PLAIN_MODEL], at_most=self._at_most):
+                for claim in claims.claim(self.name, [MODEL, PLAIN_MODEL], at_most=self._at_most):
                     running.append(threading.Thread(target=self._answer, args=[claim], daemon=True))
                     running[-1].start()
         except BaseException as error:

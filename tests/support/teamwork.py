@@ -7,7 +7,7 @@ from conversations.conversation import post_message
 from conversations.core.principals import token_principal
 from conversations.events import log
 from conversations.models import Agent, Approval, Run, ToolSchema, User
-from conversations.runs import begin_tool_call, lifecycle
+from conversations.runs import begin_tool_call, claims
 from tests.support.unchecked import unchecked
 
 ASKED = {"name": "file_incident", "args": {"street": "Elm"}, "why": "It goes to the city."}
@@ -39,10 +39,10 @@ def say(by: User, key: str = "flood", content: str = "Water on Elm Street", clie
     return said.seq
 
 
-def claim(key: str = "flood") -> lifecycle.Claim:
+def claim(key: str = "flood") -> claims.Claim:
     """Take a conversation's oldest run, as a worker would."""
     queued = Run.objects.filter(status="queued", conversation__key=key).earliest("queued_seq")
-    (claimed,) = lifecycle._take([queued.id], "host:1")
+    (claimed,) = claims._take([queued.id], "host:1")
     return claimed
 
 
@@ -52,7 +52,7 @@ def ask(by: User, key: str = "flood", client_id: str = "1", **asked: Any) -> App
     claimed = claim(key)
     call = begin_tool_call.tool_call_id(claimed.run, "c1", 1)
     facts = {"event": "approval.requested", "approval_id": f"ask-{key}"[:64], "tool_call": call, "tool_call_id": "c1"}
-    lifecycle.wait(claimed, "approval", {**facts, **ASKED, **asked}, **SEALED)
+    claims.wait(claimed, "approval", {**facts, **ASKED, **asked}, **SEALED)
     return Approval.objects.get(run=claimed.run)
 
 
@@ -64,14 +64,14 @@ def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
         begin_tool_call.begin_execution(claimed, {**step, "status": "start", "args": {"street": "Elm"}})
         log.append([claimed.event({**step, "status": "success", "output": output, "duration_ms": 12})])
     said = {"event": "output", "text": "It is filed.", "turn": 2, "final": True}
-    lifecycle.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
+    claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
 
 
 def fail(by: User, key: str = "flood", client_id: str = "1", error: str = "ValueError: no such street") -> str:
     """Let a run fail; answer its id."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
-    lifecycle.finish(claimed, {"event": "run.failed", "reason": "error", "error": error})
+    claims.finish(claimed, {"event": "run.failed", "reason": "error", "error": error})
     return claimed.run
 
 

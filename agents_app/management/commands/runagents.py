@@ -13,7 +13,7 @@ from conversations.core import crash_reports, data_dir, schema_state
 from conversations.core.errors import Unavailable
 from conversations.events import log
 from conversations.realtime import rollback_watch
-from conversations.runs import lifecycle
+from conversations.runs import leases
 from conversations.transport import relay_start
 
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             with data_dir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else contextlib.nullcontext():
                 schema_state.ensure()
                 if connection.vendor == "sqlite":  # this process alone runs agents: whoever had a run is gone
-                    lifecycle.interrupt_left()
+                    leases.interrupt_all()
                 if settings.CONFIG.redis_url:
                     relay_start.ensure_start()
                 asyncio.run(self._serve(teams))

@@ -20,7 +20,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import AlwaysRule, Approval, Conversation, Event, Run, ToolCall
 from conversations.runs.approvals import auto_rules, decide, terms
-from conversations.runs.lifecycle import Body, Claim
+from conversations.runs.claims import Body, Claim
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
 

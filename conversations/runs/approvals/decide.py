@@ -15,7 +15,7 @@ from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import AlwaysRule, Approval, Conversation, Event, Run
 from conversations.runs.approvals import auto_rules, terms
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility
 from conversations.tool_calls.schemas import edited_arguments

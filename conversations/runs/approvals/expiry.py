@@ -17,7 +17,7 @@ from conversations.events import log
 from conversations.models import Approval, Conversation, Run
 from conversations.runs.approvals import terms
 from conversations.runs.approvals.decide import asked_of
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 from conversations.runs.policy.file_format import time_of
 
 AT_A_TIME = 100

@@ -20,7 +20,7 @@ from conversations.core.principals import Principal
 from conversations.events import log, recorded_arguments
 from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.begin_tool_call import tool_call_id
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility
 from conversations.runs.replay.eligibility import ReplayEligibility

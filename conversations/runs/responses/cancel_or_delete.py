@@ -15,8 +15,8 @@ from conversations.core.ids import new_id
 from conversations.events import log, payload
 from conversations.models import Conversation, Response, Run
 from conversations.models.run import OVER
-from conversations.runs import lifecycle
-from conversations.runs.lifecycle import Body
+from conversations.runs import stop_and_rerun
+from conversations.runs.claims import Body
 from conversations.runs.responses import stored_response
 
 
@@ -32,7 +32,7 @@ def cancel(by: Who, response: str) -> None:
         permissions.require(by, "control")
         return
     with suppress(Conflict):  # it ended meanwhile
-        lifecycle.stop(by, row.run)
+        stop_and_rerun.stop(by, row.run)
 
 
 def delete(by: Who, response: str) -> None:

@@ -20,7 +20,7 @@ from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
 from conversations.events.response_ids import CONTINUABLE, EXTERNAL, Json, new_response_id
 from conversations.models import Conversation, Event, Response, ToolCall
-from conversations.runs.lifecycle import Body
+from conversations.runs.claims import Body
 from conversations.runs.responses.create import is_continued
 
 MAX_OUTPUT = 256 * 1024  # characters

@@ -1,7 +1,7 @@
 """The recorder: reads Redis and calls the log; and the relay, which puts our posts on Redis (law C, 3.2).
 
 service         lease, tasks, its own state; `EmbeddedRecorder` for a process that does more
-lease           which recorder is the active one
+active_recorder which recorder is the active one
 read_streams    finds streams, reads rounds, looks for losses; with redis_client and streams
 parse_entry     one entry → an event, or what is wrong with it
 store           rounds → the record, positions in the same transaction

@@ -17,9 +17,10 @@ import redis
 from django.db import Error as DatabaseError
 
 from conversations.core.node_heartbeat import BEAT_EVERY, Heartbeat
+from conversations.core.single_process_lease import RENEW_EVERY_S
 from conversations.events import commit_listeners
+from conversations.transport.recorder.active_recorder import ActiveRecorderLease
 from conversations.transport.recorder.database import RecorderDatabase
-from conversations.transport.recorder.lease import RENEW_EVERY, RecorderLease
 from conversations.transport.recorder.read_streams import StreamsReader
 from conversations.transport.recorder.redis_client import connect
 from conversations.transport.recorder.relay import Echoes, Relay
@@ -43,7 +44,7 @@ class RecorderService:
         self.redis = "not tried yet"
         self._url, self._from_now = url, from_now
         self._database = RecorderDatabase()
-        self._lease = RecorderLease()
+        self._lease = ActiveRecorderLease()
         self._reader: StreamsReader | None = None
         self._relay = Relay(Echoes())
         self._told: dict[str, Any] = {}
@@ -151,7 +152,7 @@ class RecorderService:
 
     async def _keep_lease(self) -> None:
         while self.is_active:
-            await asyncio.sleep(RENEW_EVERY)
+            await asyncio.sleep(RENEW_EVERY_S)
             if self._reader is not None:
                 self._lease.looked_at = self._reader.looked_at
             if not await self._database(self._lease.renew):

@@ -15,7 +15,7 @@ from agents_app.teams.definition import Team
 from conversations.events.log import rebuild
 from conversations.events.response_ids import message_item_id
 from conversations.models import Approval, Response, Run, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support.agents_running import kinds, over, team, told, working
 from tests.support.live import until
@@ -109,7 +109,7 @@ def test_a_response_that_a_person_stops_is_cancelled(people, monkeypatch):
     with working(team([assistant_message("Wait."), function_call("stall", {}, call_id="c1")], hosted_tools=[stall])):
         response = ask(tools=[function("stall")])
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
-        lifecycle.stop(people["operator"], Run.objects.get().id)
+        stop_and_rerun.stop(people["operator"], Run.objects.get().id)
         over()
 
     told_ = answer(response)
@@ -164,7 +164,7 @@ def test_a_run_again_answers_in_the_record_and_no_client(people):
     with working(team(ModelStep.raise_error(RuntimeError("down")), [assistant_message("Now.")])):
         response = ask()
         (failed,) = over()
-        lifecycle.run_again(people["operator"], failed.id)
+        stop_and_rerun.run_again(people["operator"], failed.id)
         over(2)
 
     assert answer(response)["status"] == "failed"

@@ -11,7 +11,7 @@ from conversations.core.principals import SYSTEM, token_principal
 from conversations.events.log.rebuild import rebuild
 from conversations.events.response_ids import new_response_id
 from conversations.models import AuditEntry, Event, Response, Run
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.responses import cancel_or_delete
 from tests.support import open_responses, stand_in
 from tests.support.cast import cast
@@ -248,6 +248,6 @@ def test_an_error_of_ours_is_a_500_in_the_forms_words(desk, monkeypatch):
 def test_a_person_who_stops_the_run_is_seen_by_id(desk):
     held = desk.create("hold", background=True).json["id"]
     until(lambda: Run.objects.get().status == "running")
-    lifecycle.stop(SYSTEM, Run.objects.get().id)
+    stop_and_rerun.stop(SYSTEM, Run.objects.get().id)
 
     until(lambda: desk.get(f"responses/{held}").json["status"] == "cancelled")

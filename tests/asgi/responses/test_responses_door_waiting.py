@@ -7,7 +7,7 @@ import pytest
 from conversations.core.principals import SYSTEM
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Conversation, Response, Run
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide as approvals
 from tests.asgi.responses.test_responses_door import RAIN, replayed, text_of, told
 from tests.support import stand_in
@@ -113,7 +113,7 @@ def test_a_person_may_stop_the_run_of_a_response(desk):
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             await asking.writes(5)
             run = await desk.house.do(Run.objects.get)
-            await desk.house.do(lifecycle.stop, SYSTEM, run.id)
+            await desk.house.do(stop_and_rerun.stop, SYSTEM, run.id)
             return await asking.answer()
 
     final = desk.run(stop).events[-1]

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from conversations.models import Approval, ToolSchema
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide, inbox
 from conversations.runs.policy import edit
 from conversations.runs.policy.evaluate import PolicyRule
@@ -77,7 +77,7 @@ def test_lists_tell_apart_what_waits_and_what_was_decided(people):
     second = teamwork.ask(people["operator"], key="two", **ASKED)
     third = teamwork.ask(people["operator"], key="three", **ASKED)
     decide.decide(people["approver"], first.id, "reject")
-    lifecycle.stop(people["operator"], third.run)
+    stop_and_rerun.stop(people["operator"], third.run)
 
     assert {one.row.id for one in inbox.page(status="pending")[0]} == {second.id}
     assert re.findall(r'data-key="([^"]*)"', get(people["viewer"], "/approvals/?view=decided")) == [first.id]
@@ -87,7 +87,7 @@ def test_lists_tell_apart_what_waits_and_what_was_decided(people):
 
 def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
     asked = teamwork.ask(people["operator"], **ASKED)
-    lifecycle.stop(people["operator"], asked.run)
+    stop_and_rerun.stop(people["operator"], asked.run)
 
     assert inbox.SOURCE.standing()["waiting"] == 0
     assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")

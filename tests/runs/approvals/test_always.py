@@ -9,7 +9,7 @@ from conversations.conversation import control
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events.log.rebuild import rebuild
 from conversations.models import AlwaysRule, Approval, AuditEntry, Event, Role, Run, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import auto_approve, auto_rules, decide, edit_auto_rules
 from conversations.runs.approvals.edit_auto_rules import Scope
 from conversations.runs.policy import edit
@@ -359,5 +359,5 @@ def test_a_claim_from_outside_uses_no_rule_and_approves_nothing(people):
     teamwork.claim_from_outside("flood", claim | {"rule": made.id, "rule_by": "user:april", "run_id": asked.run})
 
     assert Approval.objects.get().status == "pending"
-    lifecycle.stop(people["operator"], asked.run)
+    stop_and_rerun.stop(people["operator"], asked.run)
     assert Approval.objects.get().rule is None

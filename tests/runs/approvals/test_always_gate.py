@@ -177,7 +177,7 @@ def test_a_nested_call_is_approved_by_a_rule(people):
 
 
 def test_the_workers_round_approves_what_waits_and_the_run_goes_on(people, monkeypatch):
-    monkeypatch.setattr("agents_app.worker.worker.RENEW_EVERY", 0.1)
+    monkeypatch.setattr("agents_app.worker.worker.RENEW_EVERY_S", 0.1)
     till = Till()
     with working(till.team([pay()], SO)):
         say()

@@ -10,7 +10,7 @@ from conversations.core.errors import Conflict, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Approval, AuditEntry, Event, Role, Run, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support import teamwork
 from tests.support.cast import cast
@@ -87,7 +87,7 @@ def test_of_many_decisions_at_once_one_wins_ten_thousand_times(people):
 
 
 def stopping(people, asked):
-    lifecycle.stop(people["operator"], asked.run)
+    stop_and_rerun.stop(people["operator"], asked.run)
 
 
 def expiring(people, asked):

@@ -17,7 +17,7 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Event, Run, Token, ToolCall
-from conversations.runs import lifecycle
+from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import decide
 from conversations.runs.policy.edit import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
@@ -249,7 +249,7 @@ def test_with_four_eyes_nobody_decides_on_what_they_wrote(people, settings):
     post_message.post(people["admin"], "flood", recipient="agent:Dialogue", content="Water", client_id="1")
     claimed = teamwork.claim()
     facts = {"event": "approval.requested", "approval_id": "ask", "tool_call": "t", **teamwork.ASKED}
-    lifecycle.wait(claimed, "approval", facts, **teamwork.SEALED)
+    claims.wait(claimed, "approval", facts, **teamwork.SEALED)
 
     with pytest.raises(NotAllowed, match="four eyes") as refused:
         decide.decide(people["admin"], "ask", "approve")
@@ -262,10 +262,10 @@ def test_with_four_eyes_nobody_decides_on_what_they_wrote(people, settings):
 def test_who_ran_it_again_does_not_decide_with_four_eyes(people, settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"four_eyes": True})
     teamwork.team()
-    lifecycle.run_again(people["admin"], teamwork.fail(people["operator"]))
+    stop_and_rerun.run_again(people["admin"], teamwork.fail(people["operator"]))
     claimed = teamwork.claim()
     facts = {"event": "approval.requested", "approval_id": "ask", "tool_call": "t", **teamwork.ASKED}
-    lifecycle.wait(claimed, "approval", facts, **teamwork.SEALED)
+    claims.wait(claimed, "approval", facts, **teamwork.SEALED)
 
     with pytest.raises(NotAllowed, match="four eyes"):
         decide.decide(people["admin"], "ask", "reject")

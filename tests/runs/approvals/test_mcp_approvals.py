@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch):
-    monkeypatch.setattr(workers, "RENEW_EVERY", 0.2)
+    monkeypatch.setattr(workers, "RENEW_EVERY_S", 0.2)
 
 
 @pytest.fixture(scope="module")

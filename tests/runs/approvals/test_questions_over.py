@@ -12,7 +12,7 @@ from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, Run, ToolCall
 from conversations.realtime.live_renderer import LiveRenderer
-from conversations.runs import lifecycle
+from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork
@@ -40,7 +40,7 @@ def ask_twice(by):
     log.append([claimed.event({"event": "tool_step", "name": "ask_desk", "tool_call": "outer", "status": "start"})])
     asked = {"event": "approval.requested", **teamwork.ASKED}
     both = ({**asked, "approval_id": f"ask-{n}", "tool_call": f"call-{n}"} for n in (1, 2))
-    lifecycle.wait(claimed, "approval", *both, **teamwork.SEALED)
+    claims.wait(claimed, "approval", *both, **teamwork.SEALED)
     return claimed.run
 
 
@@ -60,7 +60,7 @@ def statuses():
 def test_a_run_stopped_while_it_waits_withdraws_its_question(team):
     approval = teamwork.ask(team["operator"])
 
-    lifecycle.stop(team["operator"], approval.run)
+    stop_and_rerun.stop(team["operator"], approval.run)
 
     approval.refresh_from_db()
     assert (approval.status, approval.decision, approval.decided_by) == ("cancelled", None, "user:otto")
@@ -87,7 +87,7 @@ def test_every_bad_end_withdraws_what_is_open_and_says_why(team, kind, why):
 def test_a_stopped_run_leaves_the_call_around_the_question_in_doubt(team):
     run = ask_twice(team["operator"])
 
-    lifecycle.stop(team["operator"], run)
+    stop_and_rerun.stop(team["operator"], run)
 
     assert statuses() == {"outer": "unknown", "call-1": "blocked", "call-2": "blocked"}
     assert told("run.cancelled", "flood")[0]["calls"] == ["outer"]
@@ -98,7 +98,7 @@ def test_a_run_that_was_approved_and_is_stopped_before_it_goes_on_never_runs_the
     approval = teamwork.ask(team["operator"])
     decide.decide(team["approver"], approval.id, "approve")
 
-    lifecycle.stop(team["operator"], approval.run)
+    stop_and_rerun.stop(team["operator"], approval.run)
 
     approval.refresh_from_db()
     assert (approval.status, statuses()) == ("decided", {approval.tool_call: "blocked"})
@@ -107,7 +107,7 @@ def test_a_run_that_was_approved_and_is_stopped_before_it_goes_on_never_runs_the
 
 def test_a_decision_after_it_is_told_what_happened(team):
     approval = teamwork.ask(team["operator"])
-    lifecycle.stop(team["operator"], approval.run)
+    stop_and_rerun.stop(team["operator"], approval.run)
 
     with pytest.raises(Conflict, match="the approval request was withdrawn: user:otto ended its run at"):
         decide.decide(team["approver"], approval.id, "approve")
@@ -127,7 +127,7 @@ def test_the_question_vanishes_from_an_open_page_with_the_events_that_end_it(tea
     assert f"approve:{approval.id}" in block("file_incident")
     head, artist = log.head("flood"), LiveRenderer("flood")
 
-    lifecycle.stop(team["operator"], approval.run)
+    stop_and_rerun.stop(team["operator"], approval.run)
     frames = [json.loads(text) for _, text in artist.draw(log.read_after("flood", head))]
 
     (fresh,) = [frame["html"] for frame in frames if frame.get("group") == f"call:{approval.tool_call}"]
@@ -140,7 +140,7 @@ def test_calls_that_a_stopped_run_leaves_in_doubt_change_on_an_open_page(team):
     run = ask_twice(team["operator"])
     head, artist = log.head("flood"), LiveRenderer("flood")
 
-    lifecycle.stop(team["operator"], run)
+    stop_and_rerun.stop(team["operator"], run)
     frames = [json.loads(text) for _, text in artist.draw(log.read_after("flood", head))]
 
     changed = {one["group"]: one["html"] for frame in frames for one in frame.get("also", ())}
@@ -150,7 +150,7 @@ def test_calls_that_a_stopped_run_leaves_in_doubt_change_on_an_open_page(team):
 def test_rebuild_changes_nothing_of_it(team):
     run = ask_twice(team["operator"])
     decide.decide(team["approver"], "ask-1", "reject")
-    lifecycle.stop(team["operator"], run)
+    stop_and_rerun.stop(team["operator"], run)
     before = [list(model.objects.order_by("id").values()) for model in (Run, Approval, ToolCall)]
 
     list(rebuild())

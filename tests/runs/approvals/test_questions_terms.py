@@ -12,7 +12,7 @@ from conversations.core.principals import SYSTEM
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Event, Policy
 from conversations.realtime import state_topics
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide, expiry, inbox, pending_counts, terms
 from conversations.runs.policy import edit, file_format
 from conversations.runs.policy.edit import load_policies
@@ -146,7 +146,7 @@ def test_the_badge_counts_what_this_person_can_still_decide(people):
     teamwork.ask(people["admin"], key="one")
     over = teamwork.ask(people["operator"], key="two")
     teamwork.ask(people["operator"], key="three")
-    lifecycle.stop(people["operator"], over.run)
+    stop_and_rerun.stop(people["operator"], over.run)
 
     now = pending_counts.pending_counts()
 

@@ -9,7 +9,7 @@ from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolOutputGu
 
 from conversations.core.errors import Fenced
 from conversations.models import Approval, Event, Run, ToolCall
-from conversations.runs import begin_tool_call, lifecycle
+from conversations.runs import begin_tool_call, claims, leases, stop_and_rerun
 from conversations.runs.approvals import decide
 from conversations.runs.policy.edit import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
@@ -199,13 +199,13 @@ def begun(people, desk):
     old = desk.recorded("put")["put"]
     with working(desk.team()) as worker, held(worker):
         asked = request.replay(people["operator"], old.id)
-        (claim,) = lifecycle.claim("host:dead", ["Clerk"], at_most=1)
+        (claim,) = claims.claim("host:dead", ["Clerk"], at_most=1)
     return claim, asked
 
 
 def dies():
     Run.objects.filter(kind="replay").update(lease_until=1)
-    assert len(lifecycle.interrupt_dead()) == 1
+    assert len(leases.interrupt_expired()) == 1
 
 
 def test_of_a_worker_that_dies_in_the_call_nothing_is_done_again_and_the_doubt_is_told(people, desk):
@@ -239,7 +239,7 @@ def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people
     step = {"event": "tool_step", "name": "put", "tool_call": asked.call, "status": "start"}
     step["tool_call_id"] = told("replay.requested")[0]["tool_call_id"]
     begin_tool_call.begin_execution(claim, step)
-    lifecycle.put_back(claim, "as if it had not begun")  # what no worker does
+    claims.put_back(claim, "as if it had not begun")  # what no worker does
 
     with working(desk.team()):
         until(lambda: Run.objects.get(id=asked.run).attempt == 2, what="a second worker")
@@ -252,7 +252,7 @@ def test_a_replay_is_stopped_by_a_person_before_it_runs(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()) as worker, held(worker):
         asked = request.replay(people["operator"], old.id)
-        lifecycle.stop(people["operator"], asked.run)
+        stop_and_rerun.stop(people["operator"], asked.run)
 
     assert (Run.objects.get(id=asked.run).status, len(desk.ran)) == ("cancelled", 1)
     assert ToolCall.objects.get(id=asked.call).status == "blocked"
@@ -263,7 +263,7 @@ def test_a_replay_is_stopped_by_a_person_while_it_runs(people, desk):
     with working(desk.team(tools=[desk.slow("look")])):
         asked = request.replay(people["operator"], old.id)
         until(lambda: ToolCall.objects.filter(id=asked.call, status="executing").exists(), what="it to execute")
-        lifecycle.stop(people["operator"], asked.run)
+        stop_and_rerun.stop(people["operator"], asked.run)
         Run.objects.filter(id=asked.run).update(stop="abort")
         run = ended(asked.run)
 

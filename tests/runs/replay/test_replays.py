@@ -13,7 +13,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, Conversation, Run, SessionItem, ToolCall, ToolSchema
-from conversations.runs import lifecycle
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from conversations.runs.policy.edit import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
@@ -222,7 +222,7 @@ def test_a_replay_is_not_run_again_as_a_run(people, desk):
     Run.objects.filter(id=run.id).update(status="failed")
 
     with pytest.raises(Conflict, match="from its page instead"):
-        lifecycle.run_again(people["operator"], run.id)
+        stop_and_rerun.run_again(people["operator"], run.id)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,12 @@
 
 from typing import Any
 
-from conversations.core import lease
-from conversations.core.lease import RENEW_EVERY
-
-__all__ = ["RENEW_EVERY", "RecorderLease"]
+from conversations.core.single_process_lease import SingleProcessLease
 
 NAME = "recorder"
 
 
-class RecorderLease(lease.Lease):
+class ActiveRecorderLease(SingleProcessLease):
     """One recorder's claim. Every method runs in the recorder's database thread."""
 
     def __init__(self) -> None:

@@ -20,11 +20,11 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Meta
 
-LASTS = 5.0  # seconds without renewal
-RENEW_EVERY = 1.0
+LEASE_S = 5.0  # without renewal
+RENEW_EVERY_S = 1.0
 
 
-class Lease:
+class SingleProcessLease:
     """One process's claim to a piece of work. Every method runs in the thread that does it."""
 
     def __init__(self, name: str) -> None:
@@ -34,7 +34,7 @@ class Lease:
 
     def hold(self) -> bool:
         """Be the active one, or stay it: renewed when that is due. Answer whether it is so."""
-        if self._value and time.monotonic() - self._renewed_at < RENEW_EVERY:
+        if self._value and time.monotonic() - self._renewed_at < RENEW_EVERY_S:
             return True
         is_mine = (bool(self._value) and self.renew()) or self.take()
         self._renewed_at = time.monotonic()
@@ -84,7 +84,7 @@ class Lease:
         return is_mine
 
     def _text(self, until: int | None = None) -> str:
-        ends_at = database_now() + int(LASTS * 1e6) if until is None else until
+        ends_at = database_now() + int(LEASE_S * 1e6) if until is None else until
         fields = {"holder": self.holder, "until": ends_at, **self.handover()}
         return json.dumps(fields | {"place": _place(), "pid": os.getpid()})
 

@@ -1,0 +1,208 @@
+"""A run in a worker's hands: claimed, its lease renewed, ended, put aside or put back (law F). Called by workers.
+
+A worker names what it holds as `Claim`; whatever it writes is stored only while that is so, else `Fenced` is raised and
+the worker stops at once. Lock order: conversation, run (law B).
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from django.db import IntegrityError, connection
+from django.db.models import F, Q
+
+from conversations.core import principals
+from conversations.core.errors import Fenced
+from conversations.core.failpoints import failpoint
+from conversations.core.ids import new_id
+from conversations.core.principals import Principal
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.events.log.records import NewEvent
+from conversations.models import Conversation, Run, ToolCall
+from conversations.models.run import ENDING
+from conversations.runs import leases
+
+Body = dict[str, object]
+
+
+class Claim(NamedTuple):
+    """A run in a worker's hands. `state` is what it paused with, sealed; None at the first start."""
+
+    run: str
+    attempt: int
+    conversation: str
+    agent: str
+    kind: str
+    input_seq: int
+    state: str | None
+    state_mac: str | None
+    sdk: str | None
+
+    @property
+    def principal(self) -> Principal:
+        """Who writes the run's events."""
+        return principals.run_principal(self.agent)
+
+    def event(self, payload: Body) -> NewEvent:
+        """Make one of the run's events, behind its fence."""
+        fields: Body = {"id": new_id(), "run_id": self.run, "agent": self.agent}
+        return log.from_internal(self.conversation, fields | payload, self.principal)._replace(attempt=self.attempt)
+
+
+def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
+    """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation.
+    Replays run beside whatever waits, is paused or is held there."""
+    taken: list[Claim] = []
+    while len(taken) < at_most:
+        ids = _next(agents, at_most - len(taken))
+        if not ids:
+            break
+        failpoint("before-lease")
+        claimed = _take_all(ids, worker)
+        if not claimed:
+            break
+        taken += claimed
+    return taken
+
+
+# As text: a worker asks this each time a run ends, and Django needs 4 ms to write it. `|| ''` keeps the planner from
+# the index over all runs that an agent ever had; that of the queued ones is small.
+FREE = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FROM conversations_run r
+ JOIN conversations_conversation c ON c.id=r.conversation_id
+ WHERE r.status='queued' AND (r.agent || '') IN ({agents})
+ AND (r.kind='replay' OR c.state='open' AND c.owner='')
+ AND (r.kind<>'agent' OR NOT EXISTS (SELECT 1 FROM conversations_run b WHERE b.conversation_id=r.conversation_id
+  AND b.kind='agent' AND b.parent_call IS NULL AND b.status IN ('running', 'waiting')))"""
+
+
+def _next(agents: Collection[str], at_most: int) -> list[str]:
+    """Return ids of runs that may be taken, the first of each conversation."""
+    if not agents:
+        return []
+    free = FREE.format(agents=", ".join(["%s"] * len(agents)))
+    with connection.cursor() as cursor:
+        cursor.execute(f"{free} ORDER BY r.id LIMIT %s", [*agents, at_most])
+        rows = cursor.fetchall()
+        replays = [id_ for id_, kind, *_ in rows if kind != "agent"]
+        places = {conversation for _, kind, conversation, _ in rows if kind == "agent"}
+        if places and len(rows) == at_most:  # ids of one millisecond have no order, and the rest was cut off
+            among = ", ".join(["%s"] * len(places))
+            cursor.execute(f"{free} AND r.kind='agent' AND r.conversation_id IN ({among})", [*agents, *places])
+            rows = cursor.fetchall()
+    latest_first = sorted(
+        ((seq, conversation, id_) for id_, kind, conversation, seq in rows if kind == "agent"), reverse=True
+    )
+    first = {conversation: id_ for _, conversation, id_ in latest_first}
+    return [*first.values(), *replays]
+
+
+def _take_all(ids: Sequence[str], worker: str) -> list[Claim]:
+    """Take them in one transaction; when another worker began one of their conversations meanwhile, one by one."""
+    try:
+        return _take(ids, worker)
+    except IntegrityError:
+        taken: list[Claim] = []
+        for run in ids:
+            with suppress(IntegrityError):
+                taken += _take([run], worker)
+        return taken
+
+
+def _take(ids: Sequence[str], worker: str) -> list[Claim]:
+    with write_transaction():
+        owners = Run.objects.filter(id__in=ids).values("conversation")
+        locked = Conversation.objects.select_for_update().filter(id__in=owners).order_by("id")
+        keys = dict(locked.values_list("id", "key"))
+        may_begin = Q(conversation__in=Conversation.objects.free().filter(id__in=keys)) | Q(kind="replay")
+        queued = Run.objects.filter(may_begin, id__in=ids, status="queued")
+        runs = list(queued.order_by("queued_seq", "id"))
+        until = leases.end_of_new()
+        fields: dict[str, Any] = {"status": "running", "worker": worker[:100], "stop": "", "lease_until": until}
+        Run.objects.filter(id__in=[run.id for run in runs]).update(attempt=F("attempt") + 1, **fields)
+        claims = [_claimed(run, keys[run.conversation_id]) for run in runs]
+        body: Body = {"event": "run.started", "worker": worker[:100]}
+        log.append([claimed.event(body | _started(claimed)) for claimed in claims])
+    return claims
+
+
+def _claimed(run: Run, key: str) -> Claim:
+    fit = (run.kind, run.input_seq, run.state, run.state_mac, run.sdk)
+    return Claim(run.id, run.attempt + 1, key, run.agent, *fit)
+
+
+def _started(claimed: Claim) -> Body:
+    """Return which attempt it is, and of what kind where it is no agent's answer."""
+    return {"attempt": claimed.attempt} | ({} if claimed.kind == "agent" else {"run_kind": claimed.kind})
+
+
+def renew(claims: Collection[Claim]) -> dict[str, str]:
+    """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause, stop…"""
+    until = leases.end_of_new()
+    mine = {claimed.run: claimed.attempt for claimed in claims}
+    with write_transaction():
+        held = (
+            Run.objects.filter(id__in=mine, status="running").select_for_update().values_list("id", "attempt", "stop")
+        )
+        stops = {run: stop for run, attempt, stop in held.order_by("id") if mine[run] == attempt}
+        Run.objects.filter(id__in=stops).update(lease_until=until)
+    return stops
+
+
+def finish(claimed: Claim, payload: Body, *more: Body) -> None:
+    """End a run: `payload` is its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` comes before.
+
+    Raises `Fenced` when the run is not the worker's any more.
+    """
+    with write_transaction():
+        _write_held(claimed, lease_until=None, state=None, state_mac=None)
+        log.append([claimed.event(body) for body in (*more, payload)])
+
+
+def wait(
+    claimed: Claim, reason: str, *requests: Body, state: str, state_mac: str, sdk: str, about: Body | None = None
+) -> None:
+    """Put a run aside, with its state sealed; the worker is free. `requests` are its approval.requested; `about` comes
+    beside the reason: of `server`, which MCP server it waits for.
+
+    One that was asked to end meanwhile ends; one that was paused goes on when the pause is over already.
+    """
+    with write_transaction():
+        conversation = _write_held(claimed, lease_until=None, state=state, state_mac=state_mac, sdk=sdk)
+        if _ended_as_asked(claimed):
+            return
+        bodies: list[Body] = [*requests, {"event": "run.waiting", "reason": reason, **(about or {})}]
+        if reason == "pause" and not conversation.is_held:
+            bodies.append({"event": "run.resumed", "reason": "the pause ended"})
+        log.append([claimed.event(body) for body in bodies])
+
+
+def put_back(claimed: Claim, reason: str, *, sealed: tuple[str, str, str] | None = None) -> None:
+    """Queue a run again for another worker: it goes on from `sealed` (state, its mac, its sdk), else from what it had.
+
+    Only for a run none of whose calls was begun since that state. Raises `Fenced`.
+    """
+    with write_transaction():
+        state_fields = dict(zip(("state", "state_mac", "sdk"), sealed, strict=True)) if sealed else {}
+        _write_held(claimed, lease_until=None, **state_fields)
+        if not _ended_as_asked(claimed):
+            log.append([claimed.event({"event": "run.resumed", "reason": reason})])
+
+
+def _ended_as_asked(claimed: Claim) -> bool:
+    """End a run that its worker lets go of before it heard that it should end."""
+    if not Run.objects.filter(id=claimed.run, stop__in=ENDING).update(state=None, state_mac=None):
+        return False
+    body: Body = {"event": "run.cancelled", "reason": "asked to stop"}
+    calls = ToolCall.objects.executing_in(claimed.run)
+    log.append([claimed.event(body | ({"calls": calls} if calls else {}))])
+    return True
+
+
+def _write_held(claimed: Claim, **fields: Any) -> Conversation:
+    """Write the run's row if it is still the worker's; the conversation is locked first, and answered."""
+    owner = Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run)
+    conversation = Conversation.objects.locked(owner)
+    if not Run.objects.mine(claimed.run, claimed.attempt).update(**fields):
+        raise Fenced(f"run {claimed.run} is no longer running in attempt {claimed.attempt}")
+    return conversation

@@ -1,0 +1,100 @@
+"""Leases of runs: how long a worker may be silent, which leases ended, and the runs of workers that are gone (law F).
+
+Taken and renewed in `claims`; looked at in a worker's round and at its start, and when a person stops a run.
+"""
+
+import threading
+import time
+from collections.abc import Iterable
+
+from conversations.access.action_context import event_author
+from conversations.core import node_heartbeat
+from conversations.core.ids import new_id
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import SYSTEM, Principal
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.models import Conversation, Run, ToolCall
+
+RUN_LEASE_S = 15.0  # a worker may be silent as long
+CLOCK_SLACK_S = 5.0  # a database's clock may go back so far without a lease being void
+
+_Held = tuple[str, int, int | None]  # a run, its attempt, the end of its lease
+
+_since: dict[_Held, float] = {}
+_lock = threading.Lock()
+
+
+def end_of_new() -> int:
+    """Return when a lease ends that is taken or renewed now, µs UTC by the database's clock."""
+    return database_now() + int(RUN_LEASE_S * 1e6)
+
+
+def interrupt_expired() -> list[str]:
+    """End runs whose worker was silent for a lease: `interrupted`, and what was executing is `unknown` for ever.
+
+    A lease further ahead than any can be was taken by a clock that was ahead. It ends when it was not renewed for as
+    long as a lease, by this process's own clock.
+    """
+    now = database_now()
+    dead = list(Run.objects.filter(status="running", lease_until__lt=now).order_by("id")[:100])
+    void = list(Run.objects.filter(status="running", lease_until__gt=_furthest(now)).order_by("id")[:100])
+    return [run.id for run in (*dead, *_unrenewed(void, RUN_LEASE_S)) if _interrupt(run)]
+
+
+def interrupt_all() -> list[str]:
+    """End all runs that a worker has, whatever their leases: for a process that alone runs agents, at its start."""
+    left = list(Run.objects.filter(status="running").order_by("id"))
+    return [run.id for run in left if _interrupt(run)]
+
+
+def is_abandoned(run: Run) -> bool:
+    """Return whether no worker can hold a running run: its lease is over, or void and its worker gone."""
+    now, until = database_now(), run.lease_until
+    if run.status != "running" or until is None:
+        return False
+    return until < now or (
+        until > _furthest(now) and not node_heartbeat.is_there(node_heartbeat.worker_node(run.worker))
+    )
+
+
+def interrupt_locked(run: Run, conversation: Conversation, by: Principal) -> bool:
+    """End a run whose worker is gone, with its conversation locked. False: it was renewed since it was read."""
+    if not Run.objects.mine(run.id, run.attempt).filter(lease_until=run.lease_until).update(lease_until=None):
+        return False
+    writer, by_whom = (by, {}) if by == SYSTEM else event_author(by)
+    why = f"the worker {run.worker} is gone; nothing was repeated"
+    calls = ToolCall.objects.executing_in(run.id)
+    fields: dict[str, object] = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why, "calls": calls}
+    fields |= run.end_fields | by_whom
+    log.append([log.from_internal(conversation.key, {"event": "run.interrupted", **fields}, writer)])
+    return True
+
+
+def _interrupt(run: Run) -> bool:
+    """End a run that was not renewed since it was read."""
+    with write_transaction():
+        conversation = Conversation.objects.locked(run.conversation_id)
+        return interrupt_locked(run, conversation, SYSTEM)
+
+
+def _furthest(now: int) -> int:
+    """Return the latest end that a lease can have, µs UTC by the database's clock."""
+    return now + int((RUN_LEASE_S + CLOCK_SLACK_S) * 1e6)
+
+
+def _unrenewed(runs: Iterable[Run], for_s: float) -> list[Run]:
+    """Return those of these runs that have had the same lease for so many seconds; the others are watched from now on.
+
+    What is not among the runs any more is forgotten.
+    """
+    now = time.monotonic()
+    with _lock:
+        watched = {held: (_since.get(held, now), run) for run in runs for held in [_held(run)]}
+        _since.clear()
+        _since.update({held: since for held, (since, _) in watched.items()})
+        return [run for since, run in watched.values() if now - since >= for_s]
+
+
+def _held(run: Run) -> _Held:
+    return run.id, run.attempt, run.lease_until

@@ -1,0 +1,105 @@
+"""Runs stopped, and queued again: on the input of one that ended badly, or because what one waited for is there.
+
+Called by pages, the API, control actions and the worker's round. Lock order: conversation, run (law B).
+"""
+
+from conversations.access.action_context import audited_action, event_author
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core.errors import Conflict, NotFound
+from conversations.core.ids import new_id
+from conversations.core.principals import SYSTEM, Principal
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.models import Agent, Conversation, Run, ToolCall
+from conversations.models.run import ENDING
+from conversations.runs import leases
+from conversations.runs.claims import Body
+
+
+def stop(by: Who, run: str) -> None:
+    """Ask the worker to cancel a run, which it hears within a second; a run nobody holds is cancelled here.
+
+    Its open questions are withdrawn in the same transaction, by `log.append`.
+    """
+    with audited_action(by, "cancel_run", f"run:{run}", right="control") as principal:
+        row = _run(run)
+        conversation = Conversation.objects.locked(row.conversation_id)
+        if not end(principal, conversation, run, "cancel") and _run(run).status != "running":
+            raise Conflict(f"run {run} is already {_run(run).status}")
+        chain.enter(principal, "cancel_run", f"run:{run}", correlation={"conversation": conversation.key})
+
+
+def end(principal: Principal, conversation: Conversation, run: str, how: str, reason: str = "") -> bool:
+    """Have a run end, inside an action with the conversation locked; `how` is one of `ENDING`.
+
+    The worker hears it within a second; a run nobody holds is cancelled here, and one whose worker is gone is
+    interrupted. False: it is over, or is ending so already.
+    """
+    writer, by_whom = event_author(principal)
+    row = _run(run)
+    if leases.is_abandoned(row) and leases.interrupt_locked(row, conversation, principal):
+        return True  # else its worker has just renewed it
+    body: Body = {"id": new_id(), "run_id": run, "agent": row.agent, **row.end_fields, **by_whom}
+    is_asked = ENDING[ENDING.index(how) :]
+    if Run.objects.filter(id=run, status="running").exclude(stop__in=is_asked).update(stop=how):
+        body |= {"event": "run.stopping", "how": how} | ({"reason": reason} if reason else {})
+    elif Run.objects.filter(id=run, status__in=("queued", "waiting")).update(state=None, state_mac=None):
+        body |= {"event": "run.cancelled", "reason": reason or f"by {principal}"}
+        body |= {"calls": entered} if (entered := ToolCall.objects.executing_in(run)) else {}
+    else:
+        return False
+    log.append([log.from_internal(conversation.key, body, writer)])
+    return True
+
+
+def park(run: str, reason: str) -> bool:
+    """End a queued run that no worker could go on with as `incompatible`. False: it is not queued any more."""
+    with write_transaction():
+        row = _run(run)
+        conversation = Conversation.objects.locked(row.conversation_id)
+        if not Run.objects.filter(id=run, status="queued").update(state=None, state_mac=None):
+            return False
+        fields: Body = {"id": new_id(), "run_id": run, "agent": row.agent, "reason": reason}
+        fields |= {"calls": entered} if (entered := ToolCall.objects.executing_in(run)) else {}
+        log.append([log.from_internal(conversation.key, {"event": "run.incompatible", **fields}, SYSTEM)])
+    return True
+
+
+def run_again(by: Who, run: str) -> str:
+    """Queue a new run on the same input as one that ended badly; answer its id. Raises `NotFound`, `Conflict`."""
+    with audited_action(by, "run_again", f"run:{run}", right="control") as principal:
+        old = _run(run)
+        conversation = Conversation.objects.locked(old.conversation_id)
+        if old.kind == "replay":
+            raise Conflict("replay the call again from its page instead", code="is_replay")
+        if old.status not in ("failed", "cancelled", "interrupted", "incompatible"):
+            raise Conflict(f"run {run} is {old.status}: only runs that did not finish can run again")
+        if not Agent.objects.filter(name=old.agent).exists():
+            raise Conflict(f"no team has the agent {old.agent} any more: write to another agent", code="no_agent")
+        new = new_id()
+        fields: Body = {"run_kind": old.kind, "agent": old.agent, "input_seq": old.input_seq, "reason": f"again: {run}"}
+        writer, by_whom = event_author(principal)
+        queued: Body = {"event": "run.queued", "id": new_id(), "run_id": new, **fields, **by_whom}
+        log.append([log.from_internal(conversation.key, queued, writer)])
+        chain.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
+    return new
+
+
+def wake(run: str, reason: str) -> bool:
+    """Queue a run again that waits for something other than a person: it is there. False: it does not wait any more."""
+    with write_transaction():
+        row = _run(run)
+        conversation = Conversation.objects.locked(row.conversation_id)
+        if not Run.objects.filter(id=run, status="waiting", reason="server").update(status="queued"):
+            return False
+        body: Body = {"event": "run.resumed", "id": new_id(), "run_id": run, "agent": row.agent, "reason": reason}
+        log.append([log.from_internal(conversation.key, body, SYSTEM)])
+    return True
+
+
+def _run(run: str) -> Run:
+    row = Run.objects.filter(id=run).first()
+    if row is None:
+        raise NotFound(f"there is no run {run}")
+    return row
