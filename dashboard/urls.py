@@ -6,11 +6,11 @@ from conversations.access.accounts import sign_in_links
 from conversations.core.url_converters import ConversationId, RowNumber
 from dashboard.api import approvals as api_approvals
 from dashboard.api import audit as api_audit
+from dashboard.api import auto_approvals as api_auto_approvals
 from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
-from dashboard.api import rules as api_rules
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
 from dashboard.api import tool_call_detail as api_tool_call
@@ -22,9 +22,9 @@ from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
     agents,
-    approval_rules,
     approvals,
     audit,
+    auto_approvals,
     compare,
     conversation,
     forks,
@@ -71,8 +71,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("numbers/", numbers, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/decisions/", form_actions.decisions, name="decisions"),
-    path("approvals/rules/", approval_rules.rules, name="approval-rules"),
-    path("approvals/rules/revocations/", approval_rules.revocations, name="approval-rule-revocations"),
+    path("approvals/rules/", auto_approvals.rules, name="approval-rules"),
+    path("approvals/rules/revocations/", auto_approvals.revocations, name="approval-rule-revocations"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),
     path("runs/again/", form_actions.again, name="runs-again"),
     path("runs/stop/", form_actions.stop, name="runs-stop"),
@@ -112,8 +112,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/forks", api_forks.forks, name="api-forks"),
     path("api/v1/approvals", api_approvals.approvals, name="api-approvals"),
     path("api/v1/approvals/decisions", api_approvals.decisions, name="api-decisions"),
-    path("api/v1/approval-rules", api_rules.rules, name="api-approval-rules"),
-    path("api/v1/approval-rules/<str:id>/revocation", api_rules.revocation, name="api-approval-rule-revocation"),
+    path("api/v1/approval-rules", api_auto_approvals.rules, name="api-approval-rules"),
+    path(
+        "api/v1/approval-rules/<str:id>/revocation", api_auto_approvals.revocation, name="api-approval-rule-revocation"
+    ),
     path("api/v1/approvals/<str:id>", api_approvals.approval, name="api-approval"),
     path("api/v1/approvals/<str:id>/decision", api_approvals.decision, name="api-decision"),
     path("api/v1/tool-calls/<str:id>/answer", api_runs.answer, name="api-answer"),

@@ -5,8 +5,8 @@
 A guarded tool asks the run's scope (`current_scope()`) for the operators' rules, which are at most half a second old,
 and for the run's own restriction. A call goes, waits for a person, or is refused: then the tool's function is never
 entered, `policy.refused` is in the record, and the model is told in words so that it can go on. A call that would wait
-is approved without asking where an always rule is about it: after the tool's own guardrails, so that nothing they stop
-uses a rule up (`AutoApproveGuardrail`).
+is approved without asking where an auto-approval rule is about it: after the tool's own guardrails, so that nothing
+they stop uses a rule up (`AutoApprovalGuardrail`).
 
 In the SDK a tool says by `needs_approval` whether a call waits, and by its input guardrails whether it is refused. The
 first is not asked when the arguments are not a JSON object: such a call counts as one that waits. So a worker's runs
@@ -84,7 +84,7 @@ def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
     return [
         guardrail
         for guardrail in tool.tool_input_guardrails or ()
-        if not isinstance(guardrail, PolicyGuardrail | AutoApproveGuardrail)
+        if not isinstance(guardrail, PolicyGuardrail | AutoApprovalGuardrail)
     ]
 
 
@@ -139,8 +139,8 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
         context.approve_tool(item)
 
 
-class AutoApproveGuardrail(ToolInputGuardrail[Any]):
-    """The last guardrail of a guarded tool: a call that would wait for a person is approved by an always rule.
+class AutoApprovalGuardrail(ToolInputGuardrail[Any]):
+    """The last guardrail of a guarded tool: a call that would wait for a person is approved by an auto-approval rule.
 
     The SDK runs the guardrails before the waiting (`GUARDED_CALLS`) and looks afterwards whether the call is approved.
     """
@@ -152,7 +152,7 @@ class AutoApproveGuardrail(ToolInputGuardrail[Any]):
     async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         scope = current_scope()
         keeper = scope.keeper if scope is not None else None
-        if keeper is not None and await keeper.by_rule(data.context, data.agent, self._gate.tool):
+        if keeper is not None and await keeper.apply_auto_approval(data.context, data.agent, self._gate.tool):
             self._gate.approve(data)
         return ToolGuardrailFunctionOutput.allow()
 
@@ -198,7 +198,7 @@ def _guarded(tool: Any, agent: str) -> Any:
         # With a function to ask, the SDK has a person look at every call whose arguments are models or are converted.
         # That protects a team's own function from what it cannot see; where the code says yes or no it would change it.
         cast(Any, tool.on_invoke_tool).prepare_arguments = _nothing_prepared
-    tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ()), AutoApproveGuardrail(gate)]
+    tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ()), AutoApprovalGuardrail(gate)]
     tool.needs_approval = NeedsApproval(gate)
     apply_decisions(tool)
     return tool

@@ -50,8 +50,8 @@ class GatekeeperProtocol(Protocol):
     def hold(self, call_id: str) -> None:
         """Note that a call has to wait for a person, unless a rule approves it."""
 
-    async def by_rule(self, context: ToolContext[Any], agent: Any, tool: FunctionTool) -> bool:
-        """Have an always rule approve a call that has to wait; record that it did."""
+    async def apply_auto_approval(self, context: ToolContext[Any], agent: Any, tool: FunctionTool) -> bool:
+        """Have an auto-approval rule approve a call that has to wait; record that it did."""
 
     def tell(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
         """Note that a model is told `replacement` where a tool gave `output`."""

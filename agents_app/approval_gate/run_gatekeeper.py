@@ -16,7 +16,7 @@ from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
 from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, asked_of, digest
 from conversations.core.errors import Fenced
-from conversations.runs.approvals import auto_approve, auto_rules
+from conversations.runs.approvals import auto_approval, auto_approval_rules
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import PolicyRule, Rows
@@ -50,15 +50,15 @@ class Gatekeeper:
         """Note that a call has to wait for a person, unless a rule approves it."""
         self._held.add((current_parent_call(), call_id))
 
-    async def by_rule(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
-        """Have an always rule approve a call that has to wait; record that it did, and which. A query only where a
-        rule is about the tool."""
+    async def apply_auto_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
+        """Have an auto-approval rule approve a call that has to wait; record that it did, and which. A query only where
+        a rule is about the tool."""
         key = current_parent_call(), context.tool_call_id
         if key not in self._held:
             return False
         self._held.discard(key)
-        cached = auto_rules.known()
-        rules = cached if cached is not None else await self._do(auto_rules.rules)
+        cached = auto_approval_rules.known()
+        rules = cached if cached is not None else await self._do(auto_approval_rules.rules)
         if identity.identity_of(tool).lookup_key not in rules:
             return False
         return await self._approved(context, agent, tool)
@@ -73,7 +73,7 @@ class Gatekeeper:
         about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
         request |= {"why": approval_requests.why(tool.qualified_name, tool, about)}
         try:
-            rule = await self._do(auto_approve.approve_call, self._pen.claim, truncate_fields(request))
+            rule = await self._do(auto_approval.approve_call, self._pen.claim, truncate_fields(request))
         except Fenced:
             self._pen.is_lost = True
             raise

@@ -4,7 +4,7 @@
     await worker.run()      # returns after worker.stop(), called from any thread
 
 Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted,
-questions that an always rule answers are approved, and those whose time is up are told.
+questions that an auto-approval rule answers are approved, and those whose time is up are told.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from conversations.events import commit_listeners, log, registry
 from conversations.events.log.records import Stored
 from conversations.models import Run, SessionItem
 from conversations.runs import claims, leases
-from conversations.runs.approvals import auto_approve, expiry
+from conversations.runs.approvals import auto_approval, expiry
 from conversations.runs.claims import Claim
 
 logger = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class Worker:
             if attempt.claim.run not in renewed and not attempt.has_ended:
                 attempt.lose()
         await self._do(leases.interrupt_expired)
-        await self._do(auto_approve.approve_waiting)
+        await self._do(auto_approval.approve_waiting)
         await self._do(expiry.expire_due)
         await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
         if servers := self._mcp.connected():

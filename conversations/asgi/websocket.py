@@ -130,9 +130,10 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         after, epoch = request.get("after"), request.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
             # One that is gone altogether tells nothing of the others, and only an admin's word moves everybody.
-            if epoch in (None, hub.epoch) and head and permissions.has_permission(self.visitor.roles, "metrics"):
-                if await self.engine.change_epoch(hub.epoch, spared=self) and self.topics:
-                    self.dismiss(TRY_AGAIN)  # its other topics are of the epoch before, too
+            may_change = permissions.has_permission(self.visitor.roles, "metrics")
+            is_old = epoch in (None, hub.epoch) and head and may_change
+            if is_old and await self.engine.change_epoch(hub.epoch, spared=self) and self.topics:
+                self.dismiss(TRY_AGAIN)  # its other topics are of the epoch before, too
             if self.is_dismissed:
                 return
             await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))

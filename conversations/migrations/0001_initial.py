@@ -215,7 +215,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="AlwaysRule",
+            name="AutoApprovalRule",
             fields=[
                 ("id", models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ("lookup_key", models.CharField(help_text="the tool's kind and names: `bare:x`", max_length=410)),
@@ -247,6 +247,7 @@ class Migration(migrations.Migration):
                 ("revoked_at", models.BigIntegerField(help_text="µs UTC", null=True)),
             ],
             options={
+                "db_table": "conversations_alwaysrule",
                 "indexes": [
                     models.Index(condition=models.Q(("revoked_at", None)), fields=["lookup_key"], name="always_live")
                 ],
@@ -347,7 +348,10 @@ class Migration(migrations.Migration):
                 ("decided_by", models.CharField(max_length=160, null=True)),
                 ("decided_at", models.BigIntegerField(help_text="µs UTC", null=True)),
                 ("decided_seq", models.BigIntegerField(null=True)),
-                ("rule", models.CharField(help_text="the always rule that approved it", max_length=64, null=True)),
+                (
+                    "rule",
+                    models.CharField(help_text="the auto-approval rule that approved it", max_length=64, null=True),
+                ),
                 (
                     "escalated_to",
                     models.CharField(default="", help_text="the role that was told; empty: none", max_length=20),
@@ -497,7 +501,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "no_always",
-                    models.BooleanField(default=False, help_text="no always rule approves: a person decides each call"),
+                    models.BooleanField(
+                        default=False, help_text="no auto-approval rule approves: a person decides each call"
+                    ),
                 ),
                 ("updated_by", models.CharField(max_length=160)),
                 ("updated_at", models.DateTimeField()),

@@ -1,9 +1,9 @@
 """The tables (§5), one module a noun."""
 
 from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
-from conversations.models.always import AlwaysRule
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead, AuditSpan
+from conversations.models.auto_approval import AutoApprovalRule
 from conversations.models.conversation import Conversation, Participant, ReadMarker
 from conversations.models.event import Event
 from conversations.models.meta import Meta
@@ -20,11 +20,11 @@ from conversations.models.turn import Turn
 
 __all__ = [
     "Agent",
-    "AlwaysRule",
     "Approval",
     "AuditEntry",
     "AuditHead",
     "AuditSpan",
+    "AutoApprovalRule",
     "Conversation",
     "Event",
     "Grant",

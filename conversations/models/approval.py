@@ -30,7 +30,7 @@ class Approval(models.Model):
     decided_by = models.CharField(max_length=160, null=True)
     decided_at = models.BigIntegerField(null=True, help_text="µs UTC")
     decided_seq = models.BigIntegerField(null=True)
-    rule = models.CharField(max_length=64, null=True, help_text="the always rule that approved it")
+    rule = models.CharField(max_length=64, null=True, help_text="the auto-approval rule that approved it")
     escalated_to = models.CharField(max_length=20, default="", help_text="the role that was told; empty: none")
     escalated_seq = models.BigIntegerField(null=True)
     version = models.IntegerField(default=1)

@@ -22,7 +22,9 @@ class Policy(models.Model):
     )
     notify = models.CharField(max_length=10, default="", help_text="the role that is told; empty: as the settings say")
     four_eyes = models.BooleanField(default=False, help_text="nobody decides on a run whose input they wrote or sent")
-    no_always = models.BooleanField(default=False, help_text="no always rule approves: a person decides each call")
+    no_always = models.BooleanField(
+        default=False, help_text="no auto-approval rule approves: a person decides each call"
+    )
     updated_by = models.CharField(max_length=160)
     updated_at = models.DateTimeField()
 

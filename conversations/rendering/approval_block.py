@@ -37,8 +37,8 @@ class ApprovalBlock(NamedTuple):
     edited: Markup | None = None  # the arguments that a person wrote
     changes: json_diff.RenderedDiff | None = None  # what they made of those that were sent
     answer: Markup | None = None  # what a person answered for the tool
-    rule: str = ""  # the always rule that approved it, or that was made with the decision
-    is_by_rule: bool = False  # `decider` made the rule; nobody was asked
+    rule: str = ""  # the auto-approval rule that approved it, or that was made with the decision
+    is_auto_approved: bool = False  # `decider` made the rule; nobody was asked
 
 
 def closed_as(kind: str) -> str:
@@ -69,7 +69,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
         changes=_changes(request, decided) if decided and state == "edited" else None,
         answer=_json(decided, "output") if decided and state == "answered" else None,
         rule=rule or (_rule(decided, "makes_rule") if decided else ""),
-        is_by_rule=bool(rule),
+        is_auto_approved=bool(rule),
     )
 
 

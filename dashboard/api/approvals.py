@@ -9,7 +9,7 @@ from conversations.runs.approvals import decide, inbox
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import LIMIT, limit_of, read_body
 from dashboard.api.schemas import core
-from dashboard.api.schemas.approval_rules import DecidedMany, ToDecideMany
+from dashboard.api.schemas.auto_approvals import DecidedMany, ToDecideMany
 from dashboard.api.schemas.core import ToDecide
 from dashboard.pages.require_permission import require_permission
 

@@ -13,11 +13,11 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.events import epoch
 from conversations.models import ToolSchema
-from conversations.runs.approvals import auto_approve, inbox
+from conversations.runs.approvals import auto_approval, inbox
+from conversations.runs.approvals import auto_approval_edit as actions_of_rules
 from conversations.runs.approvals import decide as actions
-from conversations.runs.approvals import edit_auto_rules as actions_of_rules
 from conversations.tool_calls.schemas import argument_form
-from dashboard.pages import approval_rules, tool_call_replay
+from dashboard.pages import auto_approvals, tool_call_replay
 from dashboard.pages.base_context import render_page as draw
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -65,9 +65,9 @@ def _decide(request: HttpRequest, id: str) -> str:
     if request.POST.get("decide") != "always":
         actions.decide(request.user, id, **_answer(request, id))
         return ""
-    scope, reason = approval_rules.scope_of(request, inbox.find(id)), request.POST.get("reason", "").strip()[:SHOWN]
-    actions_of_rules.approve_always(request.user, id, scope, reason=reason)
-    return f"?{urlencode({'always': len(auto_approve.approve_waiting())})}"
+    scope, reason = auto_approvals.scope_of(request, inbox.find(id)), request.POST.get("reason", "").strip()[:SHOWN]
+    actions_of_rules.approve_and_make_rule(request.user, id, scope, reason=reason)
+    return f"?{urlencode({'always': len(auto_approval.approve_waiting())})}"
 
 
 def _answer(request: HttpRequest, id: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
         request, "approval.html", status=status_of(error), epoch=epoch.current(), q=card,
         entries=argument_form.entries(schema, arguments, entered), has_schema=bool(schema), entered=entered,
         raw=entered.get("raw", written or ""), spelled=hidden_characters.spelled_out(str(body.get("args_raw") or "")),
-        always=approval_rules.choices(card), same=request.POST.getlist("same"), also=also if also.isdecimal() else "",
+        always=auto_approvals.choices(card), same=request.POST.getlist("same"), also=also if also.isdecimal() else "",
         error=hidden_characters.spelled_out(error.sentence) if error else "",
         today=tool_call_replay.question(card.row.tool_call),
     )  # fmt: skip

@@ -11,9 +11,9 @@ from conversations.access import grants, permissions
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotFound, SwitchboardError
 from conversations.core.ids import new_id
-from conversations.models import AlwaysRule
+from conversations.models import AutoApprovalRule
 from conversations.rendering import event_rows, json_diff, json_tree, richtext
-from conversations.runs.approvals import auto_rules, terms
+from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility, recorded_call
 from conversations.runs.replay import request as replays
@@ -157,14 +157,14 @@ def question(call: str) -> Part | None:
     return {"call": recorded.row.id, "glyph": glyph, "words": text, "notes": [richtext.inline(note) for note in notes]}
 
 
-def _rule(recorded: RecordedCall, today: ReplayEligibility) -> AlwaysRule | None:
-    """Return the always rule that would approve the call, without counting a use."""
+def _rule(recorded: RecordedCall, today: ReplayEligibility) -> AutoApprovalRule | None:
+    """Return the auto-approval rule that would approve the call, without counting a use."""
     about = evaluate.about(recorded.row.agent, recorded.tool)
     if recorded.call.asked is None or terms.of_call(about).no_always:
         return None
-    call = auto_rules.call_of(event_rows.read(recorded.call.asked).body)._replace(schema=today.schema)
-    rules, is_destructive = auto_rules.rules().get(call.lookup_key, ()), today.effect == "destructive"
-    return next((rule for rule in rules if auto_rules.fits(rule, call, is_destructive=is_destructive)), None)
+    call = auto_approval_rules.call_of(event_rows.read(recorded.call.asked).body)._replace(schema=today.schema)
+    rules, is_destructive = auto_approval_rules.rules().get(call.lookup_key, ()), today.effect == "destructive"
+    return next((rule for rule in rules if auto_approval_rules.fits(rule, call, is_destructive=is_destructive)), None)
 
 
 def _today(today: ReplayEligibility) -> tuple[str, str]:

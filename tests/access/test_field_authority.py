@@ -24,8 +24,8 @@ from conversations.events.projections import forks, responses, turns
 from conversations.events.projections import runs as run_fold
 from conversations.models import (
     Agent,
-    AlwaysRule,
     Approval,
+    AutoApprovalRule,
     Conversation,
     Grant,
     Participant,
@@ -158,7 +158,7 @@ def held() -> list[Any]:
     """Return what only people's acts and the run's worker may change."""
     steered = ("state", "owner", "handler", "is_demo", "paused_seq", "owned_seq", "copied_seq")
     everything = [
-        list(m.objects.order_by("pk").values()) for m in (Approval, Response, Grant, Role, Policy, AlwaysRule)
+        list(m.objects.order_by("pk").values()) for m in (Approval, Response, Grant, Role, Policy, AutoApprovalRule)
     ]
     return [
         everything,

@@ -20,7 +20,7 @@ from conversations.conversation import control, fork, post_message
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, ToolCall, User
 from conversations.runs import stop_and_rerun
-from conversations.runs.approvals import decide, edit_auto_rules
+from conversations.runs.approvals import auto_approval_edit, decide
 from conversations.runs.policy import edit
 from conversations.runs.policy.evaluate import PolicyRule as Rule
 from conversations.runs.replay import request
@@ -36,7 +36,7 @@ Deed = Callable[[Who], Any]
 
 SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Somebody is here."}
 RULE = Rule("", "pay", "deny")
-ALWAYS = edit_auto_rules.Scope(tool="file_incident", arguments={}, is_exact=False)
+ALWAYS = auto_approval_edit.AutoApprovalScope(tool="file_incident", arguments={}, is_exact=False)
 AGAIN = "each time is another one"
 NO_CONVERSATION = "it is about no conversation: the audit log has it"
 
@@ -77,12 +77,12 @@ def deciding_each(all_: People) -> Deed:
 
 def approving_always(all_: People) -> Deed:
     asked = teamwork.ask(all_["operator"]).id
-    return lambda by: edit_auto_rules.approve_always(by, asked, edit_auto_rules.Scope())
+    return lambda by: auto_approval_edit.approve_and_make_rule(by, asked, auto_approval_edit.AutoApprovalScope())
 
 
-def with_an_always_rule(all_: People) -> Deed:
-    made = edit_auto_rules.make_rule(SYSTEM, ALWAYS).id
-    return lambda by: edit_auto_rules.revoke_rule(by, made)
+def with_an_auto_approval_rule(all_: People) -> Deed:
+    made = auto_approval_edit.make_rule(SYSTEM, ALWAYS).id
+    return lambda by: auto_approval_edit.revoke_rule(by, made)
 
 
 def with_a_view(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
@@ -311,15 +311,15 @@ ROWS: dict[str, Row] = {
         responding, "respond", "response.received", f"- {AGAIN}", verb="respond",
         audit="- publishing is recorded by the event itself (law E)",
     ),
-    "edit_auto_rules.approve_always": Row(
+    "auto_approval_edit.approve_and_make_rule": Row(
         approving_always, "decide", "approval.decided", r"user:\w+ already decided: approve, at 20", verb="decide",
         then="make_rule",
     ),
-    "edit_auto_rules.make_rule": Row(
-        lambda all_: lambda by: edit_auto_rules.make_rule(by, ALWAYS), "decide", f"- {NO_CONVERSATION}", f"- {AGAIN}"
+    "auto_approval_edit.make_rule": Row(
+        lambda all_: lambda by: auto_approval_edit.make_rule(by, ALWAYS), "decide", f"- {NO_CONVERSATION}", f"- {AGAIN}"
     ),
-    "edit_auto_rules.revoke_rule": Row(
-        with_an_always_rule, "decide", f"- {NO_CONVERSATION}", r"user:\w+ already revoked this rule"
+    "auto_approval_edit.revoke_rule": Row(
+        with_an_auto_approval_rule, "decide", f"- {NO_CONVERSATION}", r"user:\w+ already revoked this rule"
     ),
     "stop_and_rerun.run_again": Row(running_again, "control", "run.queued", f"- {AGAIN}: they wait for each other"),
     "stop_and_rerun.stop": Row(stopping, "control", "run.cancelled", "is already cancelled", verb="cancel_run"),

@@ -13,8 +13,8 @@ from conversations.core.ids import new_id
 from conversations.core.micros import to_datetime
 from conversations.core.principals import Principal
 from conversations.events import log
-from conversations.models import AlwaysRule, Approval, Conversation, Event, Run
-from conversations.runs.approvals import auto_rules, terms
+from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run
+from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility
@@ -127,7 +127,7 @@ def authors(run: Run) -> set[str]:
 
 def needs_other_eyes(request: Body) -> bool:
     """Return whether who wrote a run's input may not decide about this call of it, as the policy stands now."""
-    call = auto_rules.call_of(request)
+    call = auto_approval_rules.call_of(request)
     return terms.of_call(evaluate.about(call.agent, call.tool)).four_eyes
 
 
@@ -210,4 +210,4 @@ def _over(approval: Approval) -> Conflict:
 
 
 def _maker(rule: str) -> str:
-    return AlwaysRule.objects.filter(id=rule).values_list("made_by", flat=True).first() or "somebody"
+    return AutoApprovalRule.objects.filter(id=rule).values_list("made_by", flat=True).first() or "somebody"

@@ -24,7 +24,7 @@ from conversations.models import Approval, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
 from conversations.rendering import agent_colors, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
-from conversations.runs.approvals import auto_rules, pending_counts, terms
+from conversations.runs.approvals import auto_approval_rules, pending_counts, terms
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
 from conversations.runs.policy.file_format import describe_target
@@ -295,7 +295,7 @@ def _question(row: Approval, lately: dict[str, list[RecentCall]], barred: frozen
         agent=mark_for_name(agent),
         effect=held.effect,
         held=held,
-        terms=terms.of_call(evaluate.matching(evaluate.rows(), agent, auto_rules.call_of(request).tool)),
+        terms=terms.of_call(evaluate.matching(evaluate.rows(), agent, auto_approval_rules.call_of(request).tool)),
         barred=barred,
         edited=_edited(row),
         lately=[

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Count, OuterRef, Subquery
 
 from conversations.models import Approval, Event
-from conversations.runs.approvals import auto_rules, terms
+from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 
 MAX_ITEMS = 500  # questions whose authors are looked up
@@ -46,7 +46,7 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
     open_approvals = open_approvals if approvals is None else open_approvals.filter(id__in=approvals)
     barred_ids = []
     for id_, body in open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_ITEMS]:
-        call = auto_rules.call_of(json.loads(body))
+        call = auto_approval_rules.call_of(json.loads(body))
         if terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:
             barred_ids.append(id_)
     return input_authors(barred_ids)

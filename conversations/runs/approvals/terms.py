@@ -7,7 +7,7 @@ side that asks, the actions that decide, and pages.
 | what expiry does | the most specific row that says it | the stricter: reject > notify > wait |
 | who is told | that row's role | else the settings' |
 | four eyes | any row | or |
-| no always rule | any row | |
+| no auto-approval rule | any row | |
 
 The deadline and what expiry does are told in `approval.requested` and stay as they were asked; four eyes and "no always
 rule" are those of the moment of a decision.

@@ -10,7 +10,7 @@ from conversations.core import principals
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Agent, Approval, Run, ToolCall
-from conversations.runs.approvals import auto_approve, edit_auto_rules
+from conversations.runs.approvals import auto_approval, auto_approval_edit
 from conversations.runs.policy.edit import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import recorded_call, request
@@ -220,12 +220,14 @@ def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a
     april = client_of(people["approver"])
 
     with working(desk.team()):
-        edit_auto_rules.approve_always(people["approver"], approval.id, edit_auto_rules.Scope())
+        auto_approval_edit.approve_and_make_rule(
+            people["approver"], approval.id, auto_approval_edit.AutoApprovalScope()
+        )
         until(lambda: ToolCall.objects.get().status == "done", what="the call")
         told = plain(april.get(f"/approvals/{approval.id}/"))
         asked = request.replay(people["operator"], ToolCall.objects.get().id)
         assert ended(asked.run).status == "waiting"
-        assert auto_approve.approve_waiting() == []
+        assert auto_approval.approve_waiting() == []
 
     assert "It would run: an auto-approval rule applies" in told
     assert "The rule was created by user:april" in told

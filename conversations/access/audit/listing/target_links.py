@@ -7,7 +7,17 @@ from typing import Any
 from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 
-from conversations.models import AlwaysRule, Approval, Conversation, Quarantine, Run, SavedView, Token, ToolCall, User
+from conversations.models import (
+    Approval,
+    AutoApprovalRule,
+    Conversation,
+    Quarantine,
+    Run,
+    SavedView,
+    Token,
+    ToolCall,
+    User,
+)
 
 Found = Mapping[str, str]  # names → addresses
 KINDS: dict[str, str] = {  # kind of a target → the right to look at it
@@ -71,7 +81,7 @@ def _calls(ids: set[str]) -> Found:
 
 
 def _rules(ids: set[str]) -> Found:
-    existing = AlwaysRule.objects.filter(id__in=ids).values_list("id", flat=True)
+    existing = AutoApprovalRule.objects.filter(id__in=ids).values_list("id", flat=True)
     return {id_: f"{reverse('approval-rules')}?{urlencode({'rule': id_})}" for id_ in existing}
 
 

@@ -1,30 +1,30 @@
-"""`/api/v1/approval-rules`: always rules listed, made, revoked."""
+"""`/api/v1/approval-rules`: auto-approval rules listed, made, revoked."""
 
 from django.http import HttpRequest, JsonResponse
 
 from conversations.access import permissions
 from conversations.core.micros import to_micros
-from conversations.models import AlwaysRule
-from conversations.runs.approvals import auto_approve, auto_rules_view
-from conversations.runs.approvals import edit_auto_rules as actions
-from conversations.runs.approvals.edit_auto_rules import Scope
+from conversations.models import AutoApprovalRule
+from conversations.runs.approvals import auto_approval, auto_approval_view
+from conversations.runs.approvals import auto_approval_edit as actions
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import LIMIT, limit_of, read_body
-from dashboard.api.schemas import approval_rules
-from dashboard.api.schemas.approval_rules import ToMakeRule, WithReason
+from dashboard.api.schemas import auto_approvals
+from dashboard.api.schemas.auto_approvals import ToMakeAutoApprovalRule, WithReason
 from dashboard.pages.require_permission import require_permission
 
 
 @endpoint(
     get=Operation(
         "List auto-approval rules, newest first; `live` ones can still approve calls.",
-        {200: approval_rules.AlwaysRules},
-        query={"state": one_of(auto_rules_view.STATES), "before": TEXT, "limit": LIMIT},
+        {200: auto_approvals.AutoApprovalRules},
+        query={"state": one_of(auto_approval_view.STATES), "before": TEXT, "limit": LIMIT},
     ),
     post=Operation(
         "Create an auto-approval rule, on its own or while approving a request; approves waiting calls that match.",
-        {201: approval_rules.MadeRule},
-        body=ToMakeRule,
+        {201: auto_approvals.MadeAutoApprovalRule},
+        body=ToMakeAutoApprovalRule,
         errors=(404, 409),
     ),
 )
@@ -34,19 +34,19 @@ def rules(request: HttpRequest) -> JsonResponse:
     rule and the questions that rules answered."""
     if request.method == "POST":
         permissions.require(request.user, "decide")
-        return _made(request, read_body(request, ToMakeRule))
-    rows, cursor = auto_rules_view.page(
+        return _made(request, read_body(request, ToMakeAutoApprovalRule))
+    rows, cursor = auto_approval_view.page(
         state=request.GET.get("state", "live"),
         before=request.GET.get("before", ""),
         limit=limit_of(request),
     )
-    return JsonResponse({"items": [auto_rules_view.item(row) for row in rows], "cursor": cursor})
+    return JsonResponse({"items": [auto_approval_view.item(row) for row in rows], "cursor": cursor})
 
 
 @endpoint(
     post=Operation(
         "Revoke an auto-approval rule; calls it approved stay approved.",
-        {200: approval_rules.AlwaysRule},
+        {200: auto_approvals.AutoApprovalRule},
         body=WithReason,
         errors=(409,),
     )
@@ -58,9 +58,9 @@ def revocation(request: HttpRequest, id: str) -> JsonResponse:
     return JsonResponse(_item(actions.revoke_rule(request.user, id, reason=body.reason)))
 
 
-def _made(request: HttpRequest, body: ToMakeRule) -> JsonResponse:
+def _made(request: HttpRequest, body: ToMakeAutoApprovalRule) -> JsonResponse:
     until = body.until
-    scope = Scope(
+    scope = AutoApprovalScope(
         is_exact=body.match == "exact",
         arguments=body.arguments,
         any_agent=body.any_agent,
@@ -71,14 +71,14 @@ def _made(request: HttpRequest, body: ToMakeRule) -> JsonResponse:
         until=to_micros(until) if until else None,
     )
     if body.approval_id:
-        rule = actions.approve_always(request.user, body.approval_id, scope, reason=body.reason)
+        rule = actions.approve_and_make_rule(request.user, body.approval_id, scope, reason=body.reason)
     else:
         rule = actions.make_rule(request.user, scope, reason=body.reason)
-    applied = auto_approve.approve_waiting()
+    applied = auto_approval.approve_waiting()
     rule.refresh_from_db()
     return JsonResponse(_item(rule) | {"approved": applied}, status=201)
 
 
-def _item(rule: AlwaysRule) -> dict[str, object]:
-    (row,) = auto_rules_view.shown([rule])
-    return auto_rules_view.item(row)
+def _item(rule: AutoApprovalRule) -> dict[str, object]:
+    (row,) = auto_approval_view.shown([rule])
+    return auto_approval_view.item(row)

@@ -1,4 +1,4 @@
-"""Always rules on the pages and by the API: made with a question or by hand, listed with what they did, revoked."""
+"""Auto-approval rules on the pages and by the API: made with a question or by hand, listed with uses, revoked."""
 
 import html
 import json
@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from conversations.models import AlwaysRule, Approval, AuditEntry, Role
-from conversations.runs.approvals import auto_approve, edit_auto_rules
-from conversations.runs.approvals.edit_auto_rules import Scope
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, Role
+from conversations.runs.approvals import auto_approval, auto_approval_edit
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from conversations.runs.policy import edit
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.dashboard.pages.test_approvals_page import ASKED
@@ -61,7 +61,7 @@ def test_pressed_it_approves_makes_a_rule_and_takes_along_what_fits(people):
 
     answer = press(people["approver"], first, match="some", same="0", whose="any", uses="7", lasts="2 h", reason="ok")
 
-    made = AlwaysRule.objects.get()
+    made = AutoApprovalRule.objects.get()
     assert answer["Location"] == f"/approvals/{first.id}/?always=1"
     assert (made.agent, made.is_exact, json.loads(made.arguments)) == ("", False, {"street": "Mill"})
     assert (made.uses, made.used, made.reason) == (7, 1, "ok")
@@ -122,9 +122,9 @@ def test_arguments_that_are_no_json_can_be_seen_as_they_were_sent(people):
 def test_the_list_tells_whose_word_it_is_how_often_and_what_it_approved(people):
     first = teamwork.ask(people["operator"], key="one", **ASKED)
     teamwork.ask(people["operator"], key="two", **ASKED)
-    scope = Scope(is_exact=False, arguments={"danger": False}, uses=3)
-    made = edit_auto_rules.approve_always(people["approver"], first.id, scope, reason="<b>harmless</b>")
-    auto_approve.approve_waiting()
+    scope = AutoApprovalScope(is_exact=False, arguments={"danger": False}, uses=3)
+    made = auto_approval_edit.approve_and_make_rule(people["approver"], first.id, scope, reason="<b>harmless</b>")
+    auto_approval.approve_waiting()
 
     page = get(people["viewer"])
 
@@ -153,15 +153,15 @@ def denied(people, made):
 
 
 def used_up(people, made):
-    AlwaysRule.objects.update(uses=1, used=1)
+    AutoApprovalRule.objects.update(uses=1, used=1)
 
 
 def over(people, made):
-    AlwaysRule.objects.update(until=5)
+    AutoApprovalRule.objects.update(until=5)
 
 
 def revoked(people, made):
-    edit_auto_rules.revoke_rule(people["admin"], made.id)
+    auto_approval_edit.revoke_rule(people["admin"], made.id)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def revoked(people, made):
 )
 def test_why_a_rule_approves_nothing_is_said(people, deed, view, why):
     asked = teamwork.ask(people["operator"], **ASKED)
-    made = edit_auto_rules.approve_always(people["approver"], asked.id, Scope())
+    made = auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, AutoApprovalScope())
 
     deed(people, made)
 
@@ -186,7 +186,7 @@ def test_why_a_rule_approves_nothing_is_said(people, deed, view, why):
 
 def test_a_rule_is_revoked_on_the_page_once(people):
     asked = teamwork.ask(people["operator"], **ASKED)
-    made = edit_auto_rules.approve_always(people["approver"], asked.id, Scope())
+    made = auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, AutoApprovalScope())
     form = {"rule": made.id, "reason": "enough"}
     assert client_of(people["operator"]).post("/approvals/rules/revocations/", form).status_code == 403
 
@@ -248,7 +248,7 @@ def test_hostile_words_stay_words(people):
     asked = teamwork.ask(people["operator"], **ASKED | more)
     page = get(people["approver"], f"/approvals/{asked.id}/").content.decode()
 
-    edit_auto_rules.approve_always(people["approver"], asked.id, Scope(), reason=odd)
+    auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, AutoApprovalScope(), reason=odd)
 
     for drawn in (page, get(people["viewer"]).content.decode()):
         assert "&lt;img src=x onerror" in drawn

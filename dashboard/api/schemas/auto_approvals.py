@@ -1,4 +1,4 @@
-"""The shapes of always rules and of several decisions at once, beside `core`."""
+"""The shapes of auto-approval rules and of several decisions at once, beside `core`."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -31,10 +31,10 @@ class DecidedMany(Shape):
     items: list[DecidedOne]
 
 
-class ToMakeRule(BaseModel):
-    """An always rule: calls that fit it are approved without asking. With `approval_id` that question is approved, and
-    tool, agent and (exact) arguments are its call's; without it `tool` and `arguments` have to be given. `exact`: the
-    same arguments; `partial`: an object that they contain. An empty `agent` is any."""
+class ToMakeAutoApprovalRule(BaseModel):
+    """A rule for auto-approval: calls that fit it are approved without asking. With `approval_id` that question is
+    approved, and tool, agent and (exact) arguments are its call's; without it `tool` and `arguments` have to be given.
+    `exact`: the same arguments; `partial`: an object that they contain. An empty `agent` is any."""
 
     approval_id: Annotated[str, Field(max_length=64)] = ""
     tool: Annotated[str, Field(max_length=410, description="its qualified name or its lookup key")] = ""
@@ -54,7 +54,7 @@ class WithReason(BaseModel):
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
-class AlwaysRule(Shape):
+class AutoApprovalRule(Shape):
     """A rule by which calls are approved without asking. `idle` says why it approves nothing now, if so."""
 
     rule_id: str
@@ -77,11 +77,11 @@ class AlwaysRule(Shape):
     url: str
 
 
-class AlwaysRules(Paged[AlwaysRule]):
+class AutoApprovalRules(Paged[AutoApprovalRule]):
     """Rules, newest first."""
 
 
-class MadeRule(AlwaysRule):
+class MadeAutoApprovalRule(AutoApprovalRule):
     """The rule, and the questions that rules have answered since."""
 
     approved: list[str]

@@ -15,7 +15,7 @@ from django.db.models import F
 from conversations.core import secret_masking
 from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import TtlCache
-from conversations.models import AlwaysRule
+from conversations.models import AutoApprovalRule
 
 MAX_ITEMS = 1_000  # live rules; the actions make no more
 MAX_ARGUMENTS = 64 * 1024  # characters of a rule's arguments
@@ -33,7 +33,7 @@ class MatchedCall(NamedTuple):
     arguments: dict[str, Any] | None
 
 
-Rules = Mapping[str, list[AlwaysRule]]  # by lookup key
+Rules = Mapping[str, list[AutoApprovalRule]]  # by lookup key
 
 
 def call_of(request: Mapping[str, Any]) -> MatchedCall:
@@ -49,7 +49,7 @@ def call_of(request: Mapping[str, Any]) -> MatchedCall:
     )
 
 
-def fits(rule: AlwaysRule, call: MatchedCall, *, is_destructive: bool) -> bool:
+def fits(rule: AutoApprovalRule, call: MatchedCall, *, is_destructive: bool) -> bool:
     """Return whether a rule is about a call. One that destroys has to be named exactly: agent, tool and arguments."""
     if rule.lookup_key != call.lookup_key or rule.agent not in ("", call.agent) or call.arguments is None:
         return False
@@ -79,14 +79,14 @@ def digest(value: object) -> str:
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def live() -> list[AlwaysRule]:
+def live() -> list[AutoApprovalRule]:
     """Read the rules that may approve something now, in the order in which they are asked. Sync."""
-    return list(AlwaysRule.objects.live(database_now()).order_by(*IN_TURN)[:MAX_ITEMS])
+    return list(AutoApprovalRule.objects.live(database_now()).order_by(*IN_TURN)[:MAX_ITEMS])
 
 
-def by_key(rules: Iterable[AlwaysRule]) -> dict[str, list[AlwaysRule]]:
+def by_key(rules: Iterable[AutoApprovalRule]) -> dict[str, list[AutoApprovalRule]]:
     """Sort rules by the tools that they are about."""
-    grouped: dict[str, list[AlwaysRule]] = {}
+    grouped: dict[str, list[AutoApprovalRule]] = {}
     for rule in rules:
         grouped.setdefault(rule.lookup_key, []).append(rule)
     return grouped

@@ -1,4 +1,4 @@
-"""Always rules as the page and the API show them: what each is about, whether it counts and why not, what it did."""
+"""Auto-approval rules as the page and the API show them: what each is about, whether and why it counts, what it did."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -13,10 +13,10 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
-from conversations.models import Agent, AlwaysRule, Approval
+from conversations.models import Agent, Approval, AutoApprovalRule
 from conversations.rendering import json_tree, richtext
 from conversations.runs.approvals import terms
-from conversations.runs.approvals.auto_approve import makers_right
+from conversations.runs.approvals.auto_approval import makers_right
 from conversations.runs.policy import evaluate
 
 STATES = ("live", "ended")
@@ -37,10 +37,10 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAutoRule:
+class ShownAutoApproval:
     """A rule. Texts are fit to be shown; `idle` says why it approves nothing now, empty when it does."""
 
-    row: AlwaysRule
+    row: AutoApprovalRule
     tool: str
     agent: str
     arguments: Markup
@@ -81,28 +81,28 @@ class ShownAutoRule:
 
 def page(
     *, state: str = "live", rule: str = "", before: str = "", limit: int = 50
-) -> tuple[list[ShownAutoRule], str | None]:
+) -> tuple[list[ShownAutoApproval], str | None]:
     """Return rules newest first, and the id that older ones come before. `rule`: only this one. Raises `Invalid`.
 
     `live` are those that can approve something still, as far as uses, time and revocation go.
     """
     if state not in STATES:
         raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
-    live = AlwaysRule.objects.live(database_now())
-    rules = live if state == "live" else AlwaysRule.objects.exclude(id__in=live.values("id"))
+    live = AutoApprovalRule.objects.live(database_now())
+    rules = live if state == "live" else AutoApprovalRule.objects.exclude(id__in=live.values("id"))
     if rule:
-        rules = AlwaysRule.objects.filter(id=rule[:64])
+        rules = AutoApprovalRule.objects.filter(id=rule[:64])
     if before:
         rules = rules.filter(id__lt=before[:64])
     rows = list(rules.order_by("-id")[: limit + 1])
     return shown(rows[:limit]), rows[limit - 1].id if len(rows) > limit else None
 
 
-def shown(rows: Sequence[AlwaysRule]) -> list[ShownAutoRule]:
+def shown(rows: Sequence[AutoApprovalRule]) -> list[ShownAutoApproval]:
     """Make them fit to be shown."""
     now, schemas = database_now(), _schemas()
     return [
-        ShownAutoRule(
+        ShownAutoApproval(
             row=row,
             tool=hidden_characters.spelled_out(row.tool),
             agent=hidden_characters.spelled_out(row.agent),
@@ -115,7 +115,7 @@ def shown(rows: Sequence[AlwaysRule]) -> list[ShownAutoRule]:
     ]
 
 
-def item(rule: ShownAutoRule) -> Json:
+def item(rule: ShownAutoApproval) -> Json:
     """Return a rule for programs."""
     row = rule.row
     return {
@@ -129,7 +129,7 @@ def item(rule: ShownAutoRule) -> Json:
     }  # fmt: skip
 
 
-def _idle(row: AlwaysRule, now: int, schemas: dict[str, set[str]]) -> str:
+def _idle(row: AutoApprovalRule, now: int, schemas: dict[str, set[str]]) -> str:
     """Return why a rule approves nothing now."""
     if row.revoked_at is not None:
         return f"Revoked by {hidden_characters.spelled_out(row.revoked_by)}"
@@ -163,7 +163,7 @@ def _schemas() -> dict[str, set[str]]:
     return hashes
 
 
-def _uses(row: AlwaysRule) -> list[Use]:
+def _uses(row: AutoApprovalRule) -> list[Use]:
     last: Iterable[Approval] = (
         Approval.objects.filter(rule=row.id).order_by("-id").select_related("conversation")[:LATELY]
     )

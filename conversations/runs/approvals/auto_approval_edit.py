@@ -1,6 +1,6 @@
-"""Always rules: made from a question or by hand, revoked. Called by the approvals pages and the API.
+"""Auto-approval rules: made from a question or by hand, revoked. Called by the approvals pages and the API.
 
-What a rule approves afterwards is `auto_approve`. Making one from a question approves that question too, by the
+What a rule approves afterwards is `auto_approval`. Making one from a question approves that question too, by the
 person, in the same transaction.
 """
 
@@ -19,8 +19,8 @@ from conversations.core.ids import new_id
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
 from conversations.events.payload import check_depth
-from conversations.models import Agent, AlwaysRule, Approval
-from conversations.runs.approvals import auto_rules, terms
+from conversations.models import Agent, Approval, AutoApprovalRule
+from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.approvals.decide import DecisionInput, apply_decision, asked_of
 from conversations.runs.policy import evaluate
 
@@ -29,7 +29,7 @@ LONGEST = 366 * 24 * 3600 * 10  # seconds from now that a rule may hold, unless 
 MAX_REASON = 2000  # characters
 
 
-class Scope(NamedTuple):
+class AutoApprovalScope(NamedTuple):
     """What a rule is about. From a question, `tool`, `lookup_key`, `schema` and `agent` are the call's, and exact
     arguments too; `any_agent` has it count for every agent. `until` is µs UTC."""
 
@@ -44,64 +44,70 @@ class Scope(NamedTuple):
     until: int | None = None
 
 
-def make_rule(by: Who, scope: Scope, *, reason: str = "") -> AlwaysRule:
+def make_rule(by: Who, scope: AutoApprovalScope, *, reason: str = "") -> AutoApprovalRule:
     """Make a rule by hand. Raises `Invalid` naming the field, `NotAllowed`."""
     id_ = new_id()
     with audited_action(by, "make_rule", f"rule:{id_}", right="decide") as principal:
         return _make(principal, id_, _named(scope), reason)
 
 
-def approve_always(by: Who, approval: str, scope: Scope, *, message: str = "", reason: str = "") -> AlwaysRule:
+def approve_and_make_rule(
+    by: Who, approval: str, scope: AutoApprovalScope, *, message: str = "", reason: str = ""
+) -> AutoApprovalRule:
     """Approve a question, and make a rule for calls like it. Raises as `approvals.decide` and `make_rule` do."""
     id_ = new_id()
     with audited_action(by, "decide", f"approval:{approval}", right="decide") as principal:
         row = Approval.objects.filter(id=approval).first()
         if row is None:
             raise NotFound(f"there is no approval {approval[:80]}")
-        of_call = _from_call(auto_rules.call_of(asked_of(row)), scope)
+        of_call = _from_call(auto_approval_rules.call_of(asked_of(row)), scope)
         apply_decision(principal, approval, DecisionInput("approve", message=message, reason=reason), makes_rule=id_)
         return _make(principal, id_, of_call, reason, approval=approval)
 
 
-def revoke_rule(by: Who, rule: str, *, reason: str = "") -> AlwaysRule:
+def revoke_rule(by: Who, rule: str, *, reason: str = "") -> AutoApprovalRule:
     """End a rule; what it approved stays so. Raises `Conflict` when somebody did, `NotFound`."""
     with audited_action(by, "revoke_rule", f"rule:{rule}", right="decide") as principal:
-        row = AlwaysRule.objects.filter(id=rule[:64]).first()
+        row = AutoApprovalRule.objects.filter(id=rule[:64]).first()
         if row is None:
             raise NotFound(f"there is no rule {rule[:80]!r}")
         now = database_now()
-        if not AlwaysRule.objects.filter(id=row.id, revoked_at=None).update(revoked_by=str(principal), revoked_at=now):
+        if not AutoApprovalRule.objects.filter(id=row.id, revoked_at=None).update(
+            revoked_by=str(principal), revoked_at=now
+        ):
             row.refresh_from_db()
             raise Conflict(f"{row.revoked_by} already revoked this rule", code="already_revoked")
         chain.enter(principal, "revoke_rule", f"rule:{rule}", reason=reason[:MAX_REASON], before=_digest(row))
-        transaction.on_commit(auto_rules.forget)
+        transaction.on_commit(auto_approval_rules.forget)
     row.refresh_from_db()
     return row
 
 
-def _make(principal: Principal, id_: str, scope: Scope, reason: str, *, approval: str = "") -> AlwaysRule:
+def _make(
+    principal: Principal, id_: str, scope: AutoApprovalScope, reason: str, *, approval: str = ""
+) -> AutoApprovalRule:
     """Store a rule inside an action, and audit it."""
     _check(scope, reason)
     now = database_now()
     if scope.until is not None and not now < scope.until <= now + LONGEST * 1_000_000:
         raise Invalid("must be in the future, within ten years", field="until")
-    if AlwaysRule.objects.live(now).count() >= auto_rules.MAX_ITEMS:
-        raise Invalid(f"there are already {auto_rules.MAX_ITEMS:,} rules; revoke one first")
-    rule = AlwaysRule.objects.create(
+    if AutoApprovalRule.objects.live(now).count() >= auto_approval_rules.MAX_ITEMS:
+        raise Invalid(f"there are already {auto_approval_rules.MAX_ITEMS:,} rules; revoke one first")
+    rule = AutoApprovalRule.objects.create(
         id=id_, lookup_key=scope.lookup_key, tool=scope.tool, schema=scope.schema,
         agent="" if scope.any_agent else scope.agent, is_exact=scope.is_exact,
-        arguments=auto_rules.canonical(scope.arguments), digest=auto_rules.digest(scope.arguments), uses=scope.uses,
-        until=scope.until, made_by=str(principal), made_at=time.time_ns() // 1000, approval=approval,
-        reason=reason.strip(),
+        arguments=auto_approval_rules.canonical(scope.arguments), digest=auto_approval_rules.digest(scope.arguments),
+        uses=scope.uses, until=scope.until, made_by=str(principal), made_at=time.time_ns() // 1000,
+        approval=approval, reason=reason.strip(),
     )  # fmt: skip
     correlation = {"tool": rule.tool, "agent": rule.agent, "arguments": "exact" if rule.is_exact else "partial"}
     correlation |= {name: value for name in ("uses", "until", "approval") if (value := getattr(rule, name))}
     chain.enter(principal, "make_rule", f"rule:{id_}", reason=reason, after=_digest(rule), correlation=correlation)
-    transaction.on_commit(auto_rules.forget)
+    transaction.on_commit(auto_approval_rules.forget)
     return rule
 
 
-def _from_call(call: auto_rules.MatchedCall, scope: Scope) -> Scope:
+def _from_call(call: auto_approval_rules.MatchedCall, scope: AutoApprovalScope) -> AutoApprovalScope:
     """Return a rule's scope for calls like this one. Raises Invalid when no rule could be about them."""
     if call.arguments is None:
         raise Invalid(
@@ -109,14 +115,14 @@ def _from_call(call: auto_rules.MatchedCall, scope: Scope) -> Scope:
             field="match",
         )
     arguments = call.arguments if scope.is_exact else scope.arguments or {}
-    if not auto_rules.contains(call.arguments, arguments):
+    if not auto_approval_rules.contains(call.arguments, arguments):
         raise Invalid("must be among the arguments of the call", field="arguments")
     return scope._replace(
         tool=call.tool, lookup_key=call.lookup_key, schema=call.schema, agent=call.agent, arguments=arguments
     )
 
 
-def _named(scope: Scope) -> Scope:
+def _named(scope: AutoApprovalScope) -> AutoApprovalScope:
     """Find the tool that a rule made by hand names, by its qualified name or its lookup key."""
     if scope.arguments is None:
         raise Invalid("must be a JSON object", field="arguments")
@@ -132,18 +138,18 @@ def _named(scope: Scope) -> Scope:
     raise Invalid(f"no available agent{'' if any_agent else f' named {scope.agent[:80]}'} has this tool", field="tool")
 
 
-def _check(scope: Scope, reason: str) -> None:
+def _check(scope: AutoApprovalScope, reason: str) -> None:
     if len(reason) > MAX_REASON:
         raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
     if scope.uses is not None and not 1 <= scope.uses <= MAX_USES:
         raise Invalid(f"must be 1 to {MAX_USES:,}, or empty", field="uses")
     try:
-        text = auto_rules.canonical(scope.arguments)
+        text = auto_approval_rules.canonical(scope.arguments)
         check_depth(text.encode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise Invalid(f"must be a JSON object: {error}", field="arguments") from None
-    if len(text) > auto_rules.MAX_ARGUMENTS:
-        raise Invalid(f"must be at most {auto_rules.MAX_ARGUMENTS:,} characters", field="arguments")
+    if len(text) > auto_approval_rules.MAX_ARGUMENTS:
+        raise Invalid(f"must be at most {auto_approval_rules.MAX_ARGUMENTS:,} characters", field="arguments")
     if "\0" in text or secret_masking.MASK in text:
         raise Invalid(f"{secret_masking.MASK} masks a secret, which a rule cannot match", field="arguments")
     about = evaluate.about("" if scope.any_agent else scope.agent, scope.tool)
@@ -156,5 +162,5 @@ def _check(scope: Scope, reason: str) -> None:
         raise Invalid("a rule for destructive calls needs one agent and exact arguments", field="match")
 
 
-def _digest(rule: AlwaysRule) -> str:
+def _digest(rule: AutoApprovalRule) -> str:
     return chain.digest([rule.lookup_key, rule.schema, rule.agent, rule.is_exact, rule.digest, rule.uses, rule.until])

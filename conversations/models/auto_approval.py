@@ -1,22 +1,22 @@
 """Rules by which calls are approved without asking again.
 
-`conversations.runs.approvals.auto_rules` says which calls one is about.
+`conversations.runs.approvals.auto_approval_rules` says which calls one is about.
 """
 
 from django.db import models
 from django.db.models import F, Q
 
 
-class AlwaysRuleQuerySet(models.QuerySet["AlwaysRule"]):
+class AutoApprovalRuleQuerySet(models.QuerySet["AutoApprovalRule"]):
     """Rules by the questions that pages and the gate ask."""
 
-    def live(self, now: int) -> "AlwaysRuleQuerySet":
+    def live(self, now: int) -> "AutoApprovalRuleQuerySet":
         """Keep those that may approve a call at `now` (µs UTC, by the database's clock)."""
         current = self.filter(revoked_at=None).exclude(until__lte=now)
         return current.filter(Q(uses=None) | Q(used__lt=F("uses")))
 
 
-class AlwaysRule(models.Model):
+class AutoApprovalRule(models.Model):
     """A rule that a person made: this tool, this agent or any, these arguments, so many times, until then.
 
     Like a policy it is the operators' word and no fold of events; what it approved is in the events (`rule` of
@@ -41,7 +41,8 @@ class AlwaysRule(models.Model):
     revoked_by = models.CharField(max_length=160, default="")
     revoked_at = models.BigIntegerField(null=True, help_text="µs UTC")
 
-    objects = AlwaysRuleQuerySet.as_manager()
+    objects = AutoApprovalRuleQuerySet.as_manager()
 
     class Meta:
+        db_table = "conversations_alwaysrule"
         indexes = [models.Index(fields=["lookup_key"], name="always_live", condition=Q(revoked_at=None))]

@@ -1,4 +1,4 @@
-"""Always rules: what one is about, when it counts, how it is made and revoked; n uses are n, however many count."""
+"""Auto-approval rules: what one is about, when it counts, how it is made and revoked; n uses are n, whoever counts."""
 
 import json
 import time
@@ -8,10 +8,10 @@ import pytest
 from conversations.conversation import control
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events.log.rebuild import rebuild
-from conversations.models import AlwaysRule, Approval, AuditEntry, Event, Role, Run, ToolCall
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, Event, Role, Run, ToolCall
 from conversations.runs import stop_and_rerun
-from conversations.runs.approvals import auto_approve, auto_rules, decide, edit_auto_rules
-from conversations.runs.approvals.edit_auto_rules import Scope
+from conversations.runs.approvals import auto_approval, auto_approval_edit, auto_approval_rules, decide
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from conversations.runs.policy import edit
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
@@ -21,7 +21,9 @@ from tests.support.cast import STRANGER, cast, last_entry, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ELM = Scope(is_exact=True, arguments={"street": "Elm"}, agent="Dialogue", tool="file_incident", lookup_key="bare:x")
+ELM = AutoApprovalScope(
+    is_exact=True, arguments={"street": "Elm"}, agent="Dialogue", tool="file_incident", lookup_key="bare:x"
+)
 
 
 @pytest.fixture
@@ -34,9 +36,9 @@ def rule(by="user:april", **more):
     """Make a rule as a row, about any call of the tool."""
     arguments = more.pop("arguments", {})
     told = {"lookup_key": "bare:file_incident", "tool": "file_incident", "is_exact": False, "made_by": by}
-    told |= {"arguments": auto_rules.canonical(arguments), "digest": auto_rules.digest(arguments)}
-    return AlwaysRule.objects.create(
-        id=f"rule-{AlwaysRule.objects.count()}", made_at=time.time_ns() // 1000, **told | more
+    told |= {"arguments": auto_approval_rules.canonical(arguments), "digest": auto_approval_rules.digest(arguments)}
+    return AutoApprovalRule.objects.create(
+        id=f"rule-{AutoApprovalRule.objects.count()}", made_at=time.time_ns() // 1000, **told | more
     )
 
 
@@ -47,7 +49,7 @@ def test_what_waits_is_approved_by_a_rule_and_the_record_says_whose(people):
     asked = teamwork.ask(people["operator"])
     made = rule(uses=3)
 
-    assert auto_approve.approve_waiting() == [asked.id]
+    assert auto_approval.approve_waiting() == [asked.id]
 
     asked.refresh_from_db()
     made.refresh_from_db()
@@ -58,7 +60,7 @@ def test_what_waits_is_approved_by_a_rule_and_the_record_says_whose(people):
     assert (event.principal, decided["rule"], decided["rule_by"]) == ("system", made.id, "user:april")
     assert said(last_entry()) == ("system", "decide", f"approval:{asked.id}", "done")
     assert json.loads(last_entry().correlation)["rule"] == made.id
-    assert auto_approve.approve_waiting() == []
+    assert auto_approval.approve_waiting() == []
     with pytest.raises(Conflict, match="an auto-approval rule by user:april already decided: approve"):
         decide.decide(people["approver"], asked.id, "reject")
 
@@ -93,15 +95,15 @@ def signed_off(people):
 
 
 def revoked(people):
-    edit_auto_rules.revoke_rule(people["admin"], "rule-0")
+    auto_approval_edit.revoke_rule(people["admin"], "rule-0")
 
 
 def used_up(people):
-    AlwaysRule.objects.update(uses=2, used=2)
+    AutoApprovalRule.objects.update(uses=2, used=2)
 
 
 def too_old(people):
-    AlwaysRule.objects.update(until=1)
+    AutoApprovalRule.objects.update(until=1)
 
 
 def made_again(people):
@@ -130,7 +132,7 @@ def test_a_rule_does_not_count(people, obstacle):
 
     obstacle(people)
 
-    assert auto_approve.approve_waiting() == []
+    assert auto_approval.approve_waiting() == []
     assert Approval.objects.get().status == "pending"
     assert not Approval.objects.exclude(rule=None).exists()
 
@@ -140,18 +142,18 @@ def test_an_operators_ask_is_answered_by_a_rule(people):
     asked = teamwork.ask(people["operator"])
     rule()
 
-    assert auto_approve.approve_waiting() == [asked.id]
+    assert auto_approval.approve_waiting() == [asked.id]
 
 
 def test_what_was_held_is_approved_when_it_is_handed_back(people):
     asked = teamwork.ask(people["operator"])
     rule()
     taken(people)
-    assert auto_approve.approve_waiting() == []
+    assert auto_approval.approve_waiting() == []
 
     control.hand_back(people["operator"], "flood")
 
-    assert auto_approve.approve_waiting() == [asked.id]
+    assert auto_approval.approve_waiting() == [asked.id]
 
 
 def test_with_four_eyes_a_rule_does_not_count_for_what_its_maker_wrote(people):
@@ -159,9 +161,9 @@ def test_with_four_eyes_a_rule_does_not_count_for_what_its_maker_wrote(people):
     teamwork.ask(people["admin"])
     rule(by="user:ada")
 
-    assert auto_approve.approve_waiting() == []
+    assert auto_approval.approve_waiting() == []
     rule(by="user:april")
-    assert len(auto_approve.approve_waiting()) == 1
+    assert len(auto_approval.approve_waiting()) == 1
     assert Approval.objects.get().rule == "rule-1"
 
 
@@ -170,9 +172,9 @@ def test_a_rule_with_a_number_of_uses_is_spared_by_one_without(people):
     rule(uses=1)
     rule()
 
-    auto_approve.approve_waiting()
+    auto_approval.approve_waiting()
 
-    assert dict(AlwaysRule.objects.values_list("id", "used")) == {"rule-0": 0, "rule-1": 1}
+    assert dict(AutoApprovalRule.objects.values_list("id", "used")) == {"rule-0": 0, "rule-1": 1}
 
 
 def test_so_many_uses_are_so_many_however_many_count_at_once(people):
@@ -180,7 +182,7 @@ def test_so_many_uses_are_so_many_however_many_count_at_once(people):
         teamwork.ask(people["operator"], key=f"c{n}")
     made = rule(uses=3)
 
-    outcomes, _ = at_once(*[auto_approve.approve_waiting] * 4)
+    outcomes, _ = at_once(*[auto_approval.approve_waiting] * 4)
 
     made.refresh_from_db()
     done = [one for outcome in outcomes for one in outcome]
@@ -194,7 +196,7 @@ def test_a_rule_and_a_person_at_once_make_one_decision(people):
     asked = teamwork.ask(people["operator"])
     made = rule()
 
-    outcomes, _ = at_once(auto_approve.approve_waiting, lambda: decide.decide(people["approver"], asked.id, "reject"))
+    outcomes, _ = at_once(auto_approval.approve_waiting, lambda: decide.decide(people["approver"], asked.id, "reject"))
 
     made.refresh_from_db()
     by_rule = outcomes[0] == [asked.id]
@@ -207,15 +209,15 @@ def test_a_call_of_a_run_is_approved_before_it_waits_unless_the_run_is_anothers_
     teamwork.say(people["operator"])
     claimed = teamwork.claim()
     facts = {"event": "approval.requested", "approval_id": "a", "tool_call": "t", **teamwork.ASKED}
-    assert auto_approve.approve_call(claimed, facts) is None
+    assert auto_approval.approve_call(claimed, facts) is None
     made = rule()
 
-    assert auto_approve.approve_call(claimed, facts) == made
+    assert auto_approval.approve_call(claimed, facts) == made
     with pytest.raises(Conflict):
-        auto_approve.approve_call(claimed._replace(attempt=9), facts | {"approval_id": "b", "tool_call": "u"})
+        auto_approval.approve_call(claimed._replace(attempt=9), facts | {"approval_id": "b", "tool_call": "u"})
 
     assert Approval.objects.get().rule == made.id
-    assert AlwaysRule.objects.get().used == 1
+    assert AutoApprovalRule.objects.get().used == 1
     assert ToolCall.objects.get().status == "approved"
 
 
@@ -225,7 +227,9 @@ def test_a_call_of_a_run_is_approved_before_it_waits_unless_the_run_is_anothers_
 def test_approving_always_approves_the_question_by_the_person_and_makes_a_rule(people):
     asked = teamwork.ask(people["operator"])
 
-    made = edit_auto_rules.approve_always(people["approver"], asked.id, Scope(uses=5), message="yes", reason="harmless")
+    made = auto_approval_edit.approve_and_make_rule(
+        people["approver"], asked.id, AutoApprovalScope(uses=5), message="yes", reason="harmless"
+    )
 
     asked.refresh_from_db()
     assert (asked.decided_by, asked.rule, made.used) == ("user:april", None, 0)
@@ -240,11 +244,11 @@ def test_approving_always_approves_the_question_by_the_person_and_makes_a_rule(p
 
 def test_the_next_call_like_it_is_approved_and_another_waits(people):
     first = teamwork.ask(people["operator"], key="one")
-    edit_auto_rules.approve_always(people["approver"], first.id, Scope())
+    auto_approval_edit.approve_and_make_rule(people["approver"], first.id, AutoApprovalScope())
     like = teamwork.ask(people["operator"], key="two")
     teamwork.ask(people["operator"], key="three", args={"street": "Mill"})
 
-    assert auto_approve.approve_waiting() == [like.id]
+    assert auto_approval.approve_waiting() == [like.id]
 
 
 def test_who_may_not_decide_makes_and_revokes_no_rule(people):
@@ -253,14 +257,14 @@ def test_who_may_not_decide_makes_and_revokes_no_rule(people):
 
     for who in (people["operator"], people[""], STRANGER):
         for deed in (
-            lambda who=who: edit_auto_rules.approve_always(who, asked.id, Scope()),
-            lambda who=who: edit_auto_rules.make_rule(who, ELM),
-            lambda who=who: edit_auto_rules.revoke_rule(who, made.id),
+            lambda who=who: auto_approval_edit.approve_and_make_rule(who, asked.id, AutoApprovalScope()),
+            lambda who=who: auto_approval_edit.make_rule(who, ELM),
+            lambda who=who: auto_approval_edit.revoke_rule(who, made.id),
         ):
             with pytest.raises(NotAllowed):
                 deed()
             assert last_entry().outcome == "refused"
-    assert AlwaysRule.objects.count() == 1
+    assert AutoApprovalRule.objects.count() == 1
     assert Approval.objects.get().status == "pending"
 
 
@@ -269,28 +273,28 @@ def test_of_two_who_approve_always_one_makes_a_rule(people):
 
     outcomes, _ = at_once(
         *[
-            lambda who=who: edit_auto_rules.approve_always(people[who], asked.id, Scope())
+            lambda who=who: auto_approval_edit.approve_and_make_rule(people[who], asked.id, AutoApprovalScope())
             for who in ("approver", "admin")
         ]
     )
 
-    assert sorted(type(one) is AlwaysRule for one in outcomes) == [False, True]
-    assert AlwaysRule.objects.count() == 1
+    assert sorted(type(one) is AutoApprovalRule for one in outcomes) == [False, True]
+    assert AutoApprovalRule.objects.count() == 1
 
 
 @pytest.mark.parametrize(
     ("scope", "field"),
     [
-        (Scope(is_exact=False, arguments={"street": "Mill"}), "arguments"),
-        (Scope(uses=0), "uses"),
-        (Scope(until=1), "until"),
+        (AutoApprovalScope(is_exact=False, arguments={"street": "Mill"}), "arguments"),
+        (AutoApprovalScope(uses=0), "uses"),
+        (AutoApprovalScope(until=1), "until"),
     ],
 )
 def test_a_scope_that_is_none_is_refused_and_the_question_stays(people, scope, field):
     asked = teamwork.ask(people["operator"])
 
     with pytest.raises(Invalid) as wrong:
-        edit_auto_rules.approve_always(people["approver"], asked.id, scope)
+        auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, scope)
 
     assert wrong.value.field == field
     assert Approval.objects.get().status == "pending"
@@ -308,47 +312,51 @@ def test_where_the_policy_wants_a_person_no_rule_is_made(people, row, field):
     asked = teamwork.ask(people["operator"])
 
     with pytest.raises(Invalid) as wrong:
-        edit_auto_rules.approve_always(people["approver"], asked.id, Scope(is_exact=False, arguments={}))
+        auto_approval_edit.approve_and_make_rule(
+            people["approver"], asked.id, AutoApprovalScope(is_exact=False, arguments={})
+        )
 
     assert wrong.value.field == field
-    assert not AlwaysRule.objects.exists()
+    assert not AutoApprovalRule.objects.exists()
 
 
 def test_a_rule_is_made_by_hand_for_a_tool_that_is_served(people):
-    scope = Scope(is_exact=False, arguments={"street": "Elm"}, agent="Coordinator", tool="file_incident")
+    scope = AutoApprovalScope(is_exact=False, arguments={"street": "Elm"}, agent="Coordinator", tool="file_incident")
 
-    made = edit_auto_rules.make_rule(people["approver"], scope)
+    made = auto_approval_edit.make_rule(people["approver"], scope)
 
     assert (made.lookup_key, made.schema, made.agent) == ("bare:file_incident", teamwork.SCHEMA, "Coordinator")
     assert said(last_entry()) == ("user:april", "make_rule", f"rule:{made.id}", "done")
     with pytest.raises(Invalid, match="no available agent named Triage has this tool"):
-        edit_auto_rules.make_rule(people["approver"], scope._replace(agent="Triage"))
+        auto_approval_edit.make_rule(people["approver"], scope._replace(agent="Triage"))
     with pytest.raises(Invalid, match="masks a secret"):
-        edit_auto_rules.make_rule(people["approver"], scope._replace(arguments={"key": "•••"}))
+        auto_approval_edit.make_rule(people["approver"], scope._replace(arguments={"key": "•••"}))
 
 
 def test_a_rule_is_revoked_once(people):
     made = rule()
 
-    assert edit_auto_rules.revoke_rule(people["admin"], made.id, reason="enough").revoked_by == "user:ada"
+    assert auto_approval_edit.revoke_rule(people["admin"], made.id, reason="enough").revoked_by == "user:ada"
 
     entry = last_entry()
     assert (*said(entry), entry.reason) == ("user:ada", "revoke_rule", f"rule:{made.id}", "done", "enough")
     with pytest.raises(Conflict, match="user:ada already revoked this rule"):
-        edit_auto_rules.revoke_rule(people["approver"], made.id)
+        auto_approval_edit.revoke_rule(people["approver"], made.id)
     with pytest.raises(NotFound):
-        edit_auto_rules.revoke_rule(people["approver"], "none")
+        auto_approval_edit.revoke_rule(people["approver"], "none")
 
 
 def test_rebuild_changes_nothing_of_what_rules_approved(people):
     teamwork.ask(people["operator"])
     rule()
-    auto_approve.approve_waiting()
-    before = [list(model.objects.order_by("id").values()) for model in (Approval, AlwaysRule, ToolCall, Run)]
+    auto_approval.approve_waiting()
+    before = [list(model.objects.order_by("id").values()) for model in (Approval, AutoApprovalRule, ToolCall, Run)]
 
     list(rebuild())
 
-    assert [list(model.objects.order_by("id").values()) for model in (Approval, AlwaysRule, ToolCall, Run)] == before
+    assert [
+        list(model.objects.order_by("id").values()) for model in (Approval, AutoApprovalRule, ToolCall, Run)
+    ] == before
 
 
 def test_a_claim_from_outside_uses_no_rule_and_approves_nothing(people):

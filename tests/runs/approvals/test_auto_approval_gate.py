@@ -1,4 +1,4 @@
-"""Always rules through the real worker: a call that would wait goes on at once, and the record says by whose rule."""
+"""Auto-approval rules through the real worker: a call that would wait goes on at once, and the record says by whom."""
 
 import json
 from datetime import datetime
@@ -12,12 +12,12 @@ from agents_app.worker.nested_runs import agent_tool
 from conversations.conversation import control
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
-from conversations.models import AlwaysRule, Approval, AuditEntry, Run, ToolCall
-from conversations.runs.approvals import auto_approve
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, Run, ToolCall
+from conversations.runs.approvals import auto_approval
 from conversations.runs.policy import edit
 from conversations.runs.policy.evaluate import PolicyRule
 from dashboard.pages.conversation_entries import entries_of
-from tests.runs.approvals.test_always import rule
+from tests.runs.approvals.test_auto_approval import rule
 from tests.support.agents_running import Scripted, kinds, over, say, told, working
 from tests.support.live import until
 
@@ -78,7 +78,7 @@ def test_a_call_that_a_rule_is_about_runs_without_waiting_and_the_record_says_wh
     steps = [one for one in kinds() if one.startswith(("approval", "tool"))]
     assert steps == ["approval.requested", "approval.decided", "tool_step", "tool_step"]
     assert (Approval.objects.get().rule, ToolCall.objects.get().status) == (made.id, "done")
-    assert AlwaysRule.objects.get().used == 1
+    assert AutoApprovalRule.objects.get().used == 1
     assert AuditEntry.objects.get(verb="decide").principal == "system"
     drawn = "".join(map(str, entries_of(log.newest_page("c"))))
     assert ">an auto-approval rule</a> by" in drawn
@@ -187,7 +187,7 @@ def test_the_workers_round_approves_what_waits_and_the_run_goes_on(people, monke
         until(lambda: Run.objects.get().status == "done", what="the run to go on")
 
     assert till.paid == [5]
-    assert auto_approve.approve_waiting() == []
+    assert auto_approval.approve_waiting() == []
 
 
 def test_the_deadline_and_what_expiry_does_are_the_policys_and_stay_as_asked(people):

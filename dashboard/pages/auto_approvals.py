@@ -1,4 +1,4 @@
-"""The page of always rules: what is approved without asking, by whose word, and what it approved; revoked here."""
+"""The page of auto-approval rules: what is approved without asking, by whose word, what it approved; revoked here."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -12,9 +12,9 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.micros import to_micros
 from conversations.events import epoch
-from conversations.runs.approvals import auto_rules, auto_rules_view, inbox
-from conversations.runs.approvals import edit_auto_rules as actions
-from conversations.runs.approvals.edit_auto_rules import Scope
+from conversations.runs.approvals import auto_approval_edit as actions
+from conversations.runs.approvals import auto_approval_rules, auto_approval_view, inbox
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from conversations.runs.policy.file_format import seconds_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.require_permission import require_permission
@@ -41,7 +41,7 @@ def revocations(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('approval-rules')}?{urlencode({'done': 'revoked'})}")
 
 
-def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> Scope:
+def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApprovalScope:
     """Read the scope that a question's form has. Raises Invalid naming the field."""
     posted = request.POST
     uses, lasts = posted.get("uses", "").strip(), posted.get("lasts", "")
@@ -52,8 +52,8 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> Scope:
     except Invalid as error:
         raise Invalid(error.message, field="until") from None
     until = datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * actions.LONGEST)) if seconds else None
-    ticked, arguments = posted.getlist("same"), auto_rules.call_of(question.told).arguments or {}
-    return Scope(
+    ticked, arguments = posted.getlist("same"), auto_approval_rules.call_of(question.told).arguments or {}
+    return AutoApprovalScope(
         is_exact=posted.get("match", "exact") == "exact",
         arguments={name: value for n, (name, value) in enumerate(arguments.items()) if str(n) in ticked},
         any_agent=posted.get("whose") == "any",
@@ -65,7 +65,7 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> Scope:
 def choices(question: inbox.ApprovalCard) -> list[dict[str, str]] | None:
     """Return the arguments that a rule may ask to be the same: each name, and its value in a line. None: no rule can be
     about them."""
-    arguments = auto_rules.call_of(question.told).arguments
+    arguments = auto_approval_rules.call_of(question.told).arguments
     if arguments is None:
         return None
     return [
@@ -82,9 +82,9 @@ def _draw(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpRe
     if view not in VIEWS:
         raise NotFound("There is no such list.")
     rule, before = request.GET.get("rule", ""), request.GET.get("before", "")
-    rows, cursor = auto_rules_view.page(state=VIEWS[view][1], rule=rule, before=before, limit=PAGE)
+    rows, cursor = auto_approval_view.page(state=VIEWS[view][1], rule=rule, before=before, limit=PAGE)
     params = {name: value for name, value in (("view", view), ("before", cursor)) if value}
     return render_page(
-        request, "rules.html", status=status, epoch=epoch.current(), rules=rows, view=view, views=VIEWS, error=error,
-        one=bool(rule), older=f"?{urlencode(params)}" if cursor else "", done=request.GET.get("done", ""),
+        request, "auto_approvals.html", status=status, epoch=epoch.current(), rules=rows, view=view, views=VIEWS,
+        error=error, one=bool(rule), older=f"?{urlencode(params)}" if cursor else "", done=request.GET.get("done", ""),
     )  # fmt: skip

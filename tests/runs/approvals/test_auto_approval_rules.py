@@ -1,9 +1,9 @@
-"""What an always rule is about: the tool as it was, the agent, exact or contained arguments. No database."""
+"""What an auto-approval rule is about: the tool as it was, the agent, exact or contained arguments. No database."""
 
 import pytest
 
-from conversations.models import AlwaysRule
-from conversations.runs.approvals import auto_rules
+from conversations.models import AutoApprovalRule
+from conversations.runs.approvals import auto_approval_rules
 
 
 def call(**more):
@@ -14,7 +14,7 @@ def call(**more):
         "effect": "unsafe",
         "args": {"a": 1, "b": {"c": [1], "d": 2}},
     }
-    return auto_rules.call_of(told | more)
+    return auto_approval_rules.call_of(told | more)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def call(**more):
     ],
 )
 def test_arguments_are_exact_or_contained(arguments, is_exact, fits):
-    one = AlwaysRule(
+    one = AutoApprovalRule(
         lookup_key="bare:pay",
         is_exact=is_exact,
-        arguments=auto_rules.canonical(arguments),
-        digest=auto_rules.digest(arguments),
+        arguments=auto_approval_rules.canonical(arguments),
+        digest=auto_approval_rules.digest(arguments),
     )
 
-    assert auto_rules.fits(one, call(), is_destructive=False) is fits
+    assert auto_approval_rules.fits(one, call(), is_destructive=False) is fits
 
 
 @pytest.mark.parametrize(
@@ -55,24 +55,24 @@ def test_arguments_are_exact_or_contained(arguments, is_exact, fits):
     ],
 )
 def test_a_rule_is_about_one_tool_as_it_was_and_one_agent(about, fits):
-    one = AlwaysRule(**{"lookup_key": "bare:pay", "is_exact": False, "arguments": "{}"} | about)
+    one = AutoApprovalRule(**{"lookup_key": "bare:pay", "is_exact": False, "arguments": "{}"} | about)
 
-    assert auto_rules.fits(one, call(), is_destructive=False) is fits
+    assert auto_approval_rules.fits(one, call(), is_destructive=False) is fits
 
 
 @pytest.mark.parametrize(
     ("agent", "is_exact", "fits"), [("Dialogue", True, True), ("", True, False), ("Dialogue", False, False)]
 )
 def test_a_call_that_destroys_has_to_be_named_exactly(agent, is_exact, fits):
-    arguments = auto_rules.canonical(call().arguments)
-    one = AlwaysRule(lookup_key="bare:pay", agent=agent, is_exact=is_exact, arguments=arguments)
-    one.digest = auto_rules.digest(call().arguments)
+    arguments = auto_approval_rules.canonical(call().arguments)
+    one = AutoApprovalRule(lookup_key="bare:pay", agent=agent, is_exact=is_exact, arguments=arguments)
+    one.digest = auto_approval_rules.digest(call().arguments)
 
-    assert auto_rules.fits(one, call(), is_destructive=True) is fits
+    assert auto_approval_rules.fits(one, call(), is_destructive=True) is fits
 
 
 @pytest.mark.parametrize("arguments", [None, "text", {"key": "•••"}, {"n": float("nan")}])
 def test_what_is_no_object_or_covers_a_secret_fits_no_rule(arguments):
-    one = AlwaysRule(lookup_key="bare:pay", is_exact=False, arguments="{}")
+    one = AutoApprovalRule(lookup_key="bare:pay", is_exact=False, arguments="{}")
 
-    assert not auto_rules.fits(one, call(args=arguments), is_destructive=False)
+    assert not auto_approval_rules.fits(one, call(args=arguments), is_destructive=False)

@@ -1,4 +1,4 @@
-"""Approvals by always rules: of a call that is about to be asked about, and of what waits already.
+"""Approvals by auto-approval rules: of a call that is about to be asked about, and of what waits already.
 
 A use is counted in the transaction that records the approval, so that n uses are n, however many workers count. Nothing
 is approved while the conversation is paused or held, where the policy denies or has a person decide, where the rule's
@@ -18,8 +18,8 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
-from conversations.models import AlwaysRule, Approval, Conversation, Event, Run, ToolCall
-from conversations.runs.approvals import auto_rules, decide, terms
+from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run, ToolCall
+from conversations.runs.approvals import auto_approval_rules, decide, terms
 from conversations.runs.claims import Body, Claim
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
@@ -28,14 +28,14 @@ AT_A_TIME = 200  # approvals of one call; the worker's round goes on
 MAX_ITEMS = 2_000  # questions that are looked at
 
 
-def approve_call(claimed: Claim, request: Body) -> AlwaysRule | None:
+def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
     """Record that a rule approves a call of a run: `request` is its approval.requested. None: a person decides.
 
     Raises `Fenced` when the run is not the worker's any more.
     """
     with write_transaction():
         conversation = Conversation.objects.locked(key=claimed.conversation)
-        call = auto_rules.call_of(request)
+        call = auto_approval_rules.call_of(request)
         rule = None if conversation.is_held else _use(call, Run.objects.get(id=claimed.run))
         if rule is None:
             return None
@@ -55,7 +55,7 @@ def approve_waiting(at_most: int = AT_A_TIME) -> list[str]:
     """Approve what waits and a rule is about, each in a transaction of its own; answer the ids of those that this call
     did."""
     done: list[str] = []
-    rules = auto_rules.by_key(auto_rules.live())
+    rules = auto_approval_rules.by_key(auto_approval_rules.live())
     for approval in _waiting(rules) if rules else ():
         if len(done) >= at_most:
             break
@@ -64,15 +64,15 @@ def approve_waiting(at_most: int = AT_A_TIME) -> list[str]:
     return done
 
 
-def _waiting(rules: auto_rules.Rules) -> Iterator[str]:
+def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
     """Return the questions that a rule may be about, the oldest first."""
     named = ToolCall.objects.filter(Q(lookup_key__in=rules) | Q(lookup_key=None), status="waiting").values("id")
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
     rows = free.order_by("id").annotate(asked=Subquery(requests[:1])).values_list("id", "asked")
     for approval, body in rows[:MAX_ITEMS]:
-        call = auto_rules.call_of(decide.read_asked(body))
-        if any(auto_rules.fits(rule, call, is_destructive=False) for rule in rules.get(call.lookup_key, ())):
+        call = auto_approval_rules.call_of(decide.read_asked(body))
+        if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in rules.get(call.lookup_key, ())):
             yield approval
 
 
@@ -86,7 +86,7 @@ def _approve(approval: str) -> bool:
         if conversation.is_held or run.status != "waiting" or not Approval.objects.open().filter(id=approval).exists():
             return False
         request = decide.asked_of(row)
-        rule = _use(auto_rules.call_of(request), run)
+        rule = _use(auto_approval_rules.call_of(request), run)
         if rule is None:
             return False
         body = _decision_body(request, rule)
@@ -95,7 +95,7 @@ def _approve(approval: str) -> bool:
     return True
 
 
-def _use(call: auto_rules.MatchedCall, run: Run) -> AlwaysRule | None:
+def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | None:
     """Count a use of the first rule that counts for a call, with the conversation locked. None counts for a replay: a
     rule is about what agents do, and a person had the call made again."""
     if run.kind == "replay":
@@ -106,29 +106,29 @@ def _use(call: auto_rules.MatchedCall, run: Run) -> AlwaysRule | None:
     if held.rule == "deny" or call_terms.no_always:
         return None
     behind = decide.authors(run) if call_terms.four_eyes else set()
-    live = AlwaysRule.objects.live(database_now())
-    for rule in live.filter(lookup_key=call.lookup_key).order_by(*auto_rules.IN_TURN):
-        is_about = auto_rules.fits(rule, call, is_destructive=held.effect == "destructive")
+    live = AutoApprovalRule.objects.live(database_now())
+    for rule in live.filter(lookup_key=call.lookup_key).order_by(*auto_approval_rules.IN_TURN):
+        is_about = auto_approval_rules.fits(rule, call, is_destructive=held.effect == "destructive")
         if is_about and rule.made_by not in behind and makers_right(rule) and _counted(rule):
             return rule
     return None
 
 
-def makers_right(rule: AlwaysRule) -> bool:
+def makers_right(rule: AutoApprovalRule) -> bool:
     """Return whether who made a rule may still decide: else it does not count."""
     return permissions.has_permission(principals.principal_from_row(rule.made_by), "decide")
 
 
-def _counted(rule: AlwaysRule) -> bool:
-    return bool(AlwaysRule.objects.live(database_now()).filter(id=rule.id).update(used=F("used") + 1))
+def _counted(rule: AutoApprovalRule) -> bool:
+    return bool(AutoApprovalRule.objects.live(database_now()).filter(id=rule.id).update(used=F("used") + 1))
 
 
-def _decision_body(request: Body, rule: AlwaysRule) -> Body:
+def _decision_body(request: Body, rule: AutoApprovalRule) -> Body:
     named = {name: request[name] for name in ("approval_id", "tool_call")}
     return {"event": "approval.decided", **named, "decision": "approve", "rule": rule.id, "rule_by": rule.made_by}
 
 
-def _enter(rule: AlwaysRule, key: str, run: str, body: Body) -> None:
+def _enter(rule: AutoApprovalRule, key: str, run: str, body: Body) -> None:
     correlation = {"conversation": key, "run": run, "call": body["tool_call"], "decision": "approve", "rule": rule.id}
     reason = f"an auto-approval rule by {rule.made_by}"
     chain.enter(SYSTEM, "decide", f"approval:{body['approval_id']}", reason=reason, correlation=correlation)
