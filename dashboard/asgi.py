@@ -32,10 +32,10 @@ from conversations.asgi.responses.shared import ResponsesContext
 from conversations.asgi.responses.shared import refuse as refuse_openly
 from conversations.asgi.responses.websocket import ResponsesSocket
 from conversations.asgi.route import Door, Receive, Scope, Send, refuse
+from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.asgi.topics import PREFIX as TOPICS
 from conversations.asgi.topics import TopicEndpoint
-from conversations.asgi.websocket import EventsConsumer
 from conversations.core.background_loop import run_forever
 from conversations.core.errors import Unavailable
 from conversations.events.log import commit_batch

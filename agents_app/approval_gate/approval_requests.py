@@ -7,7 +7,7 @@ from typing import Any
 from agents import FunctionTool, RunState, ToolApprovalItem
 
 from agents_app.approval_gate import gate
-from agents_app.approval_gate.keeper import Decision
+from agents_app.approval_gate.gatekeeper_protocol import Decision
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.open_responses.request_tools import is_external
 from agents_app.teams.served_team import ServedTeam

@@ -33,8 +33,8 @@ from agents import (
     ToolInputGuardrailData,
 )
 
-from agents_app.approval_gate.decisions import apply_decisions
-from agents_app.approval_gate.keeper import Refusal
+from agents_app.approval_gate.decided_invocation import apply_decisions
+from agents_app.approval_gate.gatekeeper_protocol import Refusal
 from agents_app.approval_gate.run_scope import UNRESTRICTED, Restriction, RunScope, current_scope
 from agents_app.tools import identity
 from conversations.core.json_values import refuse_constant

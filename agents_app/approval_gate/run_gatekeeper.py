@@ -7,7 +7,7 @@ from agents import Agent, FunctionTool
 from agents.tool_context import ToolContext
 
 from agents_app.approval_gate import approval_requests
-from agents_app.approval_gate.keeper import Decision, Refusal
+from agents_app.approval_gate.gatekeeper_protocol import Decision, Refusal
 from agents_app.approval_gate.run_scope import current_parent_call
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.teams.served_team import ServedTeam

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agents import RunConfig, RunContextWrapper, RunHooks, StreamEvent
 
 if TYPE_CHECKING:
-    from agents_app.approval_gate.keeper import GatekeeperProtocol
+    from agents_app.approval_gate.gatekeeper_protocol import GatekeeperProtocol
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from django.conf import settings
 from pydantic import BaseModel
 
 from agents_app.approval_gate import approval_requests
-from agents_app.approval_gate.keeper import Decision
+from agents_app.approval_gate.gatekeeper_protocol import Decision
 from agents_app.memory import session, team_context
 from agents_app.teams.definition import Team
 from agents_app.tools import identity

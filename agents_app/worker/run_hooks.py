@@ -13,7 +13,7 @@ from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHoo
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from agents_app.approval_gate.keeper import Decision
+from agents_app.approval_gate.gatekeeper_protocol import Decision
 from agents_app.approval_gate.run_scope import current_parent_call
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.teams import agent_registry
@@ -25,7 +25,7 @@ from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessa
 from agents_app.worker.saved_state import Incompatible
 from conversations.core.errors import Fenced
 from conversations.core.failpoints import failpoint
-from conversations.runs import begin_tool_call as actions
+from conversations.runs import begin_tool_call
 from conversations.runs.claims import Body
 
 Do = Callable[..., Awaitable[Any]]
@@ -186,7 +186,7 @@ class RecordingHooks(RunHooks[Any]):
 
     async def _begin_known(self, body: Body) -> None:
         try:
-            await self._do(actions.begin_execution, self._pen.claim, body)
+            await self._do(begin_tool_call.begin_execution, self._pen.claim, body)
         except Fenced:
             self._pen.is_lost = True
             raise

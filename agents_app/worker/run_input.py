@@ -9,7 +9,7 @@ from django.db import connection
 from pydantic import BaseModel
 
 from agents_app.approval_gate import approval_requests
-from agents_app.approval_gate.keeper import Decision
+from agents_app.approval_gate.gatekeeper_protocol import Decision
 from agents_app.memory import fork_memory, interjections, session, team_context
 from agents_app.memory.interjections import NOTHING, MissedMessages
 from agents_app.memory.session import DjangoSession

@@ -18,7 +18,7 @@ from conversations.core.errors import Invalid
 from conversations.events.payload import clean_text
 from conversations.models import Approval, Conversation, Participant
 from conversations.models.conversation import ConversationQuerySet
-from conversations.search import captions
+from conversations.search import title_index
 
 CHUNKS = (300, 2_700)  # conversations looked at in turn, when more is looked at than is shown
 FEW = 700  # conversations of an index that are all looked at
@@ -167,7 +167,7 @@ def _few(filters: ListFilters) -> list[int] | None:
     for ids in _by_index(filters):
         if ids is not None and (smallest is None or len(ids) < len(smallest)):
             smallest = ids
-    return captions.find(filters.words, FEW) if smallest is None and filters.words else smallest
+    return title_index.find(filters.words, FEW) if smallest is None and filters.words else smallest
 
 
 def _by_index(filters: ListFilters) -> Iterator[list[int] | None]:

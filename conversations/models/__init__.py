@@ -11,7 +11,8 @@ from conversations.models.node import Node
 from conversations.models.people import Grant, Role, SignInLink, Token, User
 from conversations.models.policy import Policy
 from conversations.models.post import Post
-from conversations.models.redis import Quarantine, RedisPosition
+from conversations.models.quarantine import Quarantine
+from conversations.models.redis_position import RedisPosition
 from conversations.models.response import Response
 from conversations.models.run import Run
 from conversations.models.saved_view import SavedView

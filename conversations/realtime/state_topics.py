@@ -15,7 +15,7 @@ from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners
 from conversations.events.log.records import Stored
 from conversations.realtime import frames
-from conversations.realtime.subscription import SocketWriter, tell_failure
+from conversations.realtime.conversation_subscription import SocketWriter, tell_failure
 from conversations.runs.approvals import inbox
 
 logger = logging.getLogger(__name__)

@@ -248,7 +248,7 @@ def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 def control(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw an envelope that steers."""
     extra = message_body.more(read.body, message_body.ENVELOPE)
-    return render("control", row(read), message_body.words(read.said.words), extra)
+    return render("control_message", row(read), message_body.words(read.said.words), extra)
 
 
 @view

@@ -16,7 +16,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events.log import bounded_reads
 from conversations.events.log.sql import insert, marks
 from conversations.models import Meta
-from conversations.search import captions, recorded_times
+from conversations.search import recorded_times, title_index
 from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted
 from conversations.search.index_tables import VERSION, Tables, of_conversation, of_this, row_of
 
@@ -96,7 +96,7 @@ def read(after: int, most: int, *, passes_tokens: bool = True) -> Round:
             reached = head if is_whole else events[-1][1] if events else indexed
             if reached > indexed and (passes_tokens or len(rows) > before):
                 steps.append(IndexStep(conversation, indexed, reached))
-                called |= {conversation: captions.of(*caption)} if reached == head else {}
+                called |= {conversation: title_index.indexed_text(*caption)} if reached == head else {}
             if reached < head:
                 return Round(steps, rows, conversation, moments, called)
             last = conversation
@@ -133,7 +133,7 @@ def store(batch: Round) -> None:
         if batch.rows:
             tables.insert(cursor, sorted(batch.rows, key=lambda row: row.id))
             recorded_times.note(cursor, batch.moments)
-        captions.note(cursor, batch.captions)
+        title_index.store(cursor, batch.captions)
         for step in batch.steps:  # in id order, and last: their rows are what `log.append` waits for
             cursor.execute(_ADVANCE, [step.after, step.conversation, step.before])
             if cursor.rowcount != 1:
@@ -171,7 +171,7 @@ def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
         if rows:
             tables.delete(cursor, rows)
             _forget_words(cursor, tables, rows)
-        captions.forget(cursor, [conversation])
+        title_index.remove(cursor, [conversation])
 
 
 def begin() -> None:
@@ -187,7 +187,7 @@ def empty() -> None:
     with write_transaction(), connection.cursor() as cursor:
         of_this().empty(cursor)
         recorded_times.empty(cursor)
-        captions.empty(cursor)
+        title_index.clear(cursor)
         cursor.execute("UPDATE conversations_conversation SET indexed_seq=0 WHERE indexed_seq>0")
 
 

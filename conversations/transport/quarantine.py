@@ -12,7 +12,7 @@ from conversations.core.errors import Conflict, IdReused, Invalid, NotFound, Swi
 from conversations.events import log, payload
 from conversations.events.log.records import NewEvent, Stored
 from conversations.models import AuditEntry, Quarantine, RedisPosition
-from conversations.models.redis import QuarantineQuerySet
+from conversations.models.quarantine import QuarantineQuerySet
 from conversations.transport import decode_entry
 
 MAX_REASON = 2000  # characters: what the audit log keeps

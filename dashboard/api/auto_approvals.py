@@ -5,8 +5,7 @@ from django.http import HttpRequest, JsonResponse
 from conversations.access import permissions
 from conversations.core.micros import to_micros
 from conversations.models import AutoApprovalRule
-from conversations.runs.approvals import auto_approval, auto_approval_view
-from conversations.runs.approvals import auto_approval_edit as actions
+from conversations.runs.approvals import auto_approval, auto_approval_edit, auto_approval_view
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import LIMIT, limit_of, read_body
@@ -55,7 +54,7 @@ def rules(request: HttpRequest) -> JsonResponse:
 def revocation(request: HttpRequest, id: str) -> JsonResponse:
     """Revoke a rule: 200 with it, or 409 when somebody did."""
     body = read_body(request, WithReason)
-    return JsonResponse(_item(actions.revoke_rule(request.user, id, reason=body.reason)))
+    return JsonResponse(_item(auto_approval_edit.revoke_rule(request.user, id, reason=body.reason)))
 
 
 def _made(request: HttpRequest, body: ToMakeAutoApprovalRule) -> JsonResponse:
@@ -71,9 +70,9 @@ def _made(request: HttpRequest, body: ToMakeAutoApprovalRule) -> JsonResponse:
         until=to_micros(until) if until else None,
     )
     if body.approval_id:
-        rule = actions.approve_and_make_rule(request.user, body.approval_id, scope, reason=body.reason)
+        rule = auto_approval_edit.approve_and_make_rule(request.user, body.approval_id, scope, reason=body.reason)
     else:
-        rule = actions.make_rule(request.user, scope, reason=body.reason)
+        rule = auto_approval_edit.make_rule(request.user, scope, reason=body.reason)
     applied = auto_approval.approve_waiting()
     rule.refresh_from_db()
     return JsonResponse(_item(rule) | {"approved": applied}, status=201)

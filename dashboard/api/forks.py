@@ -3,7 +3,7 @@
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 
-from conversations.conversation import fork as actions
+from conversations.conversation import fork
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.control import ForkMade, ToFork, ToRerun
@@ -22,7 +22,7 @@ from dashboard.pages.require_permission import require_permission
 def forks(request: HttpRequest, cid: str) -> JsonResponse:
     """Fork a conversation after an event, with other words, and run on, as asked: 201 with the fork."""
     body = read_body(request, ToFork)
-    return _answer(actions.fork(request.user, cid, body.at, **body.model_dump(exclude={"at"})))
+    return _answer(fork.fork(request.user, cid, body.at, **body.model_dump(exclude={"at"})))
 
 
 @endpoint(
@@ -37,9 +37,9 @@ def forks(request: HttpRequest, cid: str) -> JsonResponse:
 def reruns(request: HttpRequest, id: str) -> JsonResponse:
     """Fork a conversation at where a run began, and have its agent answer the same again: 201 with the fork."""
     body = read_body(request, ToRerun)
-    return _answer(actions.rerun(request.user, id, **body.model_dump()))
+    return _answer(fork.rerun(request.user, id, **body.model_dump()))
 
 
-def _answer(fork: actions.CreatedFork) -> JsonResponse:
-    payload = {"conversation_id": fork.conversation, "seq": fork.seq, "run_id": fork.run or None}
-    return JsonResponse(payload | {"url": reverse("conversation", args=[fork.conversation])}, status=201)
+def _answer(created: fork.CreatedFork) -> JsonResponse:
+    payload = {"conversation_id": created.conversation, "seq": created.seq, "run_id": created.run or None}
+    return JsonResponse(payload | {"url": reverse("conversation", args=[created.conversation])}, status=201)

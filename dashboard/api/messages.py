@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 
-from conversations.conversation import post_message as actions
+from conversations.conversation import post_message
 from conversations.core.errors import SwitchboardError
 from conversations.events.log.records import Stored
 from conversations.models import Conversation
@@ -42,7 +42,7 @@ def messages(request: HttpRequest, cid: str) -> HttpResponse:
 
 def _say(request: HttpRequest, cid: str, message: ToSay) -> Stored:
     is_new = not Conversation.objects.visible().filter(key=cid).exists()
-    return actions.post(
+    return post_message.post(
         request.user,
         cid,
         sender=message.sender,

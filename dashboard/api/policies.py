@@ -3,7 +3,7 @@
 from django.http import HttpRequest, JsonResponse
 
 from conversations.runs.policy import evaluate, file_format
-from conversations.runs.policy.edit import load_policies
+from conversations.runs.policy.edit_policy import load_policies
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.schemas.core import PolicyFile
 from dashboard.pages.require_permission import require_permission

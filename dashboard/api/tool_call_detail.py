@@ -10,8 +10,7 @@ from conversations.core.json_values import text_of
 from conversations.core.micros import to_datetime
 from conversations.events import payload
 from conversations.models import ToolCall
-from conversations.runs.replay import eligibility, recorded_call
-from conversations.runs.replay import request as actions
+from conversations.runs.replay import eligibility, recorded_call, request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility
 from conversations.runs.replay.recorded_call import RecordedCall
 from dashboard.api.openapi.operations import Operation, endpoint
@@ -43,14 +42,14 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     """Return what a replay would be (`dry`, which it is unless told otherwise), or begin it: 201 with run and call."""
     body = read_body(request, ToReplay)
     if not body.dry:
-        new = actions.replay(request.user, id, **body.model_dump(exclude={"dry"}))
+        new = request_replay.replay(request.user, id, **body.model_dump(exclude={"dry"}))
         created = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
         return JsonResponse(created, status=201)
     call = recorded_call.find(id)
     today = eligibility.of_call(call.row, call.told)
     if today.why_not:
         raise Conflict(today.why_not, code="not_replayable")
-    sent, text, is_edited = actions.checked(call.as_ran, body.arguments, today.schema)
+    sent, text, is_edited = request_replay.checked(call.as_ran, body.arguments, today.schema)
     key = "" if is_edited else eligibility.replay_root(call.row)
     request_: Json = {
         "tool": today.tool,

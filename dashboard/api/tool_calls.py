@@ -3,10 +3,10 @@
 from django.http import HttpRequest, JsonResponse
 
 from conversations import models
-from conversations.tool_calls import saved_views as actions
 from conversations.tool_calls.listing import query
 from conversations.tool_calls.listing.filters import NUMBERS, STATUSES, CallFilters
 from conversations.tool_calls.listing.rows import item, rows, within
+from conversations.tool_calls.saved_views import remove_view, rename_view, save_view
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, many, one_of
 from dashboard.api.request_input import limit_of, list_params, read_body
 from dashboard.api.schemas.tool_calls import Removed, SavedView, SavedViews, ToName, ToolCalls, ToSaveView
@@ -58,7 +58,7 @@ def saved_views(request: HttpRequest) -> JsonResponse:
     if request.method != "POST":
         return JsonResponse({"items": [_view_item(view) for view in models.SavedView.objects.all()]})
     body = read_body(request, ToSaveView)
-    return JsonResponse(_view_item(actions.save_view(request.user, body.name, body.query)), status=201)
+    return JsonResponse(_view_item(save_view(request.user, body.name, body.query)), status=201)
 
 
 @endpoint(
@@ -68,7 +68,7 @@ def saved_views(request: HttpRequest) -> JsonResponse:
 def saved_view(request: HttpRequest, number: int) -> JsonResponse:
     """Give a view another name."""
     body = read_body(request, ToName)
-    actions.rename_view(request.user, number, body.name)
+    rename_view(request.user, number, body.name)
     return JsonResponse(_view_item(models.SavedView.objects.get(pk=number)))
 
 
@@ -76,7 +76,7 @@ def saved_view(request: HttpRequest, number: int) -> JsonResponse:
 @require_permission("view")
 def removal(request: HttpRequest, number: int) -> JsonResponse:
     """Remove a view: 200 with its number."""
-    actions.remove_view(request.user, number)
+    remove_view(request.user, number)
     return JsonResponse({"id": number})
 
 

@@ -13,12 +13,11 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.events import epoch
 from conversations.models import ToolSchema
-from conversations.runs.approvals import auto_approval, inbox
+from conversations.runs.approvals import auto_approval, decide, inbox
 from conversations.runs.approvals import auto_approval_edit as actions_of_rules
-from conversations.runs.approvals import decide as actions
 from conversations.tool_calls.schemas import argument_form
 from dashboard.pages import auto_approvals, tool_call_replay
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
@@ -36,7 +35,7 @@ def approvals(request: HttpRequest) -> HttpResponse:
         raise NotFound("There is no such list.")
     cards, cursor = inbox.page(status=VIEWS[view][1], before=request.GET.get("before", ""), limit=PAGE)
     older = urlencode({name: value for name, value in (("view", view), ("before", cursor)) if value})
-    return draw(
+    return render_page(
         request, "approvals.html", epoch=epoch.current(), questions=cards, drawn=inbox.drawn, view=view, views=VIEWS,
         older=f"?{older}" if cursor else "", is_first="before" not in request.GET,
     )  # fmt: skip
@@ -63,7 +62,7 @@ def approval(request: HttpRequest, id: str) -> HttpResponse:
 def _decide(request: HttpRequest, id: str) -> str:
     """Do what the pressed button says; answer what the page is drawn with afterwards."""
     if request.POST.get("decide") != "always":
-        actions.decide(request.user, id, **_answer(request, id))
+        decide.decide(request.user, id, **_answer(request, id))
         return ""
     scope, reason = auto_approvals.scope_of(request, inbox.find(id)), request.POST.get("reason", "").strip()[:SHOWN]
     actions_of_rules.approve_and_make_rule(request.user, id, scope, reason=reason)
@@ -91,7 +90,7 @@ def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) 
     arguments = body.get("args") if isinstance(body.get("args"), dict) else None
     written = _written(arguments) if arguments is not None else body.get("args_raw")
     also = request.GET.get("always", "")
-    return draw(
+    return render_page(
         request, "approval.html", status=status_of(error), epoch=epoch.current(), q=card,
         entries=argument_form.entries(schema, arguments, entered), has_schema=bool(schema), entered=entered,
         raw=entered.get("raw", written or ""), spelled=hidden_characters.spelled_out(str(body.get("args_raw") or "")),

@@ -21,7 +21,7 @@ from conversations.core.errors import NotFound
 from conversations.models import AuditEntry, AuditHead
 from conversations.rendering import richtext
 from conversations.rendering.participant_marks import mark_for
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 from dashboard.pages.filtered_lists import PAGE, FilteredList
 from dashboard.pages.require_permission import require_permission
 
@@ -44,12 +44,12 @@ def entries(request: HttpRequest) -> HttpResponse:
     filters, wrong = AuditFilters.read(dict(request.GET.lists()))
     part = request.GET.get("part", "")
     if part == "facets":
-        return draw(request, "partials/audit_facets.html", **_faceted(request, filters, wrong))
+        return render_page(request, "partials/audit_facets.html", **_faceted(request, filters, wrong))
     listed = _listed(request, filters, wrong)
     if part == "list":
-        return draw(request, "partials/audit_list.html", **listed)
+        return render_page(request, "partials/audit_list.html", **listed)
     context = listed | _faceted(request, filters, wrong) | _chain()
-    return draw(request, "audit.html", status=400 if wrong else 200, **context)
+    return render_page(request, "audit.html", status=400 if wrong else 200, **context)
 
 
 @require_safe
@@ -61,7 +61,7 @@ def entry(request: HttpRequest, number: int) -> HttpResponse:
         raise NotFound(f"The audit log has {last:,} entries; this entry does not exist.")
     nothing = AuditFilters()
     listed = _listed(request, nothing, {}, number + PAGE // 2 + 1, opened=number)
-    return draw(request, "audit.html", **(listed | _faceted(request, nothing, {}) | _chain()))
+    return render_page(request, "audit.html", **(listed | _faceted(request, nothing, {}) | _chain()))
 
 
 @require_safe
@@ -77,7 +77,7 @@ def verification(request: HttpRequest) -> HttpResponse:
         "words": {name: hidden_characters.spelled_out(text) for name, text in _said(result).items()},
     }
     template = "partials/audit_checked.html" if request.GET.get("part") == "state" else "audit_verification.html"
-    return draw(request, template, **context)
+    return render_page(request, template, **context)
 
 
 @require_safe

@@ -12,8 +12,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.micros import to_micros
 from conversations.events import epoch
-from conversations.runs.approvals import auto_approval_edit as actions
-from conversations.runs.approvals import auto_approval_rules, auto_approval_view, inbox
+from conversations.runs.approvals import auto_approval_edit, auto_approval_rules, auto_approval_view, inbox
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from conversations.runs.policy.file_format import seconds_of
 from dashboard.pages.base_context import render_page
@@ -35,7 +34,9 @@ def rules(request: HttpRequest) -> HttpResponse:
 def revocations(request: HttpRequest) -> HttpResponse:
     """Revoke a rule."""
     try:
-        actions.revoke_rule(request.user, request.POST.get("rule", ""), reason=request.POST.get("reason", "")[:2000])
+        auto_approval_edit.revoke_rule(
+            request.user, request.POST.get("rule", ""), reason=request.POST.get("reason", "")[:2000]
+        )
     except (Conflict, NotFound) as error:
         return _draw(request, hidden_characters.spelled_out(error.sentence), status=error.status)
     return HttpResponseRedirect(f"{reverse('approval-rules')}?{urlencode({'done': 'revoked'})}")
@@ -51,7 +52,7 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApproval
         seconds = seconds_of(lasts)
     except Invalid as error:
         raise Invalid(error.message, field="until") from None
-    until = datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * actions.LONGEST)) if seconds else None
+    until = datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * auto_approval_edit.LONGEST)) if seconds else None
     ticked, arguments = posted.getlist("same"), auto_approval_rules.call_of(question.told).arguments or {}
     return AutoApprovalScope(
         is_exact=posted.get("match", "exact") == "exact",

@@ -15,7 +15,7 @@ from conversations.events import epoch
 from conversations.models import Run
 from conversations.rendering import richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 from dashboard.pages.require_permission import require_permission
 
 SHOWN = 6_000  # characters of one text
@@ -59,14 +59,14 @@ def compare(request: HttpRequest) -> HttpResponse:
     except NotFound as error:
         return _asking(request, names, error)
     diff = moves.compare(left, right)
-    return draw(
+    return render_page(
         request, "compare.html", epoch=epoch.current(), found=diff, rows=list(_rows(diff.pairs)), asked=names,
         sides=[_side(left), _side(right)], swapped=(right.name, left.name),
     )  # fmt: skip
 
 
 def _asking(request: HttpRequest, names: list[str], error: NotFound | None = None) -> HttpResponse:
-    return draw(
+    return render_page(
         request,
         "compare.html",
         status=404 if error else 200,

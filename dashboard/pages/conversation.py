@@ -15,7 +15,7 @@ from conversations.events import epoch, log
 from conversations.models import Conversation
 from conversations.rendering import agent_colors
 from dashboard.pages import composer, control_panel, conversation_sidebar, graph, lanes
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of, number_of
 from dashboard.pages.require_permission import require_permission
 
@@ -47,7 +47,7 @@ def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, view: 
     drawn["standing"] = control_panel.of(request, row)
     drawn["composer"] = composer.for_conversation(request, row)
     try:
-        return draw(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
+        return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
     finally:
         _let_go(page, drawn.get("entries", []))
 
@@ -75,8 +75,8 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
     row = _find(cid)
     seq = number_of(request, "event")
     if seq is None:
-        return draw(request, "partials/panel.html", **conversation_sidebar.of_conversation(row))
-    return draw(request, "partials/picked.html", **conversation_sidebar.of_one(row, seq))
+        return render_page(request, "partials/panel.html", **conversation_sidebar.of_conversation(row))
+    return render_page(request, "partials/picked.html", **conversation_sidebar.of_one(row, seq))
 
 
 @require_safe
@@ -94,7 +94,7 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
     deliveries = list(delivery_status.statuses_for(row, seqs).values())
     drawn: dict[str, Any] = {"standing": control_panel.of(request, row), "deliveries": deliveries}
     drawn["again_s"] = min((item.again_s for item in deliveries if item.again_s), default=0)
-    return draw(request, "partials/control_panel_state.html", **drawn)
+    return render_page(request, "partials/control_panel_state.html", **drawn)
 
 
 def _large_one_by_one(page: log.EventWindow) -> AbstractContextManager[object]:
@@ -112,9 +112,9 @@ def _let_go(page: log.EventWindow, drawn: list[Markup]) -> None:
 def _graph(request: HttpRequest, row: Conversation) -> HttpResponse:
     drawn: dict[str, Any] = {"graph": graph.graph_of(row)}
     if request.GET.get("part") == "graph":
-        return draw(request, "partials/exchanges.html", **drawn)
+        return render_page(request, "partials/exchanges.html", **drawn)
     drawn |= {"view": "graph", "event": 0, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
-    return draw(request, VIEWS["graph"], **drawn, **conversation_sidebar.of_conversation(row))
+    return render_page(request, VIEWS["graph"], **drawn, **conversation_sidebar.of_conversation(row))
 
 
 def _view(request: HttpRequest) -> str:

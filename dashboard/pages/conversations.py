@@ -12,7 +12,7 @@ from conversations.core import hidden_characters
 from conversations.events import epoch
 from conversations.models import User
 from dashboard.pages import composer
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 
 PAGE = 60  # rows
 MAX_NAMES = 50  # offered by the participant field
@@ -24,9 +24,9 @@ def conversations(request: HttpRequest) -> HttpResponse:
     `?part=bulk` the verbs over a selection, `?part=beginning` the form that begins one, nothing while there is no agent
     to answer."""
     if request.GET.get("part") == "beginning":
-        return draw(request, "partials/new_conversation.html", composer=composer.for_new(request))
+        return render_page(request, "partials/new_conversation.html", composer=composer.for_new(request))
     if request.GET.get("part") == "bulk":
-        return draw(request, "partials/bulk.html")
+        return render_page(request, "partials/bulk.html")
     q, participant = request.GET.get("q", "").strip(), request.GET.get("participant", "").strip()
     before, state = request.GET.get("before", ""), request.GET.get("state", "")
     reader = request.user if isinstance(request.user, User) else None
@@ -49,7 +49,9 @@ def conversations(request: HttpRequest) -> HttpResponse:
         "older_href": _href(q, participant, state, page.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"
-    return draw(request, "partials/fleet.html" if is_part else "conversations.html", epoch=epoch.current(), **context)
+    return render_page(
+        request, "partials/fleet.html" if is_part else "conversations.html", epoch=epoch.current(), **context
+    )
 
 
 def _names(page: conversation_list.ConversationPage) -> list[str]:

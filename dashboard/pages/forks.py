@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from conversations.conversation import fork as actions
+from conversations.conversation import fork
 from conversations.conversation.fork import AnsweringRun
 from conversations.core import hidden_characters, page_urls
 from conversations.core.errors import Conflict, Invalid, NotFound, SwitchboardError
@@ -14,7 +14,7 @@ from conversations.core.ids import new_id
 from conversations.events import epoch, log
 from conversations.models import Agent, Conversation, Event, Run
 from conversations.rendering.participant_marks import mark_for
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of, number_of
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -25,7 +25,7 @@ MAX_ITEMS = 200  # agents offered
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_permission("control")
-def fork(request: HttpRequest, cid: str) -> HttpResponse:
+def fork_page(request: HttpRequest, cid: str) -> HttpResponse:
     """Ask how to fork at `?event=N` (without it: at the end) or from where `?run=ID` began; a POST does it."""
     conversation = Conversation.objects.visible().filter(key=cid).first()
     if conversation is None or not conversation.head_seq:
@@ -33,11 +33,7 @@ def fork(request: HttpRequest, cid: str) -> HttpResponse:
             "There is no conversation with this ID. It may be mistyped, or the database was restored from a backup."
         )
     run = _run(request, conversation)
-    at = (
-        actions.began_at(run)
-        if run
-        else min(number_of(request, "event") or conversation.head_seq, conversation.head_seq)
-    )
+    at = fork.began_at(run) if run else min(number_of(request, "event") or conversation.head_seq, conversation.head_seq)
     if request.method != "POST":
         return _draw(request, conversation, max(1, at), run)
     try:
@@ -49,33 +45,33 @@ def fork(request: HttpRequest, cid: str) -> HttpResponse:
     return HttpResponseRedirect(page_urls.event_url(created.conversation, created.seq))
 
 
-def _forked(request: HttpRequest, conversation: Conversation, at: int, run: Run | None) -> actions.CreatedFork:
+def _forked(request: HttpRequest, conversation: Conversation, at: int, run: Run | None) -> fork.CreatedFork:
     """Do what the pressed button says. Words that were not changed are the old ones."""
     options: dict[str, Any] = {
         "reason": _posted(request, "reason"),
         "client_id": request.POST.get("client_id", "")[:100],
     }
     if run is not None:
-        return actions.rerun(request.user, run.id, **options)
+        return fork.rerun(request.user, run.id, **options)
     text, is_run = request.POST.get("words"), bool(request.POST.get("run"))
     if text is not None and _plain(text) == _plain(_words_of(conversation, at) or ""):
         text = None
     elif text is not None:
         text = _plain(text)
     agent = _posted(request, "agent") if is_run else ""
-    return actions.fork(request.user, conversation.key, at, words=text, run=is_run, agent=agent, **options)
+    return fork.fork(request.user, conversation.key, at, words=text, run=is_run, agent=agent, **options)
 
 
 def _draw(
     request: HttpRequest, conversation: Conversation, at: int, run: Run | None, error: SwitchboardError | None = None
 ) -> HttpResponse:
-    answering = actions.answering_at(conversation, at)
+    answering = fork.answering_at(conversation, at)
     page = log.page_before(conversation.key, at + 1, SHOWN)
     posted = {name: str(value) for name, value in request.POST.items()} if error else {}
     text = _words_of(conversation, at) if run is None else None
     is_sooner = run is None and text is None and 0 < answering.seq < at
     agents = list(Agent.objects.order_by("-is_entry", "name").values_list("name", flat=True)[:MAX_ITEMS])
-    return draw(
+    return render_page(
         request,
         "fork.html",
         status=status_of(error),
@@ -105,7 +101,7 @@ def _whom(answering: AnsweringRun) -> str:
 def _words_of(conversation: Conversation, at: int) -> str | None:
     """Return what can be said in other words: that of a message at the fork."""
     event = Event.objects.filter(conversation=conversation, seq=at).first()
-    return log.spoken_text(event.body) if event is not None and actions.is_changeable(event) else None
+    return log.spoken_text(event.body) if event is not None and fork.is_changeable(event) else None
 
 
 def _run(request: HttpRequest, conversation: Conversation) -> Run | None:

@@ -8,7 +8,7 @@ from conversations.core.errors import Invalid
 from conversations.models import Conversation, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
-from conversations.runs.responses import manual_output as actions
+from conversations.runs.responses import manual_output
 from dashboard.pages.require_permission import require_permission
 
 
@@ -30,7 +30,7 @@ def answers(request: HttpRequest) -> HttpResponse:
     """Return by hand the client's call that the pressed button names, with the fields beside it."""
     name = request.POST.get("call", "")
     output = request.POST.get(f"output:{name}", "").replace("\r\n", "\n")
-    actions.answer_call(request.user, name, output, reason=request.POST.get(f"reason:{name}", "")[:2000])
+    manual_output.answer_call(request.user, name, output, reason=request.POST.get(f"reason:{name}", "")[:2000])
     call = ToolCall.objects.get(id=name)
     return _back(call.conversation_id, call.called_seq)
 

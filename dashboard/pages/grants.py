@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from conversations.access.accounts import grants as actions
+from conversations.access.accounts.grants import give_grant, take_grant
 from conversations.core.errors import Invalid
 from dashboard.pages.people import admins_only
 
@@ -17,7 +17,7 @@ def grants(request: HttpRequest) -> HttpResponse:
     """Give a person a grant."""
     name, what, target, reason = (request.POST.get(field, "") for field in ("person", "what", "target", "reason"))
     until = _until(request.POST.get("until", ""))
-    actions.give_grant(request.user, name, what, target, until=until, reason=reason[:2000])
+    give_grant(request.user, name, what, target, until=until, reason=reason[:2000])
     return _back()
 
 
@@ -26,7 +26,7 @@ def grants(request: HttpRequest) -> HttpResponse:
 def removals(request: HttpRequest) -> HttpResponse:
     """Take a grant away."""
     name, what, target, reason = (request.POST.get(field, "") for field in ("person", "what", "target", "reason"))
-    actions.take_grant(request.user, name, what, target, reason=reason[:2000])
+    take_grant(request.user, name, what, target, reason=reason[:2000])
     return _back()
 
 

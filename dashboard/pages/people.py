@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.access import permissions
-from conversations.access.accounts import people as actions
 from conversations.access.accounts import sign_in
+from conversations.access.accounts.people import activate, create_person, deactivate, set_roles
 from conversations.access.accounts.sign_in_links import make_link
 from conversations.access.grants import KINDS
 from conversations.core.errors import SwitchboardError
@@ -44,7 +44,7 @@ def people(request: HttpRequest) -> HttpResponse:
     """List people; a POST adds one and shows their sign-in link, once."""
     if request.method != "POST":
         return _draw(request)
-    person = actions.create_person(request.user, request.POST.get("name", ""), _roles(request))
+    person = create_person(request.user, request.POST.get("name", ""), _roles(request))
     return _with_link(request, person.username)
 
 
@@ -52,7 +52,7 @@ def people(request: HttpRequest) -> HttpResponse:
 @require_POST
 def roles(request: HttpRequest, name: str) -> HttpResponse:
     """Give a person exactly the roles ticked, unless somebody changed them since the page was drawn."""
-    actions.set_roles(request.user, name, _roles(request), expected=request.POST.get("expected", "").split())
+    set_roles(request.user, name, _roles(request), expected=request.POST.get("expected", "").split())
     return _back(name)
 
 
@@ -60,7 +60,7 @@ def roles(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def activity(request: HttpRequest, name: str) -> HttpResponse:
     """Deactivate or activate a person."""
-    act = actions.activate if request.POST.get("active") == "yes" else actions.deactivate
+    act = activate if request.POST.get("active") == "yes" else deactivate
     act(request.user, name)
     return _back(name)
 

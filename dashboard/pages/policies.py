@@ -8,8 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.models.people import ROLES
-from conversations.runs.policy import edit as actions
-from conversations.runs.policy import evaluate, view
+from conversations.runs.policy import edit_policy, evaluate, view
 from conversations.runs.policy.file_format import FIELDS, row_of, seconds_of, time_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
@@ -29,7 +28,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     replaces = (entered["was_agent"], entered["was_tool"]) if entered["was"] else None
     try:
         row = row_of({field: entered[field] or None for field in FIELDS} | _terms(entered))
-        actions.set_policy(
+        edit_policy.set_policy(
             request.user, row, expected=entered["expected"], replaces=replaces, reason=entered["reason"][:2000]
         )
     except SwitchboardError as error:
@@ -43,7 +42,7 @@ def removals(request: HttpRequest) -> HttpResponse:
     """Remove a rule, unless it was changed since the page was drawn."""
     target = (request.POST.get("agent", ""), request.POST.get("tool", ""))
     try:
-        actions.remove_policy(request.user, target, expected=request.POST.get("expected", ""))
+        edit_policy.remove_policy(request.user, target, expected=request.POST.get("expected", ""))
     except SwitchboardError as error:
         return _draw(request, error, entered={})
     return _back("removed")
@@ -66,7 +65,7 @@ def _edited(request: HttpRequest) -> dict[str, str]:
     row = evaluate.stored().get((agent, tool))
     if row is None:
         return {"agent": agent, "tool": tool}
-    previous = {"was": "yes", "was_agent": row.agent, "was_tool": row.tool, "expected": actions.state_of(row)}
+    previous = {"was": "yes", "was_agent": row.agent, "was_tool": row.tool, "expected": edit_policy.state_of(row)}
     fields = {field: str(value) for field in FIELDS if (value := getattr(row, field))}
     fields |= {"deadline_s": time_of(row.deadline_s)} if row.deadline_s else {}
     return fields | previous if request.GET.get("edit") else {}

@@ -14,10 +14,10 @@ from conversations.core.errors import NotAllowed, NotFound, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.core.url_converters import row_number
 from conversations.models import Quarantine
-from conversations.models.redis import QuarantineQuerySet
+from conversations.models.quarantine import QuarantineQuerySet
 from conversations.realtime.deployment import bounded
 from conversations.rendering import hex_dump
-from conversations.transport import quarantine as actions
+from conversations.transport import quarantine
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -64,7 +64,7 @@ def entry(request: HttpRequest, number: int) -> HttpResponse:
 def redrives(request: HttpRequest, number: int) -> HttpResponse:
     """Read it again."""
     try:
-        actions.redrive(request.user, number, conversation=request.POST.get("conversation", ""))
+        quarantine.redrive(request.user, number, conversation=request.POST.get("conversation", ""))
     except SwitchboardError as error:
         return _draw(request, number, error, verb="redrive")
     return HttpResponseRedirect(reverse("quarantined", args=[number]))
@@ -74,7 +74,7 @@ def redrives(request: HttpRequest, number: int) -> HttpResponse:
 @require_POST
 def discards(request: HttpRequest, number: int) -> HttpResponse:
     """Discard it; with `alike` the oldest 200 like it."""
-    act = actions.discard_alike if request.POST.get("alike") == "yes" else actions.discard
+    act = quarantine.discard_alike if request.POST.get("alike") == "yes" else quarantine.discard
     try:
         act(request.user, number, request.POST.get("reason", ""))
     except SwitchboardError as error:
@@ -103,7 +103,7 @@ def _draw(request: HttpRequest, number: int, error: SwitchboardError | None = No
     """Draw one; what an action refused is told on top. 401, 403 and 404 are pages of their own."""
     if isinstance(error, NotAllowed | NotFound):
         raise error
-    row = actions.find(number)
+    row = quarantine.find(number)
     return render_page(
         request,
         "quarantined.html",
@@ -116,10 +116,10 @@ def _draw(request: HttpRequest, number: int, error: SwitchboardError | None = No
         where_href=_conversation_href(row.conversation),
         drawn=hex_dump.draw(bytes(row.raw), is_whole=not row.is_truncated),
         kept=len(row.raw),
-        lacks_conversation=row.outcome is None and actions.lacks_conversation(row),
-        alike=bounded(actions.alike(row)),
+        lacks_conversation=row.outcome is None and quarantine.lacks_conversation(row),
+        alike=bounded(quarantine.alike(row)),
         next=Quarantine.objects.open().order_by("-id").values_list("pk", flat=True).first(),
-        at_once=actions.AT_ONCE,
+        at_once=quarantine.AT_ONCE,
         settled=_settlement(row),
         error=hidden_characters.spelled_out(error.sentence) if error else "",
         verb=verb,
@@ -129,7 +129,7 @@ def _draw(request: HttpRequest, number: int, error: SwitchboardError | None = No
 
 def _settlement(row: Quarantine) -> dict[str, Any] | None:
     """Return who settled it, when, why, and where a re-driven one went."""
-    entry = actions.settlement(row.pk) if row.outcome else None
+    entry = quarantine.settlement(row.pk) if row.outcome else None
     if entry is None:
         return None
     correlation = json.loads(entry.correlation or "{}")

@@ -18,7 +18,7 @@ from conversations.events import log, registry
 from conversations.models import Agent
 from conversations.rendering import agent_colors, event_rows, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 from dashboard.pages.require_permission import require_permission
 
 PAGE = 25  # hits
@@ -74,7 +74,7 @@ def find(request: HttpRequest) -> HttpResponse:
     except Invalid as wrong:
         error = wrong
     agent_colors.refresh_colors()
-    return draw(
+    return render_page(
         request, "search.html", status=400 if error else 200, told=fields, query=query, kinds=_kinds(fields["kind"]),
         lines=_lines(page.hits, query), is_first=not before, lag=search.lag(),
         error=hidden_characters.spelled_out(error.sentence) if error else "", error_field=error.field if error else "",

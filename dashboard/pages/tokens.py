@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.access.accounts import tokens as actions
+from conversations.access.accounts.tokens import TOKEN_ROLES, make_token, revoke_token
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.models import Token
@@ -25,7 +25,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         return _draw(request)
     name, role, agent = (request.POST.get(field, "").strip() for field in ("name", "role", "agent"))
     try:
-        secret = actions.make_token(request.user, name, role, agent=agent)
+        secret = make_token(request.user, name, role, agent=agent)
     except SwitchboardError as error:
         return _draw(request, error)
     return _draw(request, secret=secret, secret_of=name)
@@ -37,7 +37,7 @@ def revocations(request: HttpRequest) -> HttpResponse:
     """End a token at once."""
     name = request.POST.get("name", "")
     try:
-        actions.revoke_token(request.user, name)
+        revoke_token(request.user, name)
     except SwitchboardError as error:
         return _draw(request, error)
     return HttpResponseRedirect(f"{reverse('tokens')}?{urlencode({'revoked': name})}")
@@ -61,7 +61,7 @@ def _draw(
         revoked_count=bounded(revoked.matching(q)),
         revoked=[_row(token) for token in revoked.matching(q)[:MAX_ITEMS]],
         most=MAX_ITEMS,
-        roles=actions.TOKEN_ROLES,
+        roles=TOKEN_ROLES,
         error=hidden_characters.spelled_out(error.sentence) if error and not error.field else "",
         fault={error.field: hidden_characters.spelled_out(error.sentence)} if error and error.field else {},
         entered=entered,

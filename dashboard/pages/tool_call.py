@@ -10,8 +10,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.events import epoch
 from conversations.rendering import agent_colors
-from conversations.runs.replay import recorded_call
-from conversations.runs.replay import request as actions
+from conversations.runs.replay import recorded_call, request_replay
 from dashboard.pages import tool_call_replay, tool_call_sections
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
@@ -38,9 +37,9 @@ def replays(request: HttpRequest, id: str) -> HttpResponse:
     if posted.get("do") not in ("run", "run-raw"):
         return _draw(request, id, posted)
     try:
-        replay = actions.replay(
+        replay = request_replay.replay(
             request.user, id, arguments=tool_call_replay.given(recorded, tool_call_replay.today_of(recorded), posted),
-            reason=posted.get("reason", "").strip()[: actions.MAX_REASON], tool=posted.get("tool", ""),
+            reason=posted.get("reason", "").strip()[: request_replay.MAX_REASON], tool=posted.get("tool", ""),
             client_id=posted.get("client_id", "")[:100],
         )  # fmt: skip
     except (Conflict, Invalid, NotAllowed) as error:

@@ -16,7 +16,7 @@ from conversations.rendering import event_rows, json_diff, json_tree, richtext
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility, recorded_call
-from conversations.runs.replay import request as replays
+from conversations.runs.replay import request_replay as replays
 from conversations.runs.replay.eligibility import ReplayEligibility
 from conversations.runs.replay.recorded_call import RecordedCall
 from conversations.tool_calls.schemas import argument_form, versions

@@ -17,13 +17,13 @@ from conversations.models import SavedView
 from conversations.rendering import richtext
 from conversations.rendering.participant_marks import mark_for
 from conversations.rendering.tool_call_block import STATES, WORDS
-from conversations.tool_calls import saved_views as actions
+from conversations.tool_calls import saved_views
 from conversations.tool_calls.listing import query as listing
 from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.facets import facets
 from conversations.tool_calls.listing.filters import NUMBERS, STATUSES, WHERE, CallFilters
 from conversations.tool_calls.listing.rows import rows
-from dashboard.pages.base_context import render_page as draw
+from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.filtered_lists import FilteredList
 from dashboard.pages.require_permission import require_permission
@@ -48,9 +48,9 @@ def calls(request: HttpRequest) -> HttpResponse:
     filters, wrong = CallFilters.read(dict(request.GET.lists()))
     part = request.GET.get("part", "")
     if part == "facets":
-        return draw(request, "partials/calls_facets.html", **_faceted(request, filters, wrong))
+        return render_page(request, "partials/calls_facets.html", **_faceted(request, filters, wrong))
     if part == "list":
-        return draw(request, "partials/calls_list.html", **_listed(request, filters, wrong))
+        return render_page(request, "partials/calls_list.html", **_listed(request, filters, wrong))
     return _page(request, filters, wrong)
 
 
@@ -59,7 +59,7 @@ def calls(request: HttpRequest) -> HttpResponse:
 def save(request: HttpRequest) -> HttpResponse:
     """Save a filter under a name, for everyone."""
     name, query = request.POST.get("name", ""), request.POST.get("query", "")
-    return _changed(request, lambda: actions.save_view(request.user, name, query).query)
+    return _changed(request, lambda: saved_views.save_view(request.user, name, query).query)
 
 
 @require_POST
@@ -69,9 +69,9 @@ def change(request: HttpRequest, number: int) -> HttpResponse:
 
     def act() -> str:
         if request.POST.get("verb") == "remove":
-            actions.remove_view(request.user, number)
+            saved_views.remove_view(request.user, number)
             return ""
-        return actions.rename_view(request.user, number, request.POST.get("name", ""))
+        return saved_views.rename_view(request.user, number, request.POST.get("name", ""))
 
     return _changed(request, act)
 
@@ -103,7 +103,7 @@ def _page(
     ]
     context = _listed(request, filters, wrong) | _faceted(request, filters, wrong)
     status = 400 if wrong and not error else status_of(error)
-    return draw(
+    return render_page(
         request, "calls.html", status=status, epoch=epoch.current(), views=views,
         error=hidden_characters.spelled_out(error.sentence) if error else "", **context,
     )  # fmt: skip

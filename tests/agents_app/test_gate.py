@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, Policy, ToolCall
 from conversations.runs.approvals import decide
-from conversations.runs.policy.edit import load_policies, set_policy
+from conversations.runs.policy.edit_policy import load_policies, set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support.agents_running import kinds, over, say, team, told, working
 from tests.support.cast import cast

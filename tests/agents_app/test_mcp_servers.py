@@ -20,7 +20,7 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Agent as AgentRow
 from conversations.models import Approval, ToolCall
 from conversations.runs.approvals import decide
-from conversations.runs.policy.edit import load_policies
+from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support.agents_running import over, say, told, working
 from tests.support.cast import cast, client_of

@@ -7,7 +7,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 
 from conversations.access.accounts import tokens
-from conversations.asgi.websocket import EventsConsumer
+from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.core.errors import NotAllowed, NotSignedIn
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry

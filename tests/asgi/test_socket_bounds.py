@@ -9,9 +9,9 @@ from django.conf import settings
 from django.test import override_settings
 
 from conversations.access.accounts import tokens
+from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.asgi.topics import TopicEndpoint
-from conversations.asgi.websocket import EventsConsumer
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.principals import SYSTEM
 from conversations.realtime.server import ServerRuntime

@@ -12,7 +12,7 @@ from django.db.backends.utils import CursorWrapper
 from conversations.core.write_transaction import write_transaction
 from conversations.events.log.sql import insert
 from conversations.models import Approval, Conversation, Run
-from conversations.search import captions
+from conversations.search import title_index
 from tests.benchmarks.seed import fill, message
 
 BEGAN = 1_790_000_000_000_000  # µs UTC; a second between two conversations
@@ -105,9 +105,9 @@ def _index() -> None:
             cursor.execute("DROP INDEX conversations_captiontext_grams")
         called = Conversation.objects.order_by("id").values_list("id", "key", "title", "last_line")
         for at in range(0, called.count(), BLOCK):
-            some = {id_: captions.of(*texts) for id_, *texts in called[at : at + BLOCK]}
+            some = {id_: title_index.indexed_text(*texts) for id_, *texts in called[at : at + BLOCK]}
             with write_transaction():
-                captions.note(cursor, some)
+                title_index.store(cursor, some)
         if is_postgresql:
             cursor.execute(definition)
             cursor.execute("VACUUM (ANALYZE)")  # as autovacuum leaves it, which is off so that it does not disturb

@@ -209,7 +209,7 @@ from conversations.core.principals import SYSTEM
 make_token(SYSTEM, "a-token-with-a-rather-long-name@town-hall.example" * 3, "agent", agent="an agent " * 20)
 make_token(SYSTEM, "\\u0645\\u0631\\u0627\\u0642\\u0628", "viewer")
 make_token(SYSTEM, "old", "viewer"); revoke_token(SYSTEM, "old")
-from conversations.runs.policy.edit import load_policies
+from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
 load_policies(SYSTEM, [PolicyRule("", "", "ask")]
   + [PolicyRule("agent " * 30, "tool_" * 80, "deny", "destructive", "n" * 500)]

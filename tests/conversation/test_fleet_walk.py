@@ -13,7 +13,7 @@ from conversations.conversation import conversation_list, list_query
 from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Approval, Conversation, Participant, Run, User
-from conversations.search import captions
+from conversations.search import title_index
 from tests.support.cast import client_of, person
 from tests.support.growth import sqlite_steps
 from tests.support.searching import catch_up, say
@@ -168,8 +168,8 @@ def test_a_caption_that_was_replaced_is_found_no_more(small_bounds):
     say("c3", "something else")
     catch_up()
 
-    assert captions.find(["unmistakable"], 12) == []
-    assert captions.find(["something"], 12) == [Conversation.objects.get(key="c3").pk]
+    assert title_index.find(["unmistakable"], 12) == []
+    assert title_index.find(["something"], 12) == [Conversation.objects.get(key="c3").pk]
 
 
 def test_a_caption_is_forgotten_with_its_events(small_bounds):
@@ -178,9 +178,9 @@ def test_a_caption_is_forgotten_with_its_events(small_bounds):
     conversation = Conversation.objects.get(key="c").pk
 
     with log.write_transaction(), connection.cursor() as cursor:
-        captions.forget(cursor, [conversation, conversation + 1])
+        title_index.remove(cursor, [conversation, conversation + 1])
 
-    assert captions.find(["unmistakable"], 12) == []
+    assert title_index.find(["unmistakable"], 12) == []
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_filter_takes_as_long_however_many_conversations_there_are(asked, smal
         if not begin:
             Conversation.objects.filter(key="c1").update(title="unmistakable")
         with connection.cursor() as cursor, log.write_transaction():
-            captions.note(cursor, {one.pk: captions.of(one.key, one.title, "nothing") for one in made})
+            title_index.store(cursor, {one.pk: title_index.indexed_text(one.key, one.title, "nothing") for one in made})
         steps.append(10 * sqlite_steps(lambda: conversation_list.newest_conversations(reader=reader, **asked)))
 
     assert steps[1] - steps[0] < 1800, steps  # not one more for each conversation that was added

@@ -12,9 +12,9 @@ from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.realtime import hub, state_topics
+from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.hub import Hub
 from conversations.realtime.state_topics import ConversationListTopic, StateSubscription
-from conversations.realtime.subscription import SocketWriter
 from tests.support.protocol_client import Client, Line
 from tests.support.recorded import OWN
 

@@ -15,9 +15,9 @@ from conversations.events import commit_listeners, log, payload
 from conversations.events.log import bounded_reads, read_many
 from conversations.realtime import broadcast_listener, hub
 from conversations.realtime.broadcast_listener import BroadcastListener
+from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.hub import Hub
 from conversations.realtime.state_topics import ConversationListTopic
-from conversations.realtime.subscription import SocketWriter
 from tests.support.live import until
 from tests.support.protocol_client import Client, Line
 from tests.support.services import RedisServer, running

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from conversations.realtime.subscription import SocketWriter
+from conversations.realtime.conversation_subscription import SocketWriter
 
 
 @pytest.mark.parametrize("steps", range(4))

@@ -21,9 +21,9 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Agent, ToolCall, User
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import auto_approval_edit, decide
-from conversations.runs.policy import edit
+from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule as Rule
-from conversations.runs.replay import request
+from conversations.runs.replay import request_replay
 from conversations.runs.responses import cancel_or_delete, create, manual_output
 from conversations.tool_calls import saved_views
 from conversations.transport import quarantine
@@ -176,7 +176,7 @@ def replaying(all_: People) -> Deed:
     decide.decide(all_["approver"], asked.id, "approve")
     asked.refresh_from_db()
     teamwork.go_on(asked)
-    return lambda by: request.replay(by, asked.tool_call, reason="It was lost", tool="file_incident")
+    return lambda by: request_replay.replay(by, asked.tool_call, reason="It was lost", tool="file_incident")
 
 
 def forking(all_: People) -> Deed:
@@ -203,8 +203,8 @@ def in_quarantine(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
 
 
 def with_a_rule(all_: People) -> Deed:
-    edit.set_policy(SYSTEM, RULE)
-    return lambda by: edit.remove_policy(by, RULE.target)
+    edit_policy.set_policy(SYSTEM, RULE)
+    return lambda by: edit_policy.remove_policy(by, RULE.target)
 
 
 def deactivated(all_: People) -> Deed:
@@ -285,13 +285,13 @@ ROWS: dict[str, Row] = {
     "people.activate": Row(
         deactivated, "people", f"- {NO_CONVERSATION}", r"the account vera is already active \(changed by user:\w+\)"
     ),
-    "edit.set_policy": Row(
-        lambda all_: lambda by: edit.set_policy(by, RULE, expected=""), "policies", f"- {NO_CONVERSATION}",
+    "edit_policy.set_policy": Row(
+        lambda all_: lambda by: edit_policy.set_policy(by, RULE, expected=""), "policies", f"- {NO_CONVERSATION}",
         r"has changed: user:\w+ has changed it",
     ),
-    "edit.remove_policy": Row(with_a_rule, "policies", f"- {NO_CONVERSATION}", "this rule no longer exists"),
-    "edit.load_policies": Row(
-        lambda all_: lambda by: edit.load_policies(by, [RULE]), "policies", f"- {NO_CONVERSATION}",
+    "edit_policy.remove_policy": Row(with_a_rule, "policies", f"- {NO_CONVERSATION}", "this rule no longer exists"),
+    "edit_policy.load_policies": Row(
+        lambda all_: lambda by: edit_policy.load_policies(by, [RULE]), "policies", f"- {NO_CONVERSATION}",
         "- the whole file is the policy, whoever was first",
     ),
     "quarantine.redrive": Row(
@@ -306,7 +306,7 @@ ROWS: dict[str, Row] = {
         in_quarantine(lambda by, number: quarantine.discard_alike(by, number, "noise")), "quarantine",
         f"- {NO_CONVERSATION}", "someone else was faster", verb="discard",
     ),
-    "request.replay": Row(replaying, "replay_unsafe", "replay.requested", f"- {AGAIN}"),
+    "request_replay.replay": Row(replaying, "replay_unsafe", "replay.requested", f"- {AGAIN}"),
     "create.receive": Row(
         responding, "respond", "response.received", f"- {AGAIN}", verb="respond",
         audit="- publishing is recorded by the event itself (law E)",

@@ -12,7 +12,7 @@ from agents.testing import assistant_message, function_call
 from agents_app.approval_gate.run_scope import idempotency_key
 from agents_app.teams.definition import Team
 from conversations.models import Run, ToolCall
-from conversations.runs.replay import request
+from conversations.runs.replay import request_replay
 from tests.support.agents_running import over, say, team, told, working
 from tests.support.live import until
 
@@ -89,7 +89,7 @@ class Desk:
     def again(self, by: Any, call: ToolCall, *, made: Team | None = None, **asked: Any) -> tuple[Run, ToolCall]:
         """Have a call made again by a worker of its own; answer the run, over or waiting, and the new call."""
         with working(made or self.team()):
-            new = request.replay(by, call.id, **asked)
+            new = request_replay.replay(by, call.id, **asked)
             run = ended(new.run)
         return run, ToolCall.objects.get(id=new.call)
 

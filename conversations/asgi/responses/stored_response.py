@@ -20,8 +20,7 @@ from conversations.core.errors import Invalid, SwitchboardError
 from conversations.events import payload as envelopes
 from conversations.events import response_ids
 from conversations.events.response_ids import Json
-from conversations.runs.responses import cancel_or_delete as actions
-from conversations.runs.responses import stored_response
+from conversations.runs.responses import cancel_or_delete, stored_response
 from conversations.runs.responses.create import Received
 from conversations.runs.responses.stored_response import StoredResponse
 
@@ -108,9 +107,9 @@ def find(visitor: Caller, response: str) -> StoredResponse:
     stored = stored_response.find(response) if response_ids.is_response_id(response) else None
     is_own = stored is not None and stored.asked_by == str(visitor.principal)
     if stored is None or not (stored.is_stored or is_own):
-        raise actions.not_there(response)
+        raise cancel_or_delete.not_there(response)
     if not permissions.has_permission(visitor.principal, VIEW, f"conversation:{stored.conversation}"):
-        raise actions.not_there(response)
+        raise cancel_or_delete.not_there(response)
     return stored
 
 
@@ -131,13 +130,13 @@ def shown(stored: StoredResponse) -> Json:
 
 def _delete(visitor: Caller, response: str) -> bytes:
     find(visitor, response)
-    actions.delete(visitor.principal, response)
+    cancel_or_delete.delete(visitor.principal, response)
     return msgspec.json.encode({"id": response, "object": "response", "deleted": True})
 
 
 def _cancel(visitor: Caller, response: str) -> StoredResponse:
     find(visitor, response)
-    actions.cancel(visitor.principal, response)
+    cancel_or_delete.cancel(visitor.principal, response)
     return find(visitor, response)
 
 

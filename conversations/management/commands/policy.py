@@ -11,7 +11,7 @@ from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.runs.policy import evaluate, file_format
-from conversations.runs.policy.edit import load_policies
+from conversations.runs.policy.edit_policy import load_policies
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from conversations.core import hidden_characters
 from conversations.models import Agent, Policy
-from conversations.runs.policy.edit import state_of
+from conversations.runs.policy.edit_policy import state_of
 from conversations.runs.policy.evaluate import (  # fmt: skip
     MAX_ITEMS,
     RULES,

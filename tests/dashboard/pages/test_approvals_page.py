@@ -8,7 +8,7 @@ import pytest
 from conversations.models import Approval, ToolSchema
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide, inbox
-from conversations.runs.policy import edit
+from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support import teamwork
 from tests.support.cast import cast, client_of
@@ -62,7 +62,7 @@ def get(person, address):
 
 def test_the_page_shows_what_waits_with_identity_effect_and_why(people):
     asked = teamwork.ask(people["operator"], **ASKED)
-    edit.set_policy(people["admin"], PolicyRule("", "city.file", "allow", "destructive"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "allow", "destructive"))
 
     html = get(people["viewer"], "/approvals/")
 

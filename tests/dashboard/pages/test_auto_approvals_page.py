@@ -10,7 +10,7 @@ import pytest
 from conversations.models import Approval, AuditEntry, AutoApprovalRule, Role
 from conversations.runs.approvals import auto_approval, auto_approval_edit
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
-from conversations.runs.policy import edit
+from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.dashboard.pages.test_approvals_page import ASKED
 from tests.dashboard.pages.test_approvals_page import people as people  # a fixture
@@ -97,12 +97,12 @@ def test_a_wrong_scope_is_said_and_what_was_entered_stays(people, form, words_of
 
 def test_a_call_that_destroys_or_that_no_rule_may_answer_offers_less(people):
     asked = teamwork.ask(people["operator"], **ASKED)
-    edit.set_policy(people["admin"], PolicyRule("", "city.file", "ask", "destructive"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", "destructive"))
     page = get(people["approver"], f"/approvals/{asked.id}/").content.decode()
     assert 'name="same"' not in page
     assert 'name="whose"' not in page
 
-    edit.set_policy(people["admin"], PolicyRule("", "city.file", "ask", no_always=True))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", no_always=True))
     assert "Policy requires a person to decide each" in words(get(people["approver"], f"/approvals/{asked.id}/"))
     assert press(people["approver"], asked).status_code == 422
 
@@ -145,11 +145,11 @@ def lost_right(people, made):
 
 
 def no_always(people, made):
-    edit.set_policy(people["admin"], PolicyRule("", "city.file", "ask", no_always=True))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", no_always=True))
 
 
 def denied(people, made):
-    edit.set_policy(people["admin"], PolicyRule("", "city.file", "deny"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "deny"))
 
 
 def used_up(people, made):

@@ -11,9 +11,9 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.runs.approvals import auto_approval, auto_approval_edit
-from conversations.runs.policy.edit import set_policy
+from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
-from conversations.runs.replay import recorded_call, request
+from conversations.runs.replay import recorded_call, request_replay
 from tests.support import toolcalls
 from tests.support.cast import client_of
 from tests.support.live import until
@@ -225,7 +225,7 @@ def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a
         )
         until(lambda: ToolCall.objects.get().status == "done", what="the call")
         told = plain(april.get(f"/approvals/{approval.id}/"))
-        asked = request.replay(people["operator"], ToolCall.objects.get().id)
+        asked = request_replay.replay(people["operator"], ToolCall.objects.get().id)
         assert ended(asked.run).status == "waiting"
         assert auto_approval.approve_waiting() == []
 

@@ -9,7 +9,7 @@ import pytest
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, AuditEntry, Policy
 from conversations.runs.policy import evaluate
-from conversations.runs.policy.edit import load_policies, state_of
+from conversations.runs.policy.edit_policy import load_policies, state_of
 from conversations.runs.policy.evaluate import Declared, PolicyRule
 from conversations.runs.policy.view import remarks
 from tests.support.cast import CAST, client_of

@@ -12,7 +12,7 @@ from conversations.models import Approval, AuditEntry, AutoApprovalRule, Event, 
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import auto_approval, auto_approval_edit, auto_approval_rules, decide
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
-from conversations.runs.policy import edit
+from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
@@ -74,15 +74,15 @@ def taken(people):
 
 
 def denied(people):
-    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "deny"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "deny"))
 
 
 def forbidden(people):
-    edit.set_policy(people["admin"], PolicyRule("Dialogue", "", "ask", no_always=True))
+    edit_policy.set_policy(people["admin"], PolicyRule("Dialogue", "", "ask", no_always=True))
 
 
 def destructive(people):
-    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", "destructive"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", "destructive"))
 
 
 def without_the_right(people):
@@ -138,7 +138,7 @@ def test_a_rule_does_not_count(people, obstacle):
 
 
 def test_an_operators_ask_is_answered_by_a_rule(people):
-    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask"))
     asked = teamwork.ask(people["operator"])
     rule()
 
@@ -157,7 +157,7 @@ def test_what_was_held_is_approved_when_it_is_handed_back(people):
 
 
 def test_with_four_eyes_a_rule_does_not_count_for_what_its_maker_wrote(people):
-    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
     teamwork.ask(people["admin"])
     rule(by="user:ada")
 
@@ -308,7 +308,7 @@ def test_a_scope_that_is_none_is_refused_and_the_question_stays(people, scope, f
     ],
 )
 def test_where_the_policy_wants_a_person_no_rule_is_made(people, row, field):
-    edit.set_policy(people["admin"], row)
+    edit_policy.set_policy(people["admin"], row)
     asked = teamwork.ask(people["operator"])
 
     with pytest.raises(Invalid) as wrong:

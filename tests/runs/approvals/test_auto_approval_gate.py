@@ -14,7 +14,7 @@ from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, AutoApprovalRule, Run, ToolCall
 from conversations.runs.approvals import auto_approval
-from conversations.runs.policy import edit
+from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from dashboard.pages.conversation_entries import entries_of
 from tests.runs.approvals.test_auto_approval import rule
@@ -126,13 +126,13 @@ def test_what_the_teams_guardrail_stops_uses_no_rule_up(people):
 
 def test_what_the_policy_denies_stays_denied_and_what_it_has_a_person_decide_waits(people):
     till, _ = Till(), always_pay()
-    edit.set_policy(people["admin"], PolicyRule("", "pay", "deny"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "pay", "deny"))
     with working(till.team([pay()], SO)):
         say()
         over()
     assert (till.paid, ToolCall.objects.get().status) == ([], "blocked")
 
-    edit.set_policy(people["admin"], PolicyRule("", "pay", "ask", no_always=True))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "pay", "ask", no_always=True))
     with working(till.team([pay()], SO)):
         say("again", key="d")
         over(2)
@@ -191,11 +191,13 @@ def test_the_workers_round_approves_what_waits_and_the_run_goes_on(people, monke
 
 
 def test_the_deadline_and_what_expiry_does_are_the_policys_and_stay_as_asked(people):
-    edit.set_policy(people["admin"], PolicyRule("", "pay", "ask", deadline_s=90, on_expiry="notify", notify="auditor"))
+    edit_policy.set_policy(
+        people["admin"], PolicyRule("", "pay", "ask", deadline_s=90, on_expiry="notify", notify="auditor")
+    )
     with working(Till().team([pay()])):
         say()
         over()
-    edit.set_policy(people["admin"], PolicyRule("", "pay", "ask"))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "pay", "ask"))
 
     (asked,) = told("approval.requested")
     row = Approval.objects.get()

@@ -19,7 +19,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Event, Run, Token, ToolCall
 from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import decide
-from conversations.runs.policy.edit import set_policy
+from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork

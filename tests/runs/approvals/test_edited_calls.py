@@ -9,7 +9,7 @@ from agents.testing import assistant_message, function_call
 from conversations.events import log
 from conversations.models import Approval, AuditEntry, Run, ToolCall
 from conversations.runs.approvals import decide
-from conversations.runs.replay import request
+from conversations.runs.replay import request_replay
 from dashboard.pages.conversation_entries import entries_of
 from tests.support.agents_running import over, say, team, told, working
 from tests.support.cast import client_of
@@ -83,7 +83,7 @@ def test_the_replay_form_is_filled_with_what_ran(people, call):
 def test_a_replay_repeats_what_ran_and_not_what_was_asked(people, call):
     filed = []
     with working(served(filed=filed)):
-        new = request.replay(people["operator"], call.id)
+        new = request_replay.replay(people["operator"], call.id)
         until(
             lambda: Run.objects.filter(id=new.run, status__in=("done", "waiting")), what="the replay to be asked about"
         )

@@ -14,8 +14,8 @@ from conversations.models import Approval, AuditEntry, Event, Policy
 from conversations.realtime import state_topics
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide, expiry, inbox, pending_counts, terms
-from conversations.runs.policy import edit, file_format
-from conversations.runs.policy.edit import load_policies
+from conversations.runs.policy import edit_policy, file_format
+from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
@@ -84,7 +84,7 @@ def test_the_file_holds_every_column_and_loads_them_back(people, tmp_path, capsy
     Policy.objects.all().delete()
     call_command("policy", str(file))
 
-    assert edit.evaluate.stored()["", "pay"] == STRICT._replace(updated_by="system")
+    assert edit_policy.evaluate.stored()["", "pay"] == STRICT._replace(updated_by="system")
     assert said(last_entry()) == ("system", "load_policies", "policies", "done")
 
 
@@ -112,7 +112,7 @@ def test_the_policy_page_sets_and_shows_them(people):
     answer = client.post("/policies/", form | {"four_eyes": "yes", "no_always": "yes"})
 
     assert answer.status_code == 302
-    assert edit.evaluate.stored()["", "pay"] == STRICT._replace(updated_by="user:ada")
+    assert edit_policy.evaluate.stored()["", "pay"] == STRICT._replace(updated_by="user:ada")
     page = words(people["admin"], "/policies/")
     assert "Deadline 15 min, then it keeps waiting and auditor is notified." in page
     assert "Four eyes: requesters cannot approve their own. No auto-approval: a person decides each call." in page
@@ -127,7 +127,7 @@ def test_the_policy_page_sets_and_shows_them(people):
 
 
 def test_four_eyes_hold_for_the_tools_that_the_policy_names(people):
-    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
     strict = teamwork.ask(people["admin"], key="one")
     other = teamwork.ask(people["admin"], key="two", name="look")
 
@@ -142,7 +142,7 @@ def test_four_eyes_hold_for_the_tools_that_the_policy_names(people):
 
 
 def test_the_badge_counts_what_this_person_can_still_decide(people):
-    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
     teamwork.ask(people["admin"], key="one")
     over = teamwork.ask(people["operator"], key="two")
     teamwork.ask(people["operator"], key="three")
@@ -206,7 +206,7 @@ def test_each_question_ends_as_it_says_itself(people):
 
 
 def test_the_card_says_age_deadline_and_what_expiry_does(people):
-    edit.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", "destructive", "It costs."))
+    edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", "destructive", "It costs."))
     teamwork.ask(people["operator"], deadline="2999-01-01T00:00:00+00:00", on_expiry="reject")
     teamwork.ask(people["operator"], key="open")
 

@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry, Policy
-from conversations.runs.policy import edit, evaluate, file_format
-from conversations.runs.policy.edit import load_policies, remove_policy, set_policy, state_of
+from conversations.runs.policy import edit_policy, evaluate, file_format
+from conversations.runs.policy.edit_policy import load_policies, remove_policy, set_policy, state_of
 from conversations.runs.policy.evaluate import (
     EFFECTS,
     RULES,
@@ -208,7 +208,11 @@ def test_what_is_printed_can_be_loaded(capsys, tmp_path):
     assert evaluate.stored() == before
     entry = last_entry()
     assert said(entry) == ("system", "load_policies", "policies", "done")
-    assert (entry.reason, entry.before, entry.after) == ("restored", edit.digest_of([]), edit.digest_of(EVERY))
+    assert (entry.reason, entry.before, entry.after) == (
+        "restored",
+        edit_policy.digest_of([]),
+        edit_policy.digest_of(EVERY),
+    )
 
 
 @pytest.mark.django_db

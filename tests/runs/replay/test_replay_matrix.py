@@ -14,9 +14,9 @@ from conversations.access.accounts.grants import give_grant, take_grant
 from conversations.core.errors import SwitchboardError
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide as approvals
-from conversations.runs.policy.edit import set_policy
+from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
-from conversations.runs.replay import request
+from conversations.runs.replay import request_replay
 from tests.support.agents_running import over, say, team, working
 from tests.support.cast import cast
 from tests.support.live import until
@@ -152,7 +152,7 @@ def tried(people, calls, cell: Cell) -> str | None:
     name = cell.tool.name
     arguments = {"street": "Oak"} if cell.is_edited else None
     try:
-        asked = request.replay(
+        asked = request_replay.replay(
             people["operator"], calls[name].id, arguments=arguments, reason=cell.reason,
             tool=name if cell.is_typed else name[:-1],
         )  # fmt: skip

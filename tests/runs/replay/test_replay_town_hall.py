@@ -9,7 +9,7 @@ from agents_app.town_hall import TEAM
 from conversations.core.json_diff import diff
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
-from conversations.runs.replay import recorded_call, request
+from conversations.runs.replay import recorded_call, request_replay
 from tests.support.agents_running import over, say, told, working
 from tests.support.cast import cast
 from tests.support.live import until
@@ -43,7 +43,7 @@ def test_what_differs_from_the_recording_is_the_real_difference():
                 until(lambda: not Run.objects.exclude(status="done").exists(), within=60, what="it to file")
         old = list(ToolCall.objects.order_by("called_seq"))
         memory = told("conversation.handler")
-        asked = [request.replay(people["admin"], call.id, reason="a test", tool=call.name) for call in old]
+        asked = [request_replay.replay(people["admin"], call.id, reason="a test", tool=call.name) for call in old]
         for one in asked:
             ended(one.run, within=60)
         decide.decide(people["approver"], Approval.objects.get(status="pending").id, "approve")

@@ -15,9 +15,9 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, Conversation, Run, SessionItem, ToolCall, ToolSchema
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
-from conversations.runs.policy.edit import set_policy
+from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
-from conversations.runs.replay import request
+from conversations.runs.replay import request_replay
 from tests.events.test_projections import rows
 from tests.support.agents_running import kinds, over, say, team, told, working
 from tests.support.cast import last_entry, said
@@ -48,22 +48,22 @@ def test_the_same_client_id_again_is_the_same_replay(people, desk):
     asked = {"reason": "the street was missed", "tool": "send"}
 
     with working(desk.team()):
-        made = [request.replay(people["admin"], old.id, client_id="once", **asked) for _ in range(3)]
+        made = [request_replay.replay(people["admin"], old.id, client_id="once", **asked) for _ in range(3)]
         ended(made[0].run)
-        after = request.replay(people["admin"], old.id, client_id="once", **asked)
-        other = request.replay(people["admin"], old.id, client_id="twice", **asked)
+        after = request_replay.replay(people["admin"], old.id, client_id="once", **asked)
+        other = request_replay.replay(people["admin"], old.id, client_id="twice", **asked)
         ended(other.run)
 
     assert {*made, after} == {made[0]}
     assert other.call != made[0].call
     assert len(desk.ran) == 3
     with pytest.raises(Invalid, match="at most 100"):
-        request.replay(people["admin"], old.id, client_id="x" * 101, **asked)
+        request_replay.replay(people["admin"], old.id, client_id="x" * 101, **asked)
 
 
 def test_an_event_of_a_strangers_is_no_replay(people, desk):
     old = desk.recorded("look")["look"]
-    mark = request._mark(principals.user_principal("otto"), old.id, "known")
+    mark = request_replay._mark(principals.user_principal("otto"), old.id, "known")
     claim = json.dumps(
         {"event": "replay.requested", "id": mark, "conversation_id": "c", "run_id": "r", "tool_call": "t"}
     )
@@ -71,7 +71,7 @@ def test_an_event_of_a_strangers_is_no_replay(people, desk):
     log.append([log.from_bus("stream:c", mark, claim, said_, principals.token_principal("robot"))])
 
     with working(desk.team()), pytest.raises(Conflict, match="is already used"):
-        request.replay(people["operator"], old.id, client_id="known")
+        request_replay.replay(people["operator"], old.id, client_id="known")
 
     assert len(desk.ran) == 1
 
@@ -89,7 +89,7 @@ def test_an_idempotent_call_goes_under_the_first_ones_key_also_when_a_replay_is_
 def test_an_idempotent_call_with_other_arguments_is_another_one(people, desk):
     old = desk.recorded("put")["put"]
     with working(desk.team()), pytest.raises(NotAllowed, match="may not replay calls of put: this requires a grant"):
-        request.replay(people["operator"], old.id, arguments={"street": "Oak"})
+        request_replay.replay(people["operator"], old.id, arguments={"street": "Oak"})
     assert said(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "refused")
 
     _, new = desk.again(people["admin"], old, arguments={"street": "Oak"}, reason="a test", tool="put")
@@ -101,15 +101,15 @@ def test_an_unsafe_call_takes_a_grant_a_reason_and_the_tools_name(people, desk):
     old, otto = desk.recorded("send")["send"], people["operator"]
     with working(desk.team()):
         with pytest.raises(NotAllowed, match="this requires a grant"):
-            request.replay(otto, old.id, reason="why", tool="send")
+            request_replay.replay(otto, old.id, reason="why", tool="send")
         give_grant(people["admin"], "otto", "replay", "send")
         with pytest.raises(Invalid, match="a reason is required") as no_reason:
-            request.replay(otto, old.id, reason="  ", tool="send")
+            request_replay.replay(otto, old.id, reason="  ", tool="send")
         with pytest.raises(Invalid, match="must be the tool's name, send") as no_name:
-            request.replay(otto, old.id, reason="why", tool="Send")
+            request_replay.replay(otto, old.id, reason="why", tool="Send")
         assert (no_reason.value.field, no_name.value.field) == ("reason", "tool")
         assert not Run.objects.filter(kind="replay").exists()
-        new = request.replay(otto, old.id, reason="why", tool="send")
+        new = request_replay.replay(otto, old.id, reason="why", tool="send")
         run = ended(new.run)
 
     assert (run.status, len(desk.ran)) == ("done", 2)
@@ -121,7 +121,7 @@ def test_who_may_not_replay_is_refused_and_it_is_in_the_audit_log(people, desk, 
     old = desk.recorded("look")["look"]
 
     with working(desk.team()), pytest.raises(NotAllowed):
-        request.replay(people[role], old.id)
+        request_replay.replay(people[role], old.id)
 
     assert said(last_entry())[1:] == ("replay", f"call:{old.id}", "refused")
     assert len(desk.ran) == 1
@@ -133,7 +133,7 @@ def test_a_call_that_is_not_there_or_that_an_import_still_writes_is_not_made(peo
 
     for call in ("nowhere", staged.id):
         with working(desk.team()), pytest.raises(NotFound):
-            request.replay(people["admin"], call)
+            request_replay.replay(people["admin"], call)
 
 
 def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(people):
@@ -142,7 +142,7 @@ def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(peop
     with working(team([sends], [assistant_message("Done.")], tools=[chat_send])):
         say(metadata={"hop": 3})
         over(1)
-        new = request.replay(people["admin"], ToolCall.objects.get().id, reason="why", tool="chat_send")
+        new = request_replay.replay(people["admin"], ToolCall.objects.get().id, reason="why", tool="chat_send")
         ended(new.run)
 
     assert [one["metadata"]["hop"] for one in told("message") if one["sender"] == "agent:Clerk"] == [4, 4]
@@ -210,7 +210,7 @@ def test_what_the_policy_denies_is_refused_before_anything_is_begun(people, desk
     with working(desk.team()):
         set_policy(people["admin"], PolicyRule("", "look", "deny", note="closed"))
         with pytest.raises(NotAllowed, match="Policy denies"):
-            request.replay(people["operator"], old.id)
+            request_replay.replay(people["operator"], old.id)
 
     assert not Run.objects.filter(kind="replay").exists()
     assert len(desk.ran) == 1
@@ -241,7 +241,7 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk
     old = desk.recorded("look")["look"]
 
     with working(desk.team()), pytest.raises(Invalid, match=wrong):
-        request.replay(people["operator"], old.id, arguments=given)
+        request_replay.replay(people["operator"], old.id, arguments=given)
 
     assert not Run.objects.filter(kind="replay").exists()
 
@@ -258,6 +258,6 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk
 def test_arguments_are_others_when_they_are_other_json(given, is_edited):
     ToolSchema.objects.create(hash="5c" * 32, name="f", body='{"params_json_schema": {}}')
 
-    _, _, found = request.checked({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
+    _, _, found = request_replay.checked({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
 
     assert found is is_edited

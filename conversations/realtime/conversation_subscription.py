@@ -76,7 +76,7 @@ def tell_failure(failed: Callable[[BaseException], None], task: asyncio.Task[Non
         failed(error)
 
 
-class Subscription:
+class ConversationSubscription:
     """Follows one feed from `last` on. `failed` is called with what ended it, if anything did."""
 
     def __init__(

@@ -13,7 +13,7 @@ from agents import FunctionTool
 from agents.tool_context import ToolContext
 
 from agents_app.approval_gate.edited_outputs import with_change
-from agents_app.approval_gate.keeper import Decision
+from agents_app.approval_gate.gatekeeper_protocol import Decision
 from agents_app.approval_gate.run_scope import current_scope
 
 

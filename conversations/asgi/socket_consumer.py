@@ -21,11 +21,11 @@ from conversations.asgi import route
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.events.payload import MAX_KEY, clean_text
 from conversations.realtime import frames
+from conversations.realtime.conversation_subscription import NEWEST, ConversationSubscription, SocketWriter, TooSlow
 from conversations.realtime.presence import Viewer
 from conversations.realtime.server import ServerRuntime
 from conversations.realtime.session_guard import TRY_AGAIN
 from conversations.realtime.state_topics import StateSubscription
-from conversations.realtime.subscription import NEWEST, SocketWriter, Subscription, TooSlow
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
     def __init__(self, *, engine: ServerRuntime) -> None:
         super().__init__()
         self.engine = engine
-        self.topics: dict[str, Subscription | StateSubscription] = {}
+        self.topics: dict[str, ConversationSubscription | StateSubscription] = {}
         self.lookers: dict[str, Viewer] = {}
         self.is_dismissed = False
 
@@ -142,7 +142,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             return
         last = after if after is not None else max(0, head - NEWEST)
         mode = request["render"] if request.get("render") in ("html", "lanes") else "data"
-        self._keep(topic, Subscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
+        self._keep(topic, ConversationSubscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
         if not self.visitor.agent:
             name = self.visitor.principal.name if self.visitor.user_id is not None else ""
             self.lookers[topic] = self.engine.presence.look(key, name, self.wire)
@@ -151,7 +151,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         if (looker := self.lookers.pop(topic, None)) is not None:
             self.engine.presence.leave(looker)
 
-    def _keep(self, topic: str, subscription: Subscription | StateSubscription) -> None:
+    def _keep(self, topic: str, subscription: ConversationSubscription | StateSubscription) -> None:
         self.topics[topic] = subscription
         self.engine.watch.topics[self.visitor.principal] += 1
 

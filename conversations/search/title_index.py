@@ -21,7 +21,7 @@ SIGNS = 0xE000  # ASCII signs are kept as private characters: FTS5's ascii token
 _PENDING = "SELECT id FROM conversations_conversation WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s"
 
 
-def of(key: str, title: str, last_line: str) -> str:
+def indexed_text(key: str, title: str, last_line: str) -> str:
     """Return what is indexed of a conversation."""
     return f"{key}\n{title}\n{last_line}"
 
@@ -54,12 +54,12 @@ def find(words: Iterable[str], most: int) -> list[int] | None:
     return None if len(ids) > most else sorted(ids.union(pending))
 
 
-def note(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
+def store(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
     """Store what these conversations are called now, inside `write_transaction()`; one that is as it was is left
     alone."""
     stored = _known(cursor, captions)
     changed = {id_: text for id_, text in captions.items() if stored.get(id_) != text}
-    forget(cursor, [id_ for id_ in changed if id_ in stored])
+    remove(cursor, [id_ for id_ in changed if id_ in stored])
     if connection.vendor == "sqlite":
         rows = [value for id_, text in changed.items() for value in (id_, " ".join(sorted(grams(text))))]
         insert(cursor, f"INSERT INTO {TABLE}(rowid,grams) VALUES %s", 2, rows)
@@ -75,7 +75,7 @@ def note(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
         )
 
 
-def forget(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
+def remove(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
     """Take conversations out, inside `write_transaction()`; those that are not in it are none."""
     if not conversations:
         return
@@ -86,7 +86,7 @@ def forget(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
     cursor.execute(f"DELETE FROM {TEXT} WHERE id IN ({marks(len(conversations))})", list(conversations))
 
 
-def empty(cursor: CursorWrapper) -> None:
+def clear(cursor: CursorWrapper) -> None:
     """Take out all, inside `write_transaction()`."""
     if connection.vendor == "sqlite":
         cursor.execute(f"INSERT INTO {TABLE}({TABLE}) VALUES('delete-all')")
