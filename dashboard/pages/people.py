@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from conversations.access import permissions
 from conversations.access.accounts import sign_in
 from conversations.access.accounts.people import activate, create_person, deactivate, set_roles
-from conversations.access.accounts.sign_in_links import make_link
+from conversations.access.accounts.sign_in_links import VALID_HOURS, make_link
 from conversations.access.grants import KINDS
 from conversations.core.errors import SwitchboardError
 from conversations.models import User
@@ -107,6 +107,7 @@ def _draw(
     return render_page(
         request,
         "people.html",
+        valid_hours=VALID_HOURS,
         status=status,
         rows=rows,
         roles=ROLES,

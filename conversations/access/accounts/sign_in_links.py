@@ -12,7 +12,7 @@ from conversations.core.errors import Conflict, NotFound, SwitchboardError
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import SignInLink, User
 
-LIFE = timedelta(hours=24)
+VALID_HOURS = 24  # texts say so, too
 PATH = "/sign-in/link/"  # of the page; commands import no pages
 
 
@@ -30,7 +30,8 @@ def make_link(by: Who, name: str) -> str:
 def new_link(by: Who, user: User) -> str:
     """Store a new link and its audit entry. Part of an action: call it inside `write_transaction()`."""
     secret = one_time_secret.make()
-    SignInLink.objects.create(user=user, digest=one_time_secret.digest(secret), expires_at=timezone.now() + LIFE)
+    expires_at = timezone.now() + timedelta(hours=VALID_HOURS)
+    SignInLink.objects.create(user=user, digest=one_time_secret.digest(secret), expires_at=expires_at)
     chain.enter(principal_of(by), "make_link", f"user:{user.username}")
     return secret
 
@@ -64,4 +65,4 @@ def _why_not(link: SignInLink | None) -> SwitchboardError:
         return Conflict(f"This link was already used at {when}. Each link works only once.", code="link_used")
     if not link.user.is_active:
         return Conflict("This link belongs to a deactivated account.", code="link_deactivated")
-    return Conflict("This link has expired. Links are valid for 24 hours.", code="link_expired")
+    return Conflict(f"This link has expired. Links are valid for {VALID_HOURS} hours.", code="link_expired")

@@ -1,4 +1,4 @@
-"""`manage.py signin-link NAME`: make a link that signs a person in, once, within 24 hours."""
+"""`manage.py signin-link NAME`: make a link that signs a person in, once, for a limited time."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.access.accounts.sign_in_links import PATH, make_link
+from conversations.access.accounts.sign_in_links import PATH, VALID_HOURS, make_link
 from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         except SwitchboardError as error:
             raise CommandError(error.full_message) from error
         where = "" if url else " Put the server's address in front of it, or pass --url."
-        self.stderr.write(f"Sign-in link for {name}. It works once, within 24 hours.{where}")
+        self.stderr.write(f"Sign-in link for {name}. It works once, within {VALID_HOURS} hours.{where}")
         self.stdout.write(f"{url.rstrip('/')}{PATH}?t={secret}")
 
 

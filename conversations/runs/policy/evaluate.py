@@ -15,6 +15,8 @@ does, four eyes) is `conversations.runs.approvals.terms`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from operator import or_
 from typing import Literal, NamedTuple
 
 from django.db.models import Q
@@ -83,7 +85,7 @@ Rows = Mapping[Target, PolicyRule]
 
 
 def targets(agent: str, tool: str) -> Iterator[Target]:
-    """Return whom and what rows may name to be about a call, the most specific first."""
+    """Return whom and what rows may name to be about a call, the most specific first. In memory and in SQL alike."""
     yield from dict.fromkeys(((agent, tool), ("", tool), (agent, ""), ("", "")))
 
 
@@ -118,9 +120,8 @@ def stored() -> dict[Target, PolicyRule]:
 
 def about(agent: str, tool: str) -> list[PolicyRule]:
     """Read the rows about a call afresh, the most specific first: what a transaction decides by. Sync."""
-    read = Policy.objects.filter(Q(agent="") | Q(agent=agent), Q(tool="") | Q(tool=tool)).values_list(
-        *PolicyRule._fields
-    )
+    conditions = reduce(or_, (Q(agent=named, tool=of) for named, of in targets(agent, tool)))
+    read = Policy.objects.filter(conditions).values_list(*PolicyRule._fields)
     return matching({(row[0], row[1]): PolicyRule(*row) for row in read}, agent, tool)
 
 

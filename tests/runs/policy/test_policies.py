@@ -6,6 +6,7 @@ import json
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
@@ -290,3 +291,15 @@ def test_a_field_of_a_form_is_named_when_it_is_wrong():
         file_format.row_of({"rule": "perhaps"})
 
     assert (caught.value.field, caught.value.message) == ("rule", "must be one of allow, ask, deny")
+
+
+def test_the_rows_about_a_call_are_the_same_in_memory_and_in_a_query(db):
+    names = ("", "Clerk", "Desk", "clerk", "100%", "a_b")
+    for agent, tool in itertools.product(names, names):
+        Policy.objects.create(agent=agent, tool=tool, rule="ask", updated_at=timezone.now())
+
+    for agent, tool in itertools.product((*names, "stranger"), repeat=2):
+        in_query, in_memory = evaluate.about(agent, tool), evaluate.matching(evaluate.stored(), agent, tool)
+        assert in_query == in_memory
+        expected = set(evaluate.targets(agent, tool)) & set(itertools.product(names, names))
+        assert {row.target for row in in_query} == expected
