@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection
@@ -15,14 +16,14 @@ from django.template.loader import get_template
 from markupsafe import Markup
 
 from conversations.access import permissions
-from conversations.conversation import list_query
+from conversations.conversation import attention, list_query
 from conversations.conversation.list_query import ListFilters
 from conversations.core import hidden_characters
 from conversations.core.errors import NotFound
 from conversations.core.html_escape import safe
 from conversations.core.micros import to_datetime
 from conversations.events.log.sql import marks
-from conversations.models import Approval, Conversation, User
+from conversations.models import Approval, Conversation, Run, User
 from conversations.rendering import agent_colors, ansi_codes, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from conversations.runs import stuck_detection
@@ -32,7 +33,14 @@ logger = logging.getLogger(__name__)
 
 MAX_MARKS = 4  # of participants drawn in a row; the rest is a number
 MAX_DRAWN = 300  # rows of one frame
+LIVE_FOR = 300  # seconds after its last event for which a conversation is in the group Live
+GROUPS = {"attention": "Need a person", "live": "Live", "quiet": "Quiet"}
 STATES = {"person": "Taken over", "paused": "Paused", "open": "Open"}
+GLYPHS = {
+    "approval": ("waiting", "Waiting for approval"),
+    "stuck": ("stuck", "Looks stuck"),
+    "failed": ("failed", "Failed"),
+}
 FILTERS = {
     "open": "Open",
     "paused": "Paused",
@@ -53,6 +61,8 @@ _COLUMNS = (
     *("id", "key", "title", "state", "owner", "handler", "is_demo", "head_seq"),
     *("last_at", "last_sender", "last_by", "last_line", "messages", "tool_calls", "errors", "forked_at"),
 )
+
+_owned = itemgetter(*(_COLUMNS.index(name) for name in attention.Owned._fields))
 
 _PARTICIPANTS = "SELECT conversation_id,name,kind FROM conversations_participant WHERE conversation_id IN ({})"
 _MARKERS = """SELECT conversation_id,messages_seen FROM conversations_readmarker
@@ -87,6 +97,23 @@ class ConversationRow:
     seen: int | None = None
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
     alarm: str = ""  # why its run looks stuck
+    need: attention.Attention | None = None  # why it needs a person
+
+    @property
+    def group(self) -> str:
+        """Return the group of the list: attention, live or quiet."""
+        if self.need:
+            return "attention"
+        is_live = self.run in ("running", "queued") or self.last_at > time.time_ns() // 1000 - LIVE_FOR * 1_000_000
+        return "live" if is_live else "quiet"
+
+    @property
+    def need_drawn(self) -> tuple[str, str, datetime] | None:
+        """Return why it needs a person as it is drawn: tone, words, since when."""
+        if self.need is None:
+            return None
+        reason, since = self.need
+        return attention.TONES[reason], attention.LABELS[reason], to_datetime(since)
 
     @property
     def run_state(self) -> tuple[str, str] | None:
@@ -97,6 +124,15 @@ class ConversationRow:
     def shown_state(self) -> str:
         """Owned goes before paused goes before open (§3.6)."""
         return "person" if self.owner else "paused" if self.state == "paused" else "open"
+
+    @property
+    def glyph(self) -> tuple[str, str]:
+        """Return the sign at the row's beginning and its words: what needs a person, else what goes on."""
+        if self.need and self.need.reason in GLYPHS:
+            return GLYPHS[self.need.reason]
+        if self.run == "running" and self.shown_state == "open":
+            return "running", "Working"
+        return self.shown_state, STATES[self.shown_state]
 
     @property
     def alarmed(self) -> Markup:
@@ -180,6 +216,21 @@ class ConversationRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationGroups:
+    """The list before any filter: who needs a person, the longest waiting first, then the others, newest first."""
+
+    rows: dict[str, list[ConversationRow]]  # by the groups of `GROUPS`
+    runs: int  # that are running
+    failed: int  # rows that need a person since their run failed
+
+    @property
+    def oldest(self) -> datetime | None:
+        """Return since when somebody has been waiting for a person."""
+        waiting = self.rows["attention"]
+        return to_datetime(waiting[0].need.since) if waiting and waiting[0].need else None
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationPage:
     """Some rows, newest first; `cursor` is where older ones begin, None at the end. `read_at` and `looked_to`: µs
     UTC, the latter how far back was looked where that ended before the page was full."""
@@ -221,6 +272,22 @@ def newest_conversations(
         cursor=after,
         read_at=read_at,
         looked_to=result.after.at if result.after else None,
+    )
+
+
+def grouped(page: ConversationPage, reader: User | None) -> ConversationGroups:
+    """Group the newest conversations (`page`), and put all that need a person before them, however old."""
+    here = {row.id: row for row in page.rows}
+    further = [id_ for id_ in attention.listed() if id_ not in here]
+    records = Conversation.objects.visible().filter(id__in=further).values_list(*_COLUMNS) if further else ()
+    by_group: dict[str, list[ConversationRow]] = {group: [] for group in GROUPS}
+    for row in [*page.rows, *(row for row in _rows(records, reader) if row.need)]:
+        by_group[row.group].append(row)
+    by_group["attention"].sort(key=lambda row: (row.need.since if row.need else 0, row.id))
+    return ConversationGroups(
+        rows=by_group,
+        runs=Run.objects.filter(status="running", parent_call=None).count(),
+        failed=sum(row.need is not None and row.need.reason == "failed" for row in by_group["attention"]),
     )
 
 
@@ -295,7 +362,7 @@ def _visible(text: str) -> Markup:
 def drawn(row: ConversationRow) -> Markup:
     """Draw one row. One that cannot be drawn is its key alone and takes no other row with it."""
     try:
-        text = get_template("partials/conversation.html").render({"row": row, "states": STATES})
+        text = get_template("partials/conversation.html").render({"row": row})
     except Exception:
         logger.exception("the row of conversation %r could not be drawn", row.key)
         text = get_template("partials/conversation_plain.html").render({"row": row})
@@ -326,6 +393,12 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     named: dict[int, list[tuple[str, str]]] = {}
     for conversation, name, kind in _read(_PARTICIPANTS, ids):
         named.setdefault(conversation, []).append((name, kind))
+    needs = attention.of(
+        waiting=[id_ for id_ in ids if runs.get(id_) == "waiting"],
+        failed=[id_ for id_ in ids if runs.get(id_) == "failed"],
+        owned=[attention.Owned(*_owned(values)) for values in fetched if values[_COLUMNS.index("owner")]],
+        alarms=alarms,
+    )
     seen: dict[int, int] = dict(_read(_MARKERS, ids, reader.pk)) if reader else {}
     return [
         ConversationRow(
@@ -336,6 +409,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
             seen=seen.get(values[0], 0) if reader else None,
             run=runs.get(values[0], ""),
             alarm=_alarm(alarms.get(values[0])),
+            need=needs.get(values[0]),
         )
         for values in fetched
     ]

@@ -8,6 +8,7 @@ from conversations.models.conversation import Conversation
 LIVE = ("running", "waiting")
 UNFINISHED = ("queued", *LIVE)
 ENDING = ("stop", "cancel", "abort")  # what may be asked of a run that is to end, the gentlest first
+FAILED = ("failed", "interrupted", "incompatible")
 OVER = ("done", "failed", "cancelled", "interrupted", "incompatible")
 
 
@@ -62,6 +63,7 @@ class Run(models.Model):
             models.Index(fields=["lease_until"], name="run_leased", condition=Q(status="running")),
             models.Index(fields=["conversation", "queued_seq"], name="run_by_conversation"),
             models.Index(fields=["agent", "id"], name="run_by_agent"),
+            models.Index(fields=["id"], name="run_failed", condition=Q(status__in=FAILED, parent_call__isnull=True)),
         ]
 
     @property

@@ -35,12 +35,13 @@ class Running(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """Why a run looks stuck: `kind` is repeats, silent or turns; `words` go after the agent's name."""
+    """Why a run looks stuck: `kind` is repeats, silent or turns; `words` go after the agent's name; `since`: µs UTC."""
 
     run: str
     agent: str
     kind: str
     words: str
+    since: int  # its last progress
 
 
 def alarms(conversations: Collection[int]) -> dict[int, Alarm]:
@@ -54,7 +55,7 @@ def alarms(conversations: Collection[int]) -> dict[int, Alarm]:
     for run in running:
         reason = repeated.get(run.id) or _silent(run) or _near_its_limit(run, limits.get(run.agent, 0))
         if reason:
-            by_conversation[run.conversation] = Alarm(run.id, run.agent, *reason)
+            by_conversation[run.conversation] = Alarm(run.id, run.agent, *reason, since=run.at or run.edge or 0)
     return by_conversation
 
 

@@ -29,15 +29,17 @@ SHOWN = 2_000  # characters of a message
 @require_safe
 @require_permission("view")
 def approvals(request: HttpRequest) -> HttpResponse:
-    """List questions, newest first: those that wait, `?view=decided` or `?view=all`; `?before=` older ones."""
+    """List questions: those that wait, oldest first; `?view=decided` or `?view=all`, newest first; `?before=` the next
+    page. Live where no further page hides what comes new."""
     view = request.GET.get("view", "")
     if view not in VIEWS:
         raise NotFound("There is no such list.")
-    cards, cursor = inbox.page(status=VIEWS[view][1], before=request.GET.get("before", ""), limit=PAGE)
-    older = urlencode({name: value for name, value in (("view", view), ("before", cursor)) if value})
+    before, is_waiting = request.GET.get("before", ""), not view
+    cards, cursor = inbox.page(status=VIEWS[view][1], before=before, limit=PAGE, is_oldest_first=is_waiting)
+    further = urlencode({name: value for name, value in (("view", view), ("before", cursor)) if value})
     return render_page(
         request, "approvals.html", epoch=epoch.current(), questions=cards, drawn=inbox.drawn, view=view, views=VIEWS,
-        older=f"?{older}" if cursor else "", is_first="before" not in request.GET,
+        further=f"?{further}" if cursor else "", is_live=not cursor if is_waiting else not before,
     )  # fmt: skip
 
 

@@ -33,15 +33,18 @@ def conversations(request: HttpRequest) -> HttpResponse:
     page = conversation_list.newest_conversations(
         q=q, participant=participant, state=state, before=before, limit=PAGE, reader=reader
     )
+    is_filtered = bool(q or participant or state)
     context: dict[str, Any] = {
         "page": page,
+        "groups": None if is_filtered or before else conversation_list.grouped(page, reader),
+        "labels": conversation_list.GROUPS,
         "drawn": conversation_list.drawn,
         "q": q,
         "participant": participant,
         "before": before,
         "state": state,
         "states": conversation_list.FILTERS,
-        "is_filtered": bool(q or participant or state),
+        "is_filtered": is_filtered,
         "names": _names(page),
         "newest_href": _href(q, participant, state),
         "composer": composer.for_new(request),

@@ -1,6 +1,6 @@
 /**
  * `<approval-inbox>`: the questions, live by the `approvals` topic. One that was decided stays where it is, with its
- * verdict; a new one comes on top, and so does one that is escalated. Those that are picked are decided together.
+ * verdict; of those that wait a new one comes last, else on top, and so does one that is escalated. Those that are picked are decided together.
  */
 import "./json-copy.js";
 import "./inline-actions.js";
@@ -55,7 +55,8 @@ class ApprovalInbox extends HTMLElement {
         fresh += Boolean(isFresh);
       }
       else if (this.#takes(status)) {
-        this.#list.prepend(row);
+        if (this.dataset.view) this.#list.prepend(row);
+        else this.#list.append(row); // the oldest is decided first
         fresh += status === "pending";
       }
     }

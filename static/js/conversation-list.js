@@ -39,7 +39,7 @@ class ConversationList extends HTMLElement {
     listen(document, "visibilitychange", () => document.hidden || this.#rows.learnSeen());
     listen(this.#pill, "click", () => this.#goUp());
     const timers = [
-      setInterval(() => this.#rows.calm(), CALM_MS),
+      setInterval(() => (this.#rows.calm(), this.#settle()), CALM_MS),
       setInterval(() => document.hidden || this.#isHeld || this.#refetch(), WHOLE_MS),
     ];
     signal.addEventListener("abort", () => timers.forEach(clearInterval));

@@ -6,6 +6,8 @@ import { addBox } from "./pick-box.js";
 import { Unread } from "./unread.js";
 
 const MOST = 200; // rows kept; older ones are a page away
+const GROUPS = ["attention", "live", "quiet"];
+const LIVE_MS = 300_000; // after its last event a conversation is in the group Live
 const ACTIVE_MS = 10_000; // after the last change a row still shows as active
 
 export class ConversationRows {
@@ -22,12 +24,11 @@ export class ConversationRows {
 
   /** How many rows would move or appear at `settle`. */
   get waiting() {
-    let least = Infinity;
+    let last;
     let count = this.#new.size;
     for (const row of this.#rows) {
-      const [at] = place(row);
-      if (at > least) count += 1;
-      least = Math.min(least, at);
+      if (last && this.#order(last, row) > 0) count += 1;
+      else last = row;
     }
     return count;
   }
@@ -58,17 +59,20 @@ export class ConversationRows {
     return isMissing;
   }
 
-  /** Put every row where it belongs: newest first. */
+  /** Put every row where it belongs: those that need a person, the longest waiting first; the others newest first. */
   settle() {
     const section = this.#section;
-    const rows = [...this.#rows, ...this.#new.values()].sort(newestFirst);
+    const rows = [...this.#rows, ...this.#new.values()].sort(this.#order);
     this.#new.clear();
     if (!rows.length) return;
     const hasOlder = this.#older !== null;
-    const kept = rows.slice(0, hasOlder ? Math.max(this.#rows.length, 1) : MOST);
-    kept.forEach((row, n) => section.children[n] === row || section.insertBefore(row, section.children[n] ?? null));
-    for (const rest of [...section.children].slice(kept.length)) rest.remove();
-    if (hasOlder) this.#older.search = withParameter(this.#older.search, "before", kept.at(-1).dataset.cursor);
+    const needed = this.#isGrouped ? rows.filter(needsPerson).length : 0;
+    const kept = rows.slice(0, hasOlder ? Math.max(this.#rows.length, needed + 1) : MOST);
+    const items = this.#isGrouped ? this.#withHeadings(kept) : kept;
+    items.forEach((item, n) => section.children[n] === item || section.insertBefore(item, section.children[n] ?? null));
+    for (const rest of [...section.children].slice(items.length)) rest.remove();
+    const oldest = kept.filter((row) => !this.#isGrouped || !needsPerson(row)).sort(newestFirst).at(-1);
+    if (hasOlder && oldest) this.#older.search = withParameter(this.#older.search, "before", oldest.dataset.cursor);
   }
 
   /**
@@ -80,7 +84,7 @@ export class ConversationRows {
     const here = new Map([...this.#rows, ...this.#new.values()].map((row) => [row.dataset.key, row]));
     this.#new.clear();
     this.#root.replaceChildren(drawn);
-    const newest = this.#rows.length ? place(this.#rows[0])[0] : 0;
+    const newest = Math.max(0, ...this.#rows.map((row) => place(row)[0]));
     for (const row of this.#rows) {
       const old = here.get(row.dataset.key);
       here.delete(row.dataset.key);
@@ -103,6 +107,27 @@ export class ConversationRows {
     for (const row of this.#rows) this.#drawActivity(row);
   }
 
+  #order = (one, other) => {
+    if (!this.#isGrouped) return newestFirst(one, other);
+    const [group, otherGroup] = [groupOf(one), groupOf(other)];
+    if (group !== otherGroup) return GROUPS.indexOf(group) - GROUPS.indexOf(otherGroup);
+    return group === "attention" ? one.dataset.since - other.dataset.since : newestFirst(one, other);
+  };
+
+  /** Rows under the headings of their groups; a heading without rows is hidden. */
+  #withHeadings(rows) {
+    return GROUPS.flatMap((group) => {
+      const heading = this.#section.querySelector(`[data-group="${group}"]`);
+      const members = rows.filter((row) => groupOf(row) === group);
+      heading.hidden = !members.length;
+      heading.querySelector("[data-number]").textContent = members.length;
+      const figure = this.#root.querySelector(`[data-figure="${group}"]`);
+      if (figure) figure.textContent = members.length;
+      return [heading, ...members];
+    });
+  }
+
+  get #isGrouped() { return "grouped" in this.#section.dataset && this.#section.querySelector("[data-group]") !== null; }
   get #section() { return this.#root.querySelector(".fleet"); }
   get #older() { return this.#root.querySelector("[data-older]"); }
   get #rows() { return [...this.#root.querySelectorAll(".fleet > [data-key]")]; }
@@ -128,6 +153,14 @@ export class ConversationRows {
 
 /** What the filter by state goes by, as it is drawn. */
 const filed = (row) => [...row.querySelectorAll(".state, .handler")].map((one) => one.dataset.state ?? one.textContent).join();
+
+const needsPerson = (row) => "since" in row.dataset;
+
+/** The group of a row, as `ConversationRow.group` has it. */
+function groupOf(row) {
+  if (needsPerson(row)) return "attention";
+  return "live" in row.dataset || place(row)[0] / 1000 > Date.now() - LIVE_MS ? "live" : "quiet";
+}
 
 const place = (row) => row.dataset.cursor.split(".").map(Number);
 

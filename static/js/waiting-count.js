@@ -13,6 +13,7 @@ export const tellWaiting = ({ waiting, escalated = {}, barred = {} }) => {
   const number = waiting - (barred[`user:${person}`] ?? 0);
   count.hidden = !number;
   count.lastElementChild.textContent = number;
+  showInTab(number);
   const strip = document.querySelector(".strip[data-escalated]");
   if (!strip) return;
   const told = roles.split(" ").reduce((sum, role) => sum + (escalated[role] ?? 0), 0);
@@ -20,6 +21,16 @@ export const tellWaiting = ({ waiting, escalated = {}, barred = {} }) => {
   const shown = strip.querySelector("[data-number]");
   if (shown.textContent !== `${told}`) shown.textContent = told;
 };
+
+/** Show the number before the page's title and by a dot in its icon: it is seen while another tab is open. */
+function showInTab(number) {
+  const title = document.title.replace(/^\(\d+\) /, "");
+  const shown = number ? `(${number}) ${title}` : title;
+  if (document.title !== shown) document.title = shown;
+  const icon = document.querySelector("[data-waiting-icon]");
+  const address = number ? icon.dataset.waitingIcon : icon.dataset.quiet;
+  if (icon.getAttribute("href") !== address) icon.setAttribute("href", address);
+}
 
 /** Follow the number where no element of the page follows the questions or the conversations anyway. */
 export const followWaiting = () => socket.subscribe("approvals", {}, { rows: tellWaiting });

@@ -11,7 +11,7 @@ from tests.support.live import Server
 
 pytestmark = pytest.mark.timeout(90)
 
-ROWS = ".conversation h2 > a"
+ROWS = ".conversation h3 > a"
 
 
 class Fleet:

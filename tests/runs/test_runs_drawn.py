@@ -275,7 +275,7 @@ def test_a_row_says_what_becomes_of_the_runs(team):
     rows = {row.key: row.run for row in conversation_list.newest_conversations().rows}
 
     assert rows == {"waits": "waiting", "failed": "failed", "runs": "running", "queued": "queued"}
-    assert "waiting for approval" in next(row["html"] for row in conversation_list.rows(["waits"]))
+    assert "Waiting for approval" in next(row["html"] for row in conversation_list.rows(["waits"]))
 
 
 def test_a_failure_is_forgotten_once_the_next_run_is_done(team):

@@ -147,8 +147,11 @@ class ApprovalCard:
         }
 
 
-def page(*, status: str = "", before: str = "", limit: int = 50) -> tuple[list[ApprovalCard], str | None]:
-    """Return questions newest first, and the id that older ones come before. `status`: one of STATUSES, or all.
+def page(
+    *, status: str = "", before: str = "", limit: int = 50, is_oldest_first: bool = False
+) -> tuple[list[ApprovalCard], str | None]:
+    """Return questions newest first, or oldest first, and the id that the next page begins after. `status`: one of
+    STATUSES, or all.
 
     Of pending ones only those whose run waits: the others cannot be decided; and on the first page those that were
     escalated before all others, beyond the limit. Raises `Invalid`.
@@ -157,13 +160,13 @@ def page(*, status: str = "", before: str = "", limit: int = 50) -> tuple[list[A
         raise Invalid(f"must be one of {', '.join(STATUSES)}", field="status")
     approvals = Approval.objects.filter(conversation__is_staged=False)
     approvals = approvals.open() if status == "pending" else approvals.filter(status=status) if status else approvals
-    approvals = approvals.order_by("-id").select_related("conversation")
+    approvals = approvals.order_by("id" if is_oldest_first else "-id").select_related("conversation")
     first: list[Approval] = []
     if status == "pending":
         first = [] if before else list(approvals.exclude(escalated_seq=None)[:MAX_ESCALATED])
         approvals = approvals.filter(escalated_seq=None)
     if before:
-        approvals = approvals.filter(id__lt=before[:64])
+        approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
     rows = list(approvals[: limit + 1])
     return _questions([*first, *rows[:limit]]), rows[limit - 1].id if len(rows) > limit else None
 

@@ -1,0 +1,100 @@
+"""Which conversations need a person, why, and since when. Asked by the list, of a page's rows and of all.
+
+Five reasons: a call waits for approval, a person who took over owes a reply, a run looks stuck, a run failed. Of all
+conversations each is read by an index of its own, so that a quiet record of any size costs the same.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from django.db.models import Exists, Min, OuterRef, Subquery
+
+from conversations.models import Approval, Conversation, Event, Run
+from conversations.models.run import FAILED, RunQuerySet
+from conversations.runs import stuck_detection
+from conversations.runs.stuck_detection import Alarm
+
+FAILED_FOR = 24 * 3600  # seconds for which a failed run needs a person; after that it is only shown as failed
+MAX_LISTED = 50  # conversations that are listed before all others
+MAX_LOOKED_AT = 300  # failed, running or taken over, the newest of each
+
+
+class Attention(NamedTuple):
+    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC."""
+
+    reason: str
+    since: int
+
+
+class Owned(NamedTuple):
+    """A conversation that a person took over: the columns that tell whether they owe a reply."""
+
+    id: int
+    owner: str
+    last_at: int
+    last_sender: str
+    last_by: str
+
+
+LABELS = {"approval": "approval", "reply": "reply", "stuck": "looks stuck", "failed": "failed"}
+TONES = {"approval": "waiting", "reply": "waiting", "stuck": "failed", "failed": "failed"}
+
+
+def of(
+    *, waiting: Collection[int], failed: Collection[int], owned: Iterable[Owned], alarms: Mapping[int, Alarm]
+) -> dict[int, Attention]:
+    """Return why conversations (row ids) need a person: of those with a run that waits for approval, those whose newest
+    run failed, those that a person took over, and the alarms of runs that look stuck."""
+    by_failure = _failed(failed) if failed else {}
+    by_approval = _approvals(waiting) if waiting else {}
+    return by_failure | _stuck(alarms) | _replies(owned) | by_approval  # a question goes before all else
+
+
+def listed() -> list[int]:
+    """Return the row ids of all conversations that need a person, the longest waiting first; at most `MAX_LISTED`."""
+    running = list(_top_level().filter(status="running").values_list("conversation", flat=True)[:MAX_LOOKED_AT])
+    owned = Conversation.objects.exclude(owner="").order_by("-last_at").values_list(*Owned._fields)[:MAX_LOOKED_AT]
+    alarms = stuck_detection.alarms(running)
+    needs = _failed() | _stuck(alarms) | _replies(Owned(*row) for row in owned) | _approvals()
+    shown = set(Conversation.objects.visible().filter(id__in=needs).values_list("id", flat=True))
+    return sorted(needs.keys() & shown, key=lambda id_: (needs[id_].since, id_))[:MAX_LISTED]
+
+
+def _top_level() -> RunQuerySet:
+    return Run.objects.filter(kind="agent", parent_call=None)
+
+
+def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attention]:
+    waiting = Approval.objects.open()
+    if conversations is not None:
+        waiting = waiting.filter(conversation__in=list(conversations))
+    oldest = waiting.order_by().values("conversation").annotate(since=Min("asked_at"))
+    return {id_: Attention("approval", since) for id_, since in oldest.values_list("conversation", "since")}
+
+
+def _replies(owned: Iterable[Owned]) -> dict[int, Attention]:
+    """Conversations that a person took over, where another person spoke last."""
+    return {row.id: Attention("reply", row.last_at) for row in owned if _owes_reply(row)}
+
+
+def _owes_reply(row: Owned) -> bool:
+    is_person = bool(row.last_sender) and not row.last_sender.startswith("agent:") and not row.last_by
+    return is_person and row.last_sender.removeprefix("user:") != row.owner.removeprefix("user:")
+
+
+def _stuck(alarms: Mapping[int, Alarm]) -> dict[int, Attention]:
+    return {id_: Attention("stuck", alarm.since) for id_, alarm in alarms.items()}
+
+
+def _failed(conversations: Collection[int] | None = None) -> dict[int, Attention]:
+    """Conversations whose newest run failed not long ago."""
+    newer = Run.objects.filter(conversation=OuterRef("conversation"), parent_call=None, kind="agent")
+    newer = newer.filter(queued_seq__gt=OuterRef("queued_seq"))
+    ended = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("ended_seq")).values("at")
+    failed = _top_level().filter(status__in=FAILED).exclude(Exists(newer))
+    if conversations is not None:
+        failed = failed.filter(conversation__in=list(conversations))
+    rows = failed.order_by("-id").annotate(at=Subquery(ended[:1])).values_list("conversation", "at")[:MAX_LOOKED_AT]
+    oldest = time.time_ns() // 1000 - FAILED_FOR * 1_000_000
+    return {id_: Attention("failed", at) for id_, at in rows if at is not None and at >= oldest}

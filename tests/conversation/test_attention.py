@@ -1,0 +1,146 @@
+"""Which conversations need a person, why, since when; and the groups of the list."""
+
+import time
+
+import pytest
+from django.conf import settings
+
+from conversations.conversation import attention, control, conversation_list
+from conversations.models import Approval, Conversation, Event, Run
+from conversations.runs import lifecycle
+from conversations.runs.approvals import decide
+from tests.support import teamwork
+from tests.support.cast import client_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def served_team(team):
+    teamwork.team()
+    return team
+
+
+def groups(reader):
+    page = conversation_list.newest_conversations(reader=reader, limit=60)
+    return conversation_list.grouped(page, reader)
+
+
+def keys(reader, group):
+    return [row.key for row in groups(reader).rows[group]]
+
+
+def reasons(reader):
+    return {row.key: row.need.reason for row in groups(reader).rows["attention"]}
+
+
+def age(key, seconds):
+    """Make the last thing that happened in a conversation older."""
+    Conversation.objects.filter(key=key).update(last_at=time.time_ns() // 1000 - int(seconds * 1e6))
+
+
+def test_a_question_needs_a_person_until_it_is_decided(team):
+    asked = teamwork.ask(team["operator"], key="waits")
+
+    (row,) = groups(team["viewer"]).rows["attention"]
+    assert (row.key, row.need.reason, row.need.since) == ("waits", "approval", asked.asked_at)
+    assert row.glyph == ("waiting", "Waiting for approval")
+
+    decide.decide(team["approver"], asked.id, "reject")
+
+    assert keys(team["viewer"], "attention") == []
+    assert keys(team["viewer"], "live") == ["waits"]
+
+
+def test_a_failed_run_needs_a_person_for_a_day_or_until_another_one_is_done(team):
+    for key in ("failed", "mended", "yesterday"):
+        teamwork.fail(team["operator"], key=key)
+    teamwork.say(team["operator"], key="mended", client_id="2", content="again")
+    lifecycle.finish(teamwork.claim("mended"), {"event": "run.done"})
+    old = Run.objects.get(conversation__key="yesterday")
+    day_ago = time.time_ns() // 1000 - attention.FAILED_FOR * 1_000_000 - 1
+    Event.objects.filter(conversation=old.conversation, seq=old.ended_seq).update(at=day_ago)
+
+    assert reasons(team["viewer"]) == {"failed": "failed"}
+    assert groups(team["viewer"]).failed == 1
+
+
+def test_a_run_without_progress_needs_a_person(team):
+    teamwork.say(team["operator"], key="silent")
+    teamwork.claim("silent")
+    Event.objects.update(at=time.time_ns() // 1000 - int((settings.CONFIG.stuck_silence_s + 5) * 1e6))
+
+    (row,) = groups(team["viewer"]).rows["attention"]
+
+    assert (row.key, row.need.reason) == ("silent", "stuck")
+    assert row.need.since == Event.objects.order_by("-seq").values_list("at", flat=True)[0]
+
+
+def test_whoever_took_over_owes_a_reply_to_a_person_and_not_to_an_agent(team):
+    operator, other = team["operator"], team["admin"]
+    teamwork.say(operator, key="taken")
+    control.take_over(operator, "taken")
+    assert reasons(operator) == {}
+
+    teamwork.say(other, key="taken", client_id="2", content="Is anybody there?")
+    assert reasons(operator) == {"taken": "reply"}
+
+    teamwork.say(operator, key="taken", client_id="3", content="I am.")
+    assert reasons(operator) == {}
+
+
+def test_those_that_need_a_person_stand_first_the_longest_waiting_at_the_top(team):
+    for key in ("second", "first", "third"):
+        teamwork.ask(team["operator"], key=key)
+    now = time.time_ns() // 1000
+    for key, seconds in (("first", 300), ("second", 200), ("third", 100)):
+        Approval.objects.filter(conversation__key=key).update(asked_at=now - seconds * 1_000_000)
+    teamwork.say(team["operator"], key="new")
+
+    html = client_of(team["viewer"]).get("/").content.decode()
+
+    assert keys(team["viewer"], "attention") == ["first", "second", "third"]
+    places = [html.index(f'data-key="{key}"') for key in ("first", "second", "third", "new")]
+    assert places == sorted(places)
+    assert html.index("Need a person") < places[0]
+
+
+def test_one_that_needs_a_person_is_shown_first_however_old_it_is(team):
+    teamwork.ask(team["operator"], key="old")
+    age("old", 90 * 24 * 3600)
+    Conversation.objects.bulk_create(Conversation(key=f"newer-{n}", last_at=time.time_ns() // 1000) for n in range(70))
+
+    assert keys(team["viewer"], "attention") == ["old"]
+    assert len(groups(team["viewer"]).rows["live"]) == 60
+    html = client_of(team["viewer"]).get("/?q=newer").content.decode()
+    assert 'data-key="old"' not in html
+    assert "Need a person" not in html
+
+
+def test_a_quiet_conversation_leaves_the_live_group(team):
+    for key in ("quiet", "live", "working"):
+        teamwork.say(team["operator"], key=key)
+    teamwork.claim("working")
+    Run.objects.exclude(conversation__key="working").update(status="done")
+    age("quiet", conversation_list.LIVE_FOR + 1)
+    age("working", conversation_list.LIVE_FOR + 1)
+
+    assert keys(team["viewer"], "live") == ["live", "working"]
+    assert keys(team["viewer"], "quiet") == ["quiet"]
+    assert groups(team["viewer"]).runs == 1
+
+
+def test_a_staged_import_needs_nobody(team):
+    teamwork.ask(team["operator"], key="staged")
+    Conversation.objects.filter(key="staged").update(is_staged=True)
+
+    assert attention.listed() == []
+
+
+def test_what_needs_a_person_costs_the_same_however_long_the_record_is(team, django_assert_max_num_queries):
+    for n in range(3):
+        teamwork.ask(team["operator"], key=f"waits-{n}")
+        teamwork.fail(team["operator"], key=f"failed-{n}")
+
+    with django_assert_max_num_queries(9):
+        attention.listed()
