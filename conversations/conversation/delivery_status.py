@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Length
 
-from conversations.conversation import conversation_list
+from conversations.conversation import conversation_row
 from conversations.core.errors import SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
@@ -171,7 +171,7 @@ def _answers(conversation: Conversation, runs: Iterable[Run]) -> dict[str, int]:
 
 def _hindrance(conversation: Conversation, agent: str) -> DelayReason:
     if conversation.owner:
-        return DelayReason(f"{conversation_list.strip_prefix(conversation.owner)} took over this conversation")
+        return DelayReason(f"{conversation_row.strip_prefix(conversation.owner)} took over this conversation")
     if conversation.state == "paused":
         return DelayReason("this conversation is paused")
     if not Agent.objects.filter(name=agent, served_until__gt=database_now()).exists():
@@ -222,7 +222,7 @@ def _elsewhere(conversation: Conversation, message: SentMessage, posted: bool | 
         if signs:
             state = next(kind for kind in ("answered", "picked") if kind in signs)
             label = "Answered by" if state == "answered" else "Picked up by"
-            agent = richtext.inline(conversation_list.strip_prefix(message.recipient))
+            agent = richtext.inline(conversation_row.strip_prefix(message.recipient))
             return DeliveryStatus(message.seq, state, label, agent, link=signs[state], on_bus=posted is True)
     if posted is True:
         return DeliveryStatus(message.seq, "bus", "On the bus", on_bus=True)
@@ -244,6 +244,6 @@ def _first_signs(conversation: Conversation, message: SentMessage) -> Mapping[st
             speaker = payload.parse(body.encode("utf-8", "replace")).speaker or ""
         except SwitchboardError:
             continue
-        if conversation_list.strip_prefix(speaker) == conversation_list.strip_prefix(message.recipient):
+        if conversation_row.strip_prefix(speaker) == conversation_row.strip_prefix(message.recipient):
             signs.setdefault("answered" if kind in ("message", "output") else "picked", seq)
     return signs

@@ -6,7 +6,7 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 
 from conversations.access import permissions
-from conversations.conversation import conversation_list
+from conversations.conversation import conversation_list, conversation_row
 from conversations.events import epoch
 from conversations.models import Conversation
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
@@ -57,7 +57,7 @@ def conversation(request: HttpRequest, cid: str) -> JsonResponse:
     return JsonResponse(_item(row, epoch.current(), _parents([row])))
 
 
-def _parents(rows: Sequence[conversation_list.ConversationRow]) -> dict[int, str]:
+def _parents(rows: Sequence[conversation_row.ConversationRow]) -> dict[int, str]:
     """Return whose forks these are."""
     forks = [row.id for row in rows if row.forked_at is not None]
     parents = (
@@ -66,7 +66,7 @@ def _parents(rows: Sequence[conversation_list.ConversationRow]) -> dict[int, str
     return dict(parents.values_list("id", "parent__key"))
 
 
-def _item(row: conversation_list.ConversationRow, now: str, parents: Mapping[int, str]) -> dict[str, object]:
+def _item(row: conversation_row.ConversationRow, now: str, parents: Mapping[int, str]) -> dict[str, object]:
     parent = parents.get(row.id)
     return {
         "conversation_id": row.key,

@@ -9,7 +9,7 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from conversations.access import permissions
-from conversations.conversation import conversation_list
+from conversations.conversation import conversation_row
 from conversations.core.micros import to_datetime
 from conversations.models import Conversation, Event, Run
 from conversations.rendering import richtext
@@ -83,7 +83,7 @@ def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     return ControlPanel(
         action=reverse("api-control", args=[conversation.key]),
         shown=shown,
-        word=conversation_list.STATES[shown],
+        word=conversation_row.STATES[shown],
         owned=_since(conversation, conversation.owned_seq),
         paused=_since(conversation, conversation.paused_seq),
         is_mine=conversation.owner == me,
@@ -105,7 +105,7 @@ def _verbs(conversation: Conversation, runs: _Runs, me: str) -> list[ControlButt
         verbs.append(HAND_BACK)
     else:
         asks = (
-            f"{conversation_list.strip_prefix(conversation.owner)} took over. Reason for handing back on their behalf:"
+            f"{conversation_row.strip_prefix(conversation.owner)} took over. Reason for handing back on their behalf:"
         )
         verbs.append(ControlButton("hand_back", "Hand back", "agent", "t", asks=asks, is_reason_needed=True))
     is_running = any(run[0] == "running" for run in runs)

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from conversations.conversation import conversation_list
+from conversations.conversation import conversation_list, conversation_row
 from conversations.core import hidden_characters
 from conversations.events import epoch
 from conversations.models import User
@@ -37,8 +37,8 @@ def conversations(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "page": page,
         "groups": None if is_filtered or before else conversation_list.grouped(page, reader),
-        "labels": conversation_list.GROUPS,
-        "drawn": conversation_list.drawn,
+        "labels": conversation_row.GROUPS,
+        "drawn": conversation_row.drawn,
         "q": q,
         "participant": participant,
         "before": before,
@@ -59,7 +59,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
 
 def _names(page: conversation_list.ConversationPage) -> list[str]:
     """Offer the names in sight that can be read as they are."""
-    names = {conversation_list.strip_prefix(name) for row in page.rows for name, _ in row.participants}
+    names = {conversation_row.strip_prefix(name) for row in page.rows for name, _ in row.participants}
     return sorted(name for name in names if hidden_characters.is_clean(name))[:MAX_NAMES]
 
 

@@ -5,9 +5,9 @@ import time
 import pytest
 from django.conf import settings
 
-from conversations.conversation import attention, control, conversation_list
+from conversations.conversation import attention, control, conversation_list, conversation_row
 from conversations.models import Approval, Conversation, Event, Run
-from conversations.runs import lifecycle
+from conversations.runs import claims
 from conversations.runs.approvals import decide
 from tests.support import teamwork
 from tests.support.cast import client_of
@@ -56,7 +56,7 @@ def test_a_failed_run_needs_a_person_for_a_day_or_until_another_one_is_done(team
     for key in ("failed", "mended", "yesterday"):
         teamwork.fail(team["operator"], key=key)
     teamwork.say(team["operator"], key="mended", client_id="2", content="again")
-    lifecycle.finish(teamwork.claim("mended"), {"event": "run.done"})
+    claims.finish(teamwork.claim("mended"), {"event": "run.done"})
     old = Run.objects.get(conversation__key="yesterday")
     day_ago = time.time_ns() // 1000 - attention.FAILED_FOR * 1_000_000 - 1
     Event.objects.filter(conversation=old.conversation, seq=old.ended_seq).update(at=day_ago)
@@ -122,8 +122,8 @@ def test_a_quiet_conversation_leaves_the_live_group(team):
         teamwork.say(team["operator"], key=key)
     teamwork.claim("working")
     Run.objects.exclude(conversation__key="working").update(status="done")
-    age("quiet", conversation_list.LIVE_FOR + 1)
-    age("working", conversation_list.LIVE_FOR + 1)
+    age("quiet", conversation_row.LIVE_FOR + 1)
+    age("working", conversation_row.LIVE_FOR + 1)
 
     assert keys(team["viewer"], "live") == ["live", "working"]
     assert keys(team["viewer"], "quiet") == ["quiet"]

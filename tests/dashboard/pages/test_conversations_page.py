@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from conversations.conversation import conversation_list
+from conversations.conversation import conversation_list, conversation_row
 from conversations.core.errors import Invalid
 from conversations.core.principals import SYSTEM
 from conversations.events import log
@@ -144,7 +144,7 @@ def test_four_marks_are_drawn_people_first_and_the_rest_is_a_number() -> None:
 
 @pytest.mark.parametrize(("number", "words"), [(0, "–"), (9999, "9,999"), (12_999, "12k"), (3_450_000, "3.5M")])
 def test_counts_are_short(number: int, words: str) -> None:
-    assert conversation_list.compact_row(number) == words
+    assert conversation_row.compact_row(number) == words
 
 
 def test_hostile_words_are_only_words(browser: Client) -> None:

@@ -1,0 +1,204 @@
+"""One conversation as the list shows it, and how its row is drawn. Made by `conversation_list`."""
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.template.loader import get_template
+from markupsafe import Markup
+
+from conversations.conversation.attention import LABELS, TONES, Attention
+from conversations.core import hidden_characters
+from conversations.core.html_escape import safe
+from conversations.core.micros import to_datetime
+from conversations.rendering import ansi_codes, richtext
+from conversations.rendering.participant_marks import ParticipantMark, mark_for
+
+logger = logging.getLogger(__name__)
+
+MAX_MARKS = 4  # of participants drawn in a row; the rest is a number
+LIVE_FOR = 300  # seconds after its last event for which a conversation is in the group Live
+GROUPS = {"attention": "Need a person", "live": "Live", "quiet": "Quiet"}
+STATES = {"person": "Taken over", "paused": "Paused", "open": "Open"}
+GLYPHS = {
+    "approval": ("waiting", "Waiting for approval"),
+    "stuck": ("stuck", "Looks stuck"),
+    "failed": ("failed", "Failed"),
+}
+
+RUN_STATES = {
+    "waiting": ("waiting", "waiting for approval"),
+    "running": ("running", "running"),
+    "queued": ("queued", "queued"),
+    "failed": ("failed", "failed"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One conversation as the list shows it. `seen`: how many messages the reader has seen; None in everybody's row."""
+
+    id: int
+    key: str
+    title: str
+    state: str
+    owner: str
+    handler: str
+    is_demo: bool
+    head_seq: int
+    last_at: int  # µs UTC
+    last_sender: str
+    last_by: str
+    last_line: str
+    messages: int
+    tool_calls: int
+    errors: int
+    forked_at: int | None = None
+    participants: tuple[tuple[str, str], ...] = ()  # name, kind
+    seen: int | None = None
+    run: str = ""  # waiting, running, queued or failed: what its newest runs come to
+    alarm: str = ""  # why its run looks stuck
+    need: Attention | None = None  # why it needs a person
+
+    @property
+    def group(self) -> str:
+        """Return the group of the list: attention, live or quiet."""
+        if self.need:
+            return "attention"
+        is_live = self.run in ("running", "queued") or self.last_at > time.time_ns() // 1000 - LIVE_FOR * 1_000_000
+        return "live" if is_live else "quiet"
+
+    @property
+    def need_drawn(self) -> tuple[str, str, datetime] | None:
+        """Return why it needs a person as it is drawn: tone, words, since when."""
+        if self.need is None:
+            return None
+        reason, since = self.need
+        return TONES[reason], LABELS[reason], to_datetime(since)
+
+    @property
+    def run_state(self) -> tuple[str, str] | None:
+        """What is drawn of its runs: the glyph and the word."""
+        return RUN_STATES.get(self.run)
+
+    @property
+    def shown_state(self) -> str:
+        """Owned goes before paused goes before open (§3.6)."""
+        return "person" if self.owner else "paused" if self.state == "paused" else "open"
+
+    @property
+    def glyph(self) -> tuple[str, str]:
+        """Return the sign at the row's beginning and its words: what needs a person, else what goes on."""
+        if self.need and self.need.reason in GLYPHS:
+            return GLYPHS[self.need.reason]
+        if self.run == "running" and self.shown_state == "open":
+            return "running", "Working"
+        return self.shown_state, STATES[self.shown_state]
+
+    @property
+    def alarmed(self) -> Markup:
+        """Why it looks stuck, every character visible; fit for text and attributes."""
+        return _visible(self.alarm)
+
+    @property
+    def unread(self) -> int:
+        """Messages since the reader's last look; 0 in a row for everybody."""
+        return 0 if self.seen is None else max(0, self.messages - self.seen)
+
+    @property
+    def marked(self) -> list[ParticipantMark]:
+        """The participants whose marks are drawn."""
+        return [mark_for(name) for name, _ in self.participants[:MAX_MARKS]]
+
+    @property
+    def unmarked(self) -> int:
+        """How many participants have no mark."""
+        return max(0, len(self.participants) - MAX_MARKS)
+
+    @property
+    def held_by(self) -> ParticipantMark | None:
+        """The person who holds it."""
+        return mark_for(self.owner, self.owner) if self.owner else None
+
+    @property
+    def handled_by(self) -> ParticipantMark | None:
+        """The agent who handles it."""
+        return mark_for(f"agent:{strip_prefix(self.handler)}") if self.handler else None
+
+    @property
+    def said_by(self) -> ParticipantMark | None:
+        """Who said the last line."""
+        return mark_for(self.last_sender) if self.last_sender else None
+
+    @property
+    def sent_by(self) -> str:
+        """The person who said it under that name; empty for everybody else."""
+        return hidden_characters.spelled_out(self.last_by)
+
+    @property
+    def said(self) -> Markup:
+        """The last line, every character visible."""
+        return _visible(self.last_line)
+
+    @property
+    def caption(self) -> Markup:
+        """What the row is called: the title, else the id."""
+        return _visible(self.title or self.key)
+
+    @property
+    def hint(self) -> str:
+        """The id, where the title hides it; fit for an attribute."""
+        return hidden_characters.spelled_out(self.key) if self.title else ""
+
+    @property
+    def counts(self) -> tuple[tuple[str, str, int, str], ...]:
+        """The counters as they are drawn: tone, words, number, and the number in at most five characters."""
+        numbers = (
+            ("", "messages", self.messages),
+            ("", "tool calls", self.tool_calls),
+            ("failed", "errors", self.errors),
+        )
+        return tuple((*counter, compact_row(counter[2])) for counter in numbers)
+
+    @property
+    def cursor(self) -> str:
+        """Where the page after this row begins."""
+        return f"{self.last_at}.{self.id}"
+
+    @property
+    def unread_words(self) -> str:
+        """The unread count as it is drawn."""
+        return compact_row(self.unread)
+
+    @property
+    def moment(self) -> datetime:
+        """When the last event was committed."""
+        return to_datetime(self.last_at)
+
+
+def strip_prefix(name: str) -> str:
+    """Say a name on the wire, or a principal's text, without what it is: `agent:Triage` is Triage."""
+    prefix, mark, suffix = name.partition(":")
+    return suffix if mark and prefix in ("agent", "user") and suffix else name
+
+
+def compact_row(number: int) -> str:
+    """Say a count in at most five characters: – (none), 9,999, 12k, 3.4M."""
+    if number < 10_000:
+        return f"{number:,}" if number else "–"
+    return f"{number // 1000}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
+
+
+def _visible(text: str) -> Markup:
+    return richtext.inline(ansi_codes.strip(text))
+
+
+def drawn(row: ConversationRow) -> Markup:
+    """Draw one row. One that cannot be drawn is its key alone and takes no other row with it."""
+    try:
+        text = get_template("partials/conversation.html").render({"row": row})
+    except Exception:
+        logger.exception("the row of conversation %r could not be drawn", row.key)
+        text = get_template("partials/conversation_plain.html").render({"row": row})
+    return safe(text.strip())
