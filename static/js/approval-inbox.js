@@ -15,11 +15,14 @@ import { tellWaiting } from "./waiting-count.js";
 class ApprovalInbox extends HTMLElement {
   #stop;
   #leave = () => {};
+  #deciding; // the question whose button was pressed last
 
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.#drawBar(), { signal });
+    const note = ({ submitter }) => (this.#deciding = submitter?.closest("[data-key]")?.dataset.key);
+    document.addEventListener("submit", note, { signal, capture: true });
     this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decideAll(event.submitter.value)), { signal });
     const keys = { x: "[data-pick]", a: "button[value^='approve:']", r: "input[name^='message:']", e: "[data-change]", w: "[data-always]" };
     for (const [key, part] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, () => this.#go(key, part)));
@@ -49,8 +52,10 @@ class ApprovalInbox extends HTMLElement {
       const row = render(html).querySelector("[data-key]");
       drawTimes(row);
       if (old) {
+        const next = key === this.#deciding && isDecided(old, row) && !hasFocusElsewhere(old) ? nextOpen(old) : null;
         const isFresh = escalated && !("escalated" in old.dataset);
         morph(old, row);
+        next?.querySelector("[data-pick], a")?.focus(); // whoever decides by keyboard goes on with the next one
         if (isFresh && !old.contains(document.activeElement)) this.#list.prepend(old);
         fresh += Boolean(isFresh);
       }
@@ -94,6 +99,18 @@ class ApprovalInbox extends HTMLElement {
     if (words) this.querySelector("[data-news]").textContent = words;
     this.#drawBar();
   }
+}
+
+/** Whether something else has the focus: a pressed button loses it while it is disabled. */
+const hasFocusElsewhere = (row) => document.activeElement !== document.body && !row.contains(document.activeElement);
+const isOpen = (row) => row.dataset.status === "pending";
+const isDecided = (old, row) => isOpen(old) && !isOpen(row);
+
+/** The question after this one that waits, else the first that does. */
+function nextOpen(row) {
+  const rows = [...row.parentElement.children];
+  const here = rows.indexOf(row);
+  return [...rows.slice(here + 1), ...rows.slice(0, here)].find(isOpen) ?? null;
 }
 
 customElements.define("approval-inbox", ApprovalInbox);

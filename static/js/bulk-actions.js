@@ -1,6 +1,6 @@
 /**
  * `<bulk-actions>`: verbs over the rows whose box is ticked. What is ticked stays so while rows move, change and are drawn
- * again. Rows themselves come by the socket; here is only told what could not be done.
+ * again; a new filter clears it. Rows themselves come by the socket; here is only told what could not be done.
  */
 import "./permission-gate.js";
 import { RequestError, json } from "./fetch.js";
@@ -19,6 +19,7 @@ class BulkActions extends HTMLElement {
     const list = document.querySelector("[data-list]");
     list.addEventListener("change", ({ target }) => target.name === "conversation" && this.#pick(target), { signal });
     document.addEventListener("submit", (event) => this.#submit(event), { signal });
+    document.addEventListener("filter", () => this.#clear(), { signal }); // what is no longer shown is not acted on
     this.querySelector("[data-clear]").addEventListener("click", () => this.#clear(), { signal });
     this.#watch = new MutationObserver(() => this.#tick());
     this.#watch.observe(list, { childList: true, subtree: true });

@@ -40,13 +40,13 @@ class EventPicker extends HTMLElement {
     return [...this.#scroller.querySelectorAll("[data-seq]")].findLast((row) => Number(row.dataset.seq) <= seq);
   }
 
-  /** Show a row as an address meant it: visible, open, in the middle. */
+  /** Show a row as an address meant it: visible, open, in the middle; one that is longer than the view from its beginning. */
   #open(row) {
     if (!row) return;
     this.querySelector("detail-level").reveal(row.dataset.level);
     const collapsed = row.querySelector(COLLAPSED);
     if (collapsed) collapsed.open = true;
-    this.#pick(row, "center");
+    this.#pick(row, row.offsetHeight > this.#scroller.clientHeight ? "start" : "center");
   }
 
   #pick(row, block) {

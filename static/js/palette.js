@@ -101,7 +101,7 @@ const ofConversation = ({ title, conversation_id: id, url }) => ({
 function known() {
   const links = [...document.querySelectorAll(".nav > a, .menu > a")];
   return [
-    ...links.map((link) => ({ symbol: "right", words: link.textContent.trim(), href: link.href })),
+    ...links.map((link) => ({ symbol: "right", words: wordsOf(link), note: waitingOf(link), href: link.href })),
     ...["system", "light", "dark"]
       .filter((name) => name !== theme())
       .map((name) => ({ symbol: "theme", words: `Theme: ${name}`, act: () => choose(name) })),
@@ -109,6 +109,15 @@ function known() {
     { symbol: "list", words: "Keyboard shortcuts", note: "", act: () => setTimeout(() => press("[data-action='help']")) },
     { symbol: "x", words: "Sign out", act: () => document.querySelector(".menu > form").requestSubmit() },
   ];
+}
+
+/** The words of a link without the number beside them. */
+const wordsOf = (link) => [...link.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data).join("").trim();
+
+/** What waits behind a link, "" where nothing does. */
+function waitingOf(link) {
+  const count = link.querySelector(".count:not([hidden]) > :last-child");
+  return count ? `${count.textContent} waiting` : "";
 }
 
 const press = (selector) => document.querySelector(selector)?.click();

@@ -76,6 +76,77 @@ def test_the_inbox_begins_with_the_oldest_and_a_new_question_comes_last(served: 
         decide(served, key)
 
 
+def test_whoever_decides_by_keyboard_goes_on_with_the_next_question(served: Server, window: Page) -> None:
+    ask(served, "one", "two")
+    open_list(window, "/approvals/")
+    window.locator('[data-key="one"]').get_by_role("button", name="Reject").focus()
+
+    window.keyboard.press("Enter")
+
+    expect(window.locator('[data-key="one"] .verdict')).to_contain_text("rejected")
+    expect(window.locator('[data-key="two"] [data-pick]')).to_be_focused()
+    decide(served, "two")
+
+
+def test_a_question_that_policy_denies_by_now_offers_no_approval(served: Server, window: Page) -> None:
+    ask(served, "denied")
+    deny = "from conversations.runs.policy.edit_policy import set_policy\n"
+    deny += "from conversations.runs.policy.evaluate import PolicyRule\n"
+    work(served, deny + "set_policy(o, PolicyRule('', 'file_incident', 'deny'))")
+    open_list(window, "/approvals/")
+
+    card = window.locator('[data-key="denied"]')
+
+    expect(card).to_contain_text("Policy denies this call")
+    expect(card.get_by_role("button", name="Approve")).to_have_count(0)
+    expect(card.get_by_role("button", name="Reject")).to_be_visible()
+    work(
+        served,
+        "from conversations.runs.policy.edit_policy import remove_policy; remove_policy(o, ('', 'file_incident'))",
+    )
+    decide(served, "denied")
+
+
+def test_the_palette_names_a_page_and_what_waits_there_apart(served: Server, window: Page) -> None:
+    ask(served, "palette")
+    open_list(window)
+    window.keyboard.press("Control+k")
+
+    option = window.get_by_role("option").filter(has_text="Approvals")
+
+    expect(option.locator("> span").first).to_have_text("Approvals")
+    expect(option.locator("small")).to_have_text("1 waiting")
+    decide(served, "palette")
+
+
+def test_a_new_filter_clears_the_selection(served: Server, window: Page) -> None:
+    work(served, "for n in range(2): t.say(o, f'picked-{n}', client_id='1')")
+    open_list(window)
+    window.locator('[data-key="picked-0"] .pick input').check()
+    expect(window.locator("#bulk [data-count]")).to_have_text("1 selected")
+
+    window.get_by_placeholder("Title, ID or text").fill("picked-1")
+
+    expect(window.locator(ROWS)).to_have_count(1)
+    expect(window.locator("#bulk")).to_have_attribute("data-none", "")
+
+
+def test_the_dialog_that_asks_for_a_reason_has_its_parts_in_place(served: Server, window: Page) -> None:
+    work(served, "t.say(o, 'reason', client_id='1')")
+    open_list(window)
+    window.locator('[data-key="reason"] .pick input').check()
+    window.locator("#bulk").get_by_role("button", name="Abort").click()
+    dialog = window.locator("dialog.reason")
+
+    boxes = [dialog.locator(part).bounding_box() or {} for part in ("h2", "[data-close]", "button[value=do]", ":scope")]
+    title, close, button, whole = boxes
+
+    assert abs(title["y"] + title["height"] / 2 - close["y"] - close["height"] / 2) < 4  # on one line
+    assert title["x"] >= whole["x"] + 12
+    assert button["x"] + button["width"] <= whole["x"] + whole["width"] - 12
+    assert in_every_look(window, "the reason dialog") == {}
+
+
 def test_a_long_title_keeps_most_of_its_row(served: Server, window: Page) -> None:
     ask(served, "long")
     work(served, "Conversation.objects.filter(key='long').update(title='A very long name of a conversation ' * 5)")

@@ -127,6 +127,11 @@ class ApprovalCard:
         )
 
     @property
+    def is_denied(self) -> bool:
+        """Return whether the operators' policy denies the call by now: approved, it would not run."""
+        return self.is_open and self.held.rule == "deny"
+
+    @property
     def name(self) -> str:
         """The tool, fit for text and attributes."""
         return hidden_characters.spelled_out(self.tool)
