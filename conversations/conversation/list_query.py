@@ -7,17 +7,17 @@ walk goes on to its bound, the page says how far back it looked, and its cursor 
 skipped, and no page costs more than the bound.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db import connection
 
 from conversations.access import permissions
 from conversations.core.errors import Invalid
+from conversations.events.log.sql import marks
 from conversations.events.payload import clean_text
-from conversations.models import Approval, Conversation, Participant
-from conversations.models.conversation import ConversationQuerySet
+from conversations.listing.sql_conditions import SqlCondition, fetch_rows, join_conditions
 from conversations.search import title_index
 
 CHUNKS = (300, 2_700)  # conversations looked at in turn, when more is looked at than is shown
@@ -25,6 +25,19 @@ FEW = 700  # conversations of an index that are all looked at
 MAX_WORDS = 8  # of a filter; more are ignored
 MAX_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
 STATES = ("open", "paused", "person", "mine", "waiting")
+CAPTIONS = ("title", "key", "last_line")  # what a word is looked for in
+
+NEWEST = "t.last_at DESC,t.id DESC"  # as the index of visible conversations has them
+VISIBLE = SqlCondition("NOT t.is_staged")
+PAUSED = SqlCondition("t.state='paused'")
+OWNED = SqlCondition("NOT (t.owner='')")  # in the words of its index
+NONE = SqlCondition("1=0")
+_PARTICIPATES = """EXISTS(SELECT 1 FROM conversations_participant p{}
+WHERE p.conversation_id=t.id AND p.name IN (%s,%s){})"""
+_OPEN_APPROVALS = """conversations_approval a WHERE a.status='pending'
+AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
+_BY_NAME = "SELECT conversation_id FROM conversations_participant WHERE name IN (%s,%s)"
+_IDS = "SELECT t.id FROM conversations_conversation t WHERE "
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +61,9 @@ class ListFilters:
         return clean_text(self.q[:MAX_WORDS_SIZE]).split()[:MAX_WORDS]
 
     @property
-    def names(self) -> set[str]:
-        """How the participant may be spelled on the wire."""
-        return {clean_text(self.participant), clean_text(f"agent:{self.participant}")} if self.participant else set()
+    def names(self) -> tuple[str, ...]:
+        """How the participant may be spelled on the wire; empty where none is asked for."""
+        return (clean_text(self.participant), clean_text(f"agent:{self.participant}")) if self.participant else ()
 
 
 class ListPosition(NamedTuple):
@@ -76,49 +89,60 @@ class FoundConversations(NamedTuple):
 def find(filters: ListFilters, columns: Sequence[str], *, before: str, limit: int) -> FoundConversations:
     """Return the newest conversations that match, those behind the cursor `before`. Raises Invalid for a wrong one."""
     position = _place_of(before) if before else None
-    fitting = _matching(filters)
+    fitting = conditions(filters)
+    select = ",".join(f"t.{column}" for column in columns)
 
     if filters.is_empty:
-        return FoundConversations(list(_behind(fitting, position).newest_first().values_list(*columns)[: limit + 1]))
+        return FoundConversations(read_newest(select, [*fitting, *_behind(position)], limit + 1))
     rows: list[tuple[Any, ...]] = []
     for number, size in enumerate(CHUNKS):
+        left = limit + 1 - len(rows)
         if number == 1 and (few := _few(filters)) is not None:
             # In an order that no index has: SQLite would walk along that one, and look for these among all.
-            chunk = _behind(fitting.filter(id__in=few), position).order_by((F("last_at") + 0).desc(), "-id")
-            return FoundConversations(rows + list(chunk.values_list(*columns)[: limit + 1 - len(rows)]))
+            chunk = [*fitting, *_behind(position), _among(few)]
+            return FoundConversations(rows + read_newest(select, chunk, left, order="t.last_at+0 DESC,t.id DESC"))
         floor = _floor(filters, position, size)
-        chunk = _from_on(_behind(fitting, position), floor).newest_first()
-        rows += chunk.values_list(*columns)[: limit + 1 - len(rows)]
+        rows += read_newest(select, [*fitting, *_behind(position), *_from_on(floor)], left)
         if len(rows) > limit or floor is None:
             return FoundConversations(rows)
         position = floor
     return FoundConversations(rows, position)
 
 
+def read_newest(
+    select: str, tests: Sequence[SqlCondition], limit: int, *, order: str = NEWEST, offset: int = 0
+) -> list[tuple[Any, ...]]:
+    """Read the newest conversations that pass, by SQL as it is: building a query takes longer than answering it."""
+    where, values = join_conditions(tests)
+    sql = f"SELECT {select} FROM conversations_conversation t WHERE {where} ORDER BY {order} LIMIT %s OFFSET %s"
+    return fetch_rows(sql, [*values, limit, offset])
+
+
 def _floor(filters: ListFilters, position: ListPosition | None, size: int) -> ListPosition | None:
     """Return where so many conversations behind a place end; None when there are no more than these."""
-    ends = _behind(_walked(filters), position).newest_first().values_list("last_at", "id")[size - 1 : size]
+    walked = [VISIBLE, PAUSED] if filters.state == "paused" else [VISIBLE]  # along an index in the list's order
+    ends = read_newest("t.last_at,t.id", [*walked, *_behind(position)], 1, offset=size - 1)
     return next((ListPosition(*end) for end in ends), None)
 
 
-def _walked(filters: ListFilters) -> ConversationQuerySet:
-    """Return what is walked along: all conversations, or those of a state with an index in the list's order."""
-    visible = Conversation.objects.visible()
-    return visible.filter(state="paused") if filters.state == "paused" else visible
-
-
-def _behind(conversations: ConversationQuerySet, position: ListPosition | None) -> ConversationQuerySet:
+def _behind(position: ListPosition | None) -> Iterator[SqlCondition]:
     """Keep what stands behind a place: by the index a range of moments, then the rows of that very moment."""
-    if position is None:
-        return conversations
-    return conversations.filter(last_at__lte=position.at).exclude(last_at=position.at, id__gte=position.id)
+    if position is not None:
+        yield SqlCondition("t.last_at<=%s AND NOT (t.last_at=%s AND t.id>=%s)", (position.at, *position))
 
 
-def _from_on(conversations: ConversationQuerySet, floor: ListPosition | None) -> ConversationQuerySet:
+def _from_on(floor: ListPosition | None) -> Iterator[SqlCondition]:
     """Keep what does not stand behind the end of a walk."""
-    if floor is None:
-        return conversations
-    return conversations.filter(last_at__gte=floor.at).exclude(last_at=floor.at, id__lt=floor.id)
+    if floor is not None:
+        yield SqlCondition("t.last_at>=%s AND NOT (t.last_at=%s AND t.id<%s)", (floor.at, *floor))
+
+
+def _among(ids: Sequence[int]) -> SqlCondition:
+    if not ids:
+        return NONE
+    if connection.vendor == "postgresql":
+        return SqlCondition("t.id=ANY(%s)", (list(ids),))
+    return SqlCondition(f"t.id IN ({marks(len(ids))})", tuple(ids))
 
 
 def _place_of(cursor: str) -> ListPosition:
@@ -128,33 +152,48 @@ def _place_of(cursor: str) -> ListPosition:
     return ListPosition(int(at), int(row_id))
 
 
-def _matching(filters: ListFilters) -> ConversationQuerySet:
-    """Return the visible conversations that match: every word somewhere, the participant, the state, who may look."""
-    conversations = _in_state(Conversation.objects.visible(), filters)
-    for word in filters.words:
-        conversations = conversations.filter(
-            Q(title__icontains=word) | Q(key__icontains=word) | Q(last_line__icontains=word)
-        )
+def conditions(filters: ListFilters) -> list[SqlCondition]:
+    """Return what a visible conversation passes: every word somewhere, the participant, the state, who may look."""
+    tests = [VISIBLE, *_in_state(filters), *map(_holds, filters.words)]
     if filters.names:
-        named = Participant.objects.filter(conversation=OuterRef("pk"), name__in=filters.names)
-        conversations = conversations.filter(Exists(named))
-    return conversations.filter(permissions.named(filters.agent)) if filters.agent else conversations
+        tests.append(_participates("participant_by_name", "", filters.names))
+    if filters.agent:
+        tests.append(_participates("participant_named", " AND p.is_named", permissions.names_of(filters.agent)))
+    return tests
 
 
-def _in_state(conversations: ConversationQuerySet, filters: ListFilters) -> ConversationQuerySet:
-    """Keep those in a state, as it is shown: owned goes before paused goes before open (§3.6)."""
+def _participates(index: str, further: str, names: tuple[str, ...]) -> SqlCondition:
+    """Test that a name is among the participants. SQLite would look each up in the index by conversation, where every
+    one is on a page of its own; in the index by name they are side by side."""
+    indexed = f" INDEXED BY {index}" if connection.vendor == "sqlite" else ""
+    return SqlCondition(_PARTICIPATES.format(indexed, further), names)
+
+
+def _holds(word: str) -> SqlCondition:
+    """Test that a word is part of the title, the id or the last line, in upper or lower case."""
+    escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    test = "UPPER(t.{0}) LIKE UPPER(%s)" if connection.vendor == "postgresql" else "t.{0} LIKE %s ESCAPE '\\'"
+    return SqlCondition(f"({' OR '.join(map(test.format, CAPTIONS))})", (f"%{escaped}%",) * len(CAPTIONS))
+
+
+def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
+    """Test the state as it is shown: owned goes before paused goes before open (§3.6). Raises Invalid for no state."""
     match filters.state:
         case "":
-            return conversations
+            return
         case "waiting":
-            return conversations.filter(Exists(Approval.objects.open().filter(conversation=OuterRef("pk"))))
+            yield SqlCondition(f"EXISTS(SELECT 1 FROM {_OPEN_APPROVALS} AND a.conversation_id=t.id)")
         case "mine":
-            return conversations.filter(owner=filters.holder) if filters.holder else conversations.none()
+            yield SqlCondition("t.owner=%s", (filters.holder,)) if filters.holder else NONE
         case "person":
-            return conversations.exclude(owner="")
-        case "paused" | "open":
-            return conversations.filter(state=filters.state, owner="")
-    raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
+            yield OWNED
+        case "paused":
+            yield PAUSED
+            yield SqlCondition("t.owner=''")
+        case "open":
+            yield SqlCondition("t.state='open' AND t.owner=''")
+        case _:
+            raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
 
 
 def _few(filters: ListFilters) -> list[int] | None:
@@ -164,34 +203,25 @@ def _few(filters: ListFilters) -> list[int] | None:
     few: PostgreSQL reads all that hold a word before it returns the first.
     """
     smallest: list[int] | None = None
-    for ids in _by_index(filters):
-        if ids is not None and (smallest is None or len(ids) < len(smallest)):
-            smallest = ids
+    for sql, values in _by_index(filters):
+        ids = [id_ for (id_,) in fetch_rows(f"{sql} LIMIT %s", [*values, FEW + 1])]
+        if len(ids) <= FEW and (smallest is None or len(ids) < len(smallest)):
+            smallest = sorted(set(ids))
     return title_index.find(filters.words, FEW) if smallest is None and filters.words else smallest
 
 
-def _by_index(filters: ListFilters) -> Iterator[list[int] | None]:
+def _by_index(filters: ListFilters) -> Iterator[SqlCondition]:
+    """Return what reads the conversations of each filter that has an index of few columns."""
     if filters.names:
-        yield _bounded(Participant.objects.filter(name__in=filters.names).values_list("conversation_id", flat=True))
+        yield SqlCondition(_BY_NAME, filters.names)
     if filters.agent:
-        named = Participant.objects.filter(name__in=permissions.names_of(filters.agent), is_named=True)
-        yield _bounded(named.values_list("conversation_id", flat=True))
-    if filters.state in _HELD:
-        yield _bounded(_HELD[filters.state](filters))
-
-
-def _bounded(ids: "QuerySet[Any, int]") -> list[int] | None:
-    fetched = list(ids[: FEW + 1])
-    return None if len(fetched) > FEW else sorted(set(fetched))
-
-
-def _ids(conversations: ConversationQuerySet) -> "QuerySet[Any, int]":
-    return conversations.values_list("id", flat=True)
-
-
-_HELD: dict[str, Callable[[ListFilters], "QuerySet[Any, int]"]] = {
-    "waiting": lambda filters: Approval.objects.open().values_list("conversation_id", flat=True),
-    "mine": lambda filters: _ids(Conversation.objects.exclude(owner="").filter(owner=filters.holder)),
-    "person": lambda filters: _ids(Conversation.objects.exclude(owner="")),
-    "paused": lambda filters: _ids(Conversation.objects.filter(state="paused")),
-}
+        yield SqlCondition(f"{_BY_NAME} AND is_named", permissions.names_of(filters.agent))
+    match filters.state:
+        case "waiting":
+            yield SqlCondition(f"SELECT a.conversation_id FROM {_OPEN_APPROVALS}")
+        case "mine":
+            yield SqlCondition(f"{_IDS}{OWNED.sql} AND t.owner=%s", (filters.holder,))
+        case "person":
+            yield SqlCondition(f"{_IDS}{OWNED.sql}")
+        case "paused":
+            yield SqlCondition(f"{_IDS}{PAUSED.sql}")

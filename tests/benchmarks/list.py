@@ -1,13 +1,20 @@
-"""`list`: pages of the list of 200,000 conversations, by each filter and by some together; on SQLite, then PostgreSQL.
+"""`list`: pages of the list of 200,000 conversations, by each filter and by pairs; on SQLite, then PostgreSQL.
 
 Each round asks for all (against the aggregate over the events), words that are rare, in the middle and everywhere, two
-that seldom meet, an id, a participant and an agent's token whom many and few conversations name, the states, and pages
-from the middle. Then the page as a browser asks for it, rendering included. Target: p99 at most 10 ms by every filter,
-5 ms of the first 50 without one, 100 ms of the page. `CONVERSATIONS=20000` makes it smaller.
+that seldom meet, an id, a participant and an agent's token whom many and few conversations name, the states, each pair
+of these, pages from the middle, and by every filter the page after the first. Each is compared with the same conditions
+as a plain query that may read them all. Then the page as a browser asks for it, rendering included.
+
+Target: p99 at most 10 ms by every filter, 5 ms of the first 50 without one, 100 ms of the page; by CPU, which a machine
+with nothing else to do takes as long for: this thread's, and that of PostgreSQL's process for this connection.
+`CONVERSATIONS=20000` and `ROUNDS=6` make it smaller.
 """
 
+import itertools
 import os
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import common
@@ -17,13 +24,15 @@ common.set_up()
 
 from django.db import connection
 
-from conversations.conversation import conversation_list
+from conversations.conversation import conversation_list, list_query
+from conversations.core import principals
 from conversations.models import User
 from tests.benchmarks.list_rows import BEGAN, store
 from tests.support.cast import client_of, person
 
 CONVERSATIONS = int(os.environ.get("CONVERSATIONS", "200000"))
-ROUNDS = 60
+ROUNDS = int(os.environ.get("ROUNDS", "60"))
+PAIRS_EVERY = 3  # rounds: there are many
 AGGREGATE = """SELECT c.key, MAX(e.seq), SUM(CASE WHEN e.kind='message' THEN 1 ELSE 0 END)
 FROM conversations_conversation c JOIN conversations_event e ON e.conversation_id=c.id GROUP BY c.id,c.key
 ORDER BY MAX(e.at) DESC LIMIT 50"""
@@ -51,6 +60,63 @@ def asked() -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+def pairs() -> dict[str, dict[str, Any]]:
+    """Return each pair of two filters, one that many pass and those that few or old ones pass of each."""
+    single: list[list[tuple[str, str]]] = [
+        [("q", word) for word in ("marker31", "refund", "archived", "zq")],
+        [("participant", name) for name in ("A1", "B7", "Few", "Old")],
+        [("agent", name) for name in ("A1", "Few", "Old", "Seldom")],
+        [("state", state) for state in ("open", "paused", "person", "mine", "waiting")],
+    ]
+    return {
+        f"{first[1]} + {second[1]}, {second[0]}": dict([first, second])
+        for some, others in itertools.combinations(single, 2)
+        for first, second in itertools.product(some, others)
+    }
+
+
+def cpu_clock() -> Callable[[], float]:
+    """Return a clock of the CPU that a query takes, seconds: of this thread, and of the process that answers it."""
+    if connection.vendor == "sqlite":
+        return time.thread_time
+    connection.ensure_connection()
+    backend = Path(f"/proc/{connection.connection.info.backend_pid}/schedstat")
+    return lambda: time.thread_time() + int(backend.read_text().split()[0]) / 1e9
+
+
+class Samples:
+    """How long the pages of each kind took, ms."""
+
+    def __init__(self, reader: User) -> None:
+        self.waits: dict[str, list[float]] = {}
+        self.cpu: dict[str, list[float]] = {}
+        self.cut: dict[str, int] = {}  # rows of a page that ends at the bound
+        self._reader = reader
+        self._clock = cpu_clock()
+
+    def take(self, name: str, filters: dict[str, Any]) -> None:
+        """Ask for the first page and for the one after it."""
+        cursor = self._ask(name, filters)
+        if filters and cursor:
+            self._ask(f"{name}, next", {**filters, "before": cursor})
+
+    def _ask(self, name: str, filters: dict[str, Any]) -> str | None:
+        start, used = time.perf_counter(), self._clock()
+        page = conversation_list.newest_conversations(reader=self._reader, limit=50, **filters)
+        self.cpu.setdefault(name, []).append((self._clock() - used) * 1000)
+        self.waits.setdefault(name, []).append((time.perf_counter() - start) * 1000)
+        self.cut |= {name: len(page.rows)} if page.looked_to else {}
+        return page.cursor
+
+    def scan(self, filters: dict[str, Any]) -> float:
+        """Return what the same conditions cost as one query that may read them all, ms."""
+        asked = {name: value for name, value in filters.items() if name != "before"}
+        conditions = list_query.conditions(list_query.ListFilters(**asked, holder=str(principals.user_principal("p1"))))
+        used = self._clock()
+        list_query.read_newest("t.id,t.key,t.title,t.last_line,t.last_at", conditions, 51)
+        return (self._clock() - used) * 1000
+
+
 def drawn(reader: User) -> tuple[float, float]:
     """Time the page by several filters as a browser asks for it; return p50 and p99, ms."""
     browser, took = client_of(reader), []
@@ -69,36 +135,35 @@ def main() -> None:
     """Fill, then ask in turns."""
     store(CONVERSATIONS)
     reader = person("p1", "viewer")
-    waits: dict[str, list[float]] = {"all": []}
-    cpu: dict[str, list[float]] = {}  # of this thread: on SQLite that is all there is to do
-    cut: dict[str, int] = {}
-    raw = []
-    kinds: dict[str, dict[str, Any]] = {"all": {}} | asked()
+    samples, raw = Samples(reader), []
+    single: dict[str, dict[str, Any]] = {"all": {}} | asked()
+    kinds = single | pairs()
     for round_ in range(ROUNDS):
-        for name, filters in kinds.items():
-            start, used = time.perf_counter(), time.thread_time()
-            page = conversation_list.newest_conversations(reader=reader, limit=50, **filters)
-            cpu.setdefault(name, []).append((time.thread_time() - used) * 1000)
-            waits.setdefault(name, []).append((time.perf_counter() - start) * 1000)
-            cut |= {name: len(page.rows)} if page.looked_to else {}
+        for name, filters in (single if round_ % PAIRS_EVERY else kinds).items():
+            samples.take(name, filters)
         if round_ % 20 == 0:
             start = time.perf_counter()
             with connection.cursor() as cursor:
                 cursor.execute(AGGREGATE)
                 cursor.fetchall()
             raw.append((time.perf_counter() - start) * 1000)
+    scans = {name: samples.scan(filters) for name, filters in kinds.items() if filters}
     page_p50, page_p99 = drawn(reader)
-    p99 = {name: common.percentile(some, 0.99) for name, some in waits.items()}
-    worst = max(p99, key=lambda name: p99[name])
+    waits, cpu = samples.waits, samples.cpu
+    p99 = {name: common.percentile(some, 0.99) for name, some in cpu.items()}
+    slowest = sorted(p99, key=lambda name: p99[name], reverse=True)
     common.report(
         "list", ratio=common.median(raw) / common.median(waits["all"]),
-        target="p99 <= 10 ms by any filter, 5 ms without, 100 ms of the page",
-        met=p99[worst] <= 10 and p99["all"] <= 5 and page_p99 <= 100, database=connection.vendor,
-        conversations=CONVERSATIONS, p50_ms={name: round(common.median(some), 2) for name, some in waits.items()},
-        p99_ms={name: round(ms, 2) for name, ms in p99.items()}, worst=worst, rows_where_cut_short=cut,
-        cpu_p99_ms={name: round(common.percentile(some, 0.99), 2) for name, some in cpu.items()},
-        aggregate_ms=round(common.median(raw), 1),
-        page_ms={"p50": round(page_p50, 1), "p99": round(page_p99, 1)},
+        target="CPU p99 <= 10 ms by any filter, 5 ms without, 100 ms of the page",
+        met=p99[slowest[0]] <= 10 and p99["all"] <= 5 and page_p99 <= 100, database=connection.vendor,
+        conversations=CONVERSATIONS, kinds=len(p99), missed=sum(ms > 10 for ms in p99.values()),
+        cpu_p50_ms={name: round(common.median(cpu[name]), 2) for name in ("all", *slowest[:12])},
+        cpu_p99_ms={name: round(p99[name], 2) for name in ("all", *slowest[:12])},
+        p50_ms={name: round(common.median(waits[name]), 2) for name in ("all", *slowest[:12])},
+        p99_ms={name: round(common.percentile(waits[name], 0.99), 2) for name in ("all", *slowest[:12])},
+        compared_with_plain_sql={name: round(ms / common.median(cpu[name]), 2) for name, ms in scans.items()},
+        rows_where_cut_short=samples.cut, aggregate_ms=round(common.median(raw), 1),
+        share_of_a_core=common.share_of_a_core(), page_ms={"p50": round(page_p50, 1), "p99": round(page_p99, 1)},
     )  # fmt: skip
 
 
