@@ -20,12 +20,11 @@ from conversations.events.payload import clean_text
 from conversations.listing.sql_conditions import SqlCondition, fetch_rows, join_conditions
 from conversations.search import title_index
 
-CHUNKS = (300, 2_700)  # conversations looked at in turn, when more is looked at than is shown
+CHUNKS = (300, 1_700)  # conversations looked at in turn, when more is looked at than is shown
 FEW = 700  # conversations of an index that are all looked at
 MAX_WORDS = 8  # of a filter; more are ignored
 MAX_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
 STATES = ("open", "paused", "person", "mine", "waiting")
-CAPTIONS = ("title", "key", "last_line")  # what a word is looked for in
 
 NEWEST = "t.last_at DESC,t.id DESC"  # as the index of visible conversations has them
 VISIBLE = SqlCondition("NOT t.is_staged")
@@ -33,7 +32,12 @@ PAUSED = SqlCondition("t.state='paused'")
 OWNED = SqlCondition("NOT (t.owner='')")  # in the words of its index
 NONE = SqlCondition("1=0")
 _PARTICIPATES = """EXISTS(SELECT 1 FROM conversations_participant p{}
-WHERE p.conversation_id=t.id AND p.name IN (%s,%s){})"""
+WHERE p.conversation_id=t.id AND p.name IN (%s,%s){}{})"""
+_APART = " OFFSET 0"  # PostgreSQL tests each row by itself, and does not read all that pass to join them
+_HOLDS = {
+    "sqlite": """(t.title LIKE %s ESCAPE '\\' OR t.key LIKE %s ESCAPE '\\' OR t.last_line LIKE %s ESCAPE '\\')""",
+    "postgresql": """UPPER(t.title||chr(10)||t.key||chr(10)||t.last_line) LIKE UPPER(%s)""",  # no word has a line's end
+}
 _OPEN_APPROVALS = """conversations_approval a WHERE a.status='pending'
 AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
 _BY_NAME = "SELECT conversation_id FROM conversations_participant WHERE name IN (%s,%s)"
@@ -165,15 +169,16 @@ def conditions(filters: ListFilters) -> list[SqlCondition]:
 def _participates(index: str, further: str, names: tuple[str, ...]) -> SqlCondition:
     """Test that a name is among the participants. SQLite would look each up in the index by conversation, where every
     one is on a page of its own; in the index by name they are side by side."""
-    indexed = f" INDEXED BY {index}" if connection.vendor == "sqlite" else ""
-    return SqlCondition(_PARTICIPATES.format(indexed, further), names)
+    if connection.vendor == "sqlite":
+        return SqlCondition(_PARTICIPATES.format(f" INDEXED BY {index}", further, ""), names)
+    return SqlCondition(_PARTICIPATES.format("", further, _APART), names)
 
 
 def _holds(word: str) -> SqlCondition:
     """Test that a word is part of the title, the id or the last line, in upper or lower case."""
     escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    test = "UPPER(t.{0}) LIKE UPPER(%s)" if connection.vendor == "postgresql" else "t.{0} LIKE %s ESCAPE '\\'"
-    return SqlCondition(f"({' OR '.join(map(test.format, CAPTIONS))})", (f"%{escaped}%",) * len(CAPTIONS))
+    test = _HOLDS[connection.vendor]
+    return SqlCondition(test, (f"%{escaped}%",) * test.count("%s"))
 
 
 def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
@@ -182,7 +187,8 @@ def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
         case "":
             return
         case "waiting":
-            yield SqlCondition(f"EXISTS(SELECT 1 FROM {_OPEN_APPROVALS} AND a.conversation_id=t.id)")
+            apart = _APART if connection.vendor == "postgresql" else ""
+            yield SqlCondition(f"EXISTS(SELECT 1 FROM {_OPEN_APPROVALS} AND a.conversation_id=t.id{apart})")
         case "mine":
             yield SqlCondition("t.owner=%s", (filters.holder,)) if filters.holder else NONE
         case "person":

@@ -16,6 +16,8 @@ TABLE = "conversations_caption"  # SQLite's grams
 TEXT = "conversations_captiontext"  # what was indexed; on PostgreSQL with its grams
 LENGTH = 3  # characters of a gram
 DENSE = "\u0e00"  # from here on scripts of which one or two characters are a word
+MOST_GRAMS = 6  # of a query; the list holds each row against the words themselves
+COMMON = "etaoinsrhdlucm"  # letters, the most frequent first
 SIGNS = 0xE000  # ASCII signs are kept as private characters: FTS5's ascii tokenizer cuts at them as they are
 
 _PENDING = "SELECT id FROM conversations_conversation WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s"
@@ -31,7 +33,7 @@ def find(words: Iterable[str], most: int) -> list[int] | None:
 
     None where there are more than `most`, or the words are too short to be looked for.
     """
-    query_grams = sorted({gram for word in words for gram in _grams_of(word)})
+    query_grams = _rarest({gram for word in words for gram in _grams_of(word)})
     if not query_grams:
         return None
     with connection.cursor() as cursor:
@@ -110,6 +112,15 @@ def _grams_of(word: str) -> set[str]:
     if len(folded) >= LENGTH:
         return {folded[at : at + LENGTH].translate(_signs) for at in range(len(folded) - LENGTH + 1)}
     return {folded} if folded and _is_dense(folded) else set()
+
+
+def _rarest(query_grams: set[str]) -> list[str]:
+    """Return a few that are likely to leave the fewest: each gram that nearly everything has costs a look at all."""
+
+    def frequency(gram: str) -> int:
+        return sum(len(COMMON) - COMMON.index(character) for character in gram if character in COMMON)
+
+    return sorted(query_grams, key=lambda gram: (frequency(gram), gram))[:MOST_GRAMS]
 
 
 def _is_dense(gram: str) -> bool:
