@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -206,10 +206,7 @@ class Worker:
         for attempt in held:
             if attempt.claim.run not in renewed and not attempt.has_ended:
                 attempt.lose()
-        await self._do(leases.interrupt_expired)
-        await self._do(auto_approval.approve_waiting)
-        await self._do(expiry.expire_due)
-        await self._do(parking.park_orphans, [roster.team.name for roster in self.rosters])
+        await self._do(_look_after, [roster.team.name for roster in self.rosters])
         if servers := self._mcp.connected():
             await self._do(parking.wake, servers)
         await asyncio.sleep(RENEW_EVERY_S)
@@ -266,3 +263,11 @@ def _last_team(conversation: str) -> str:
     items = SessionItem.objects.filter(conversation=conversation, payload__startswith=session.CONTEXT)
     newest = items.order_by("-seq").values_list("payload", flat=True).first()
     return session.team_of(newest) if newest else ""
+
+
+def _look_after(teams: Collection[str]) -> None:
+    """Tell of dead workers' runs, and look after what waits."""
+    leases.interrupt_expired()
+    auto_approval.approve_waiting()
+    expiry.expire_due()
+    parking.park_orphans(teams)

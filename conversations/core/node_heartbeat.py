@@ -19,6 +19,7 @@ from conversations.models import Node
 BEAT_EVERY = 5.0  # seconds
 GONE_AFTER = 20.0  # seconds without a beat
 FORGET_AFTER = 24 * 3600.0
+FORGET_EVERY = 3600.0  # seconds between two looks for rows to forget
 
 Facts = Callable[[], dict[str, Any]]
 
@@ -32,17 +33,12 @@ def release() -> str:
 
 
 def database_now() -> int:
-    """Return the database's clock, µs UTC: what leases and beats are measured by."""
+    """Return the database's clock, µs UTC: what leases and beats are measured by. SQLite's is this machine's own."""
+    if connection.vendor == "sqlite":
+        return time.time_ns() // 1000
     with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute("SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)")
-            answer = cursor.fetchone()[0]
-            if answer is None:  # SQLite before 3.42 has no 'subsec'
-                answer = time.time_ns() // 1000  # the same machine, the same clock
-        else:
-            cursor.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-            answer = cursor.fetchone()[0]
-    return int(answer)
+        cursor.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return int(cursor.fetchone()[0])
 
 
 def worker_node(worker: str) -> str:
@@ -62,6 +58,7 @@ class Heartbeat:
     def __init__(self, kind: str, facts: Facts) -> None:
         self._kind, self._facts = kind, facts
         self._started_at = time.time_ns() // 1000
+        self._forgot_at = 0  # µs UTC
         self.name = f"{socket.gethostname()}:{os.getpid()}:{self._started_at // 1_000_000}"[:100]
 
     def beat(self) -> None:
@@ -71,8 +68,10 @@ class Heartbeat:
         facts["warnings"] = [*crash_reports.recent_crashes(), *facts.get("warnings", ())]
         with write_transaction():
             row = {"kind": self._kind, "version": release(), "started_at": self._started_at, "seen_at": now}
-            Node.objects.update_or_create(name=self.name, defaults=row | {"facts": json.dumps(facts)})
-            Node.objects.filter(seen_at__lt=now - int(FORGET_AFTER * 1e6)).delete()
+            _store(row | {"name": self.name, "facts": json.dumps(facts)})
+            if now - self._forgot_at > FORGET_EVERY * 1e6:
+                self._forgot_at = now
+                Node.objects.filter(seen_at__lt=now - int(FORGET_AFTER * 1e6)).delete()
 
     def stop(self) -> None:
         """Take the row away: this process ends in order."""
@@ -83,6 +82,16 @@ class Heartbeat:
         """Wait for the next beat's time and tell; for `background_loop.run_forever`."""
         await asyncio.to_thread(self.beat)
         await asyncio.sleep(BEAT_EVERY)
+
+
+def _store(row: dict[str, Any]) -> None:
+    """Make the row, or bring it up to date, in one statement."""
+    names = ",".join(row)
+    news = ",".join(f"{name}=excluded.{name}" for name in row)
+    marks = ",".join(["%s"] * len(row))
+    sql = f"INSERT INTO conversations_node({names}) VALUES ({marks}) ON CONFLICT(name) DO UPDATE SET {news}"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, list(row.values()))
 
 
 def live_nodes() -> list[tuple[Node, bool]]:

@@ -44,6 +44,7 @@ class HighWater:
         self._path = data_dir / "high-water"  # `epoch newest-row-id`
         self._newest_head = NewestHead(data_dir / "newest-head")
         self._written = ""
+        self.epoch = ""  # at the last look; empty where it failed
 
     def check(self) -> bool:
         """Change the epoch when the record is behind the files, and remember how far it is. Return whether it was.
@@ -51,12 +52,13 @@ class HighWater:
         At start and every second: PostgreSQL may be restored under a running server.
         """
         with datadir.turn(self._data_dir, "high-water.lock"):
-            epoch = current()
-            is_behind = self._remembered(epoch) > _newest() or self._newest_head.is_gone(epoch)
-            if not is_behind and self._written == f"{epoch} {_newest()}" and self._path.exists():
+            self.epoch = ""
+            self.epoch, newest = current(), _newest()
+            is_behind = self._remembered(self.epoch) > newest or self._newest_head.is_gone(self.epoch)
+            if not is_behind and self._written == f"{self.epoch} {newest}" and self._path.exists():
                 return False  # nothing has happened
             if is_behind:
-                change(epoch)
+                self.epoch = change(self.epoch)
             self._write()
             return is_behind
 
@@ -100,7 +102,7 @@ class NewestHead:
         if not head or epochs[-1:] != [epoch]:
             return False  # another process has begun a new epoch: what was before it is no longer asked for
         conversation, seq, seen = head
-        return not Event.objects.filter(conversation_id=int(conversation), seq=int(seq), hash=seen).exists()
+        return not _is_stored(int(conversation), int(seq), seen)
 
     def write(self, epoch: str) -> None:
         """Remember the newest head and this epoch. Neither a staged conversation nor a demo's: those may be removed."""
@@ -119,6 +121,14 @@ class NewestHead:
             return [], []
         is_whole = len(head) == 3 and head[0].isdigit() and head[1].isdigit()
         return epochs, head if is_whole else []
+
+
+def _is_stored(conversation: int, seq: int, seen: str) -> bool:
+    """Return whether an event is in the record as it was seen. Asked each second: plain SQL."""
+    with connection.cursor() as cursor:
+        sql = "SELECT 1 FROM conversations_event WHERE conversation_id=%s AND seq=%s AND hash=%s"
+        cursor.execute(sql, [conversation, seq, seen])
+        return cursor.fetchone() is not None
 
 
 def _newest() -> int:

@@ -15,14 +15,11 @@ from django.apps import apps
 from django.conf import settings
 from django.db import connection
 
-from conversations.core import node_heartbeat
-
 if TYPE_CHECKING:
     from conversations.realtime.server import ServerRuntime
 
 logger = logging.getLogger(__name__)
 
-MAX_SKEW_S = 1.0
 LOOK_EVERY = 60.0  # seconds between two looks for warnings
 MIN_POSTGRESQL = (14, 0)
 MIN_REDIS = (6, 2)
@@ -45,8 +42,6 @@ class NodeMetrics:
         if now - self._looked_at > LOOK_EVERY:
             self._looked_at = now
             self._look()
-        skew_s = abs(time.time() - node_heartbeat.database_now() / 1e6)
-        skewed = [f"This machine's clock is {skew_s:.1f} s off the database's clock. Synchronize both with NTP."]
         layer = engine.ear.state
         return {
             "url": engine.url,
@@ -61,7 +56,7 @@ class NodeMetrics:
             "layer": layer,
             "search_lag": engine.indexer.lag.events if engine.indexer else None,
             "versions": self._versions,
-            "warnings": [*self._warnings, *(skewed if skew_s > MAX_SKEW_S else []), *_search_trouble(engine)],
+            "warnings": [*self._warnings, *_search_trouble(engine)],
         }
 
     def _rate(self, now: float) -> float:

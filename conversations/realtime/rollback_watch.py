@@ -26,6 +26,11 @@ class RollbackWatch:
         self._data_dir = data_dir
         self._high_water, self._anchor = HighWater(data_dir), AuditAnchorFile(data_dir)
 
+    @property
+    def epoch(self) -> str:
+        """The epoch at the last look; empty where it failed."""
+        return self._high_water.epoch
+
     def look(self) -> None:
         """Change the epoch if the record went back; remember how far the record and the audit log are."""
         self._high_water.check()

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -28,7 +29,6 @@ from conversations.transport import relay_start
 
 logger = logging.getLogger(__name__)
 
-FOLLOW_EVERY = 1.0  # seconds between two looks at the epoch
 LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
 
 
@@ -74,8 +74,9 @@ class ServerRuntime:
         self._pulse = Heartbeat("web", NodeMetrics(self).facts)
         self._tasks = [
             asyncio.create_task(run_forever(self._pulse.beat_in_thread, what="the pulse"), name="pulse"),
-            asyncio.create_task(run_forever(self._follow_epoch, what="following the epoch"), name="epoch"),
-            asyncio.create_task(run_forever(rollback.again, what="looking for a rollback"), name="rollback"),
+            asyncio.create_task(
+                run_forever(partial(self._follow_epoch, rollback), what="following the epoch"), name="epoch"
+            ),
         ]
         self.state = "ok"
 
@@ -154,10 +155,15 @@ class ServerRuntime:
         loop = asyncio.get_running_loop()
         return self._begin_epoch(await loop.run_in_executor(self.hub.readers, epoch.change, old), spared=spared)
 
-    async def _follow_epoch(self) -> None:
-        """PostgreSQL may be restored under running servers, and another one found it out: clients start afresh."""
-        await asyncio.sleep(FOLLOW_EVERY)
-        self._begin_epoch(await asyncio.to_thread(epoch.current))
+    async def _follow_epoch(self, rollback: RollbackWatch) -> None:
+        """PostgreSQL may be restored under running servers, this one finds it out or another one did: clients start
+        afresh, also where what was seen cannot be written into a file."""
+        before = self.hub.epoch
+        try:
+            await rollback.again()
+        finally:
+            if rollback.epoch and self.hub.epoch == before:  # else a client has begun a new one meanwhile
+                self._begin_epoch(rollback.epoch)
 
     def _begin_epoch(self, now: str, *, spared: GuardedSocket | None = None) -> bool:
         """Close what follows the history of before. Return whether the epoch is another one."""

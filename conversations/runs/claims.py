@@ -138,6 +138,8 @@ def _started(claimed: Claim) -> Body:
 
 def renew(claims: Collection[Claim]) -> dict[str, str]:
     """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause, stop…"""
+    if not claims:
+        return {}
     until = leases.end_of_new()
     mine = {claimed.run: claimed.attempt for claimed in claims}
     with write_transaction():

@@ -142,11 +142,14 @@ def _warnings(
 
 
 def _skewed(process: Process) -> list[str]:
-    """Warn of a process's clock; a web process's own warnings have it."""
+    """Warn of a process's clock."""
     skew = process.number("clock_skew_ms") or 0
-    if process.kind == "web" or abs(skew) <= SKEWED_MS:
+    if abs(skew) <= SKEWED_MS:
         return []
-    return [f"Its clock is {abs(skew) / 1000:,.1f} s {'ahead of' if skew > 0 else 'behind'} the database's."]
+    return [
+        f"Its clock is {abs(skew) / 1000:,.1f} s {'ahead of' if skew > 0 else 'behind'} the database's."
+        " Synchronize both with NTP."
+    ]
 
 
 def _versions(living: Sequence[Process]) -> str:
