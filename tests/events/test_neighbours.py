@@ -82,12 +82,12 @@ def test_neighbours_commit_as_soon_as_without_trouble(trouble, capsys):
     try:
         commits(writer, 64)  # connections are made, plans are known
         for _ in range(TURNS):
-            free += commits(writer, rounds(100, 300))
+            free += commits(writer, rounds(50, 200))
             with ExitStack() as stack:
                 if trouble != "failing":
                     stack.enter_context(held(locking("held")))
                 stack.enter_context(publishing(writer, TROUBLES[trouble]))
-                troubled += commits(writer, rounds(100, 300))
+                troubled += commits(writer, rounds(50, 200))
     finally:
         writer.close()
 
