@@ -316,7 +316,7 @@ def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
             stop_and_rerun.stop(team_of_people["operator"], Run.objects.get().id)
             (run,) = over()
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 40  # the call would take 60
     assert (run.status, ToolCall.objects.get().status) == ("cancelled", "unknown")
     assert worker.facts()["running"] == 0
 

@@ -16,7 +16,7 @@ from tests.support.tiers import IS_QUICK
 # the first opens a window with a tenth of the CPU
 PATHS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 REMEDY = "no Chromium: apt-get install chromium-headless-shell (or set CHROMIUM_PATH)"
-expect.set_options(timeout=15_000)  # ms; a busy machine is no failure
+expect.set_options(timeout=45_000)  # ms; a busy machine is no failure
 ARGUMENTS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -77,12 +77,38 @@ def work(server: Server, code: str) -> str:
     return server.command("shell", "-v0", "-c", f"{BEFORE}\n{code}")
 
 
+RENEW = """
+import time
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Run
+while True:
+    Run.objects.filter(status="running").update(lease_until=database_now() + 14_000_000)
+    print("renewed", flush=True)
+    time.sleep(1)
+"""  # as its worker would: a run without one is interrupted, not asked to stop
+
+
+@contextmanager
+def renewed(server: Server) -> Iterator[None]:
+    """Renew the leases of all runs, once before it begins."""
+    printed = server.data_dir / "renewed"
+    printed.touch()
+    process = server.spawn(["shell", "--no-imports", "-c", RENEW], printed, printed)
+    try:
+        until(lambda: "renewed" in printed.read_text(), what="the leases to be renewed")
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
 @contextmanager
 def team_server(begin: str = "t.team()", **settings: str) -> Iterator[Server]:
-    """Start a server that runs no agents, and have `work` done there first."""
+    """Start a server that runs no agents, and have `work` done there first; a run that is claimed stays so."""
     started = Server(SWITCHBOARD_TEAMS="", **settings).start()
-    work(started, begin)
-    yield started
+    with renewed(started):
+        work(started, begin)
+        yield started
     started.terminate()
 
 

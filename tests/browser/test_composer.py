@@ -147,7 +147,7 @@ def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window
     work(served, "t.ask(o, 'badge', client_id='1')")
 
     row = window.locator("[data-key=badge]")
-    expect(row.get_by_text("waiting for approval")).to_be_visible()
+    expect(row.locator(".tag", has_text=re.compile("^approval, "))).to_be_visible()
     expect(window.locator("[data-waiting] > span").last).to_have_text(str(before + 1))
 
 

@@ -13,10 +13,9 @@ from conversations.asgi import batch_publish
 from conversations.core import json_depth
 from conversations.core.errors import TooLarge
 from conversations.events import payload as envelopes
-from tests.support.growth import ratio
+from tests.support.growth import ratio, read_numbers
 
 MARK = re.compile(rb'"[^"]*"?|[\[{\]}]')  # a text without escapes, to its end or the body's; or a bracket
-NUMBERED = b"[" + b"1," * ((1 << 19) - 1) + b"1]"
 BITS = [b"[", b"]", b"{", b"}", b'"', b"\\", b"\\\\", b'\\"', b"a", b",", b"\xff", b"[" * 40, b"]" * 40, b'"[[' * 9]
 BODIES = st.lists(st.sampled_from(BITS), max_size=60).map(b"".join)
 SHAPES = {
@@ -84,11 +83,6 @@ def test_a_body_of_any_shape_is_looked_at_in_short_steps(shape):
             envelopes.check_depth(body)
     assert ratio(look, read_numbers, below=4) < 4
     assert ratio(lambda: one_piece(body[: json_depth.PIECE]), read_numbers, below=0.25) < 0.25
-
-
-def read_numbers():
-    """Read 1 MiB of numbers as Python does, about 20 ms: what bounds are told against."""
-    json.loads(NUMBERED)
 
 
 def one_piece(body):

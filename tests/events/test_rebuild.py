@@ -1,5 +1,6 @@
 """Rebuild corrects whatever row is wrong, beside writers, in short pieces, from where an earlier run stopped."""
 
+import gc
 import itertools
 import json
 import random
@@ -21,7 +22,7 @@ from conversations.models import Approval, Conversation, Meta, Participant, Resp
 from tests.events.test_open_calls import step
 from tests.events.test_projections import WHO, event, rows, told_once
 from tests.support.examples import EXAMPLES
-from tests.support.growth import ratio, sqlite_steps
+from tests.support.growth import cpu_of, ratio, read_numbers, sqlite_steps
 from tests.support.live import Server, until
 
 pytestmark = pytest.mark.django_db
@@ -206,11 +207,15 @@ def test_no_lock_is_held_for_long(monkeypatch):
             held.append(time.thread_time() - began)
 
     monkeypatch.setattr(refold, "write_transaction", timed)
-    list(rebuild())
+    gc.disable()  # it may begin while a lock is held, and takes as long as this process's other objects need
+    try:
+        list(rebuild())
+    finally:
+        gc.enable()
 
     assert ToolCall.objects.filter(status="eve").count() == 0
     assert len(held) >= 6_000 / refold.LOCKED
-    assert max(held) < 0.1
+    assert max(held) < 5 * min(cpu_of(read_numbers) for _ in range(5))
 
 
 def refolds(*counts):

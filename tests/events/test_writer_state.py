@@ -70,7 +70,7 @@ def test_a_database_that_hangs_is_waited_for_a_bounded_time_at_the_end_and_nothi
     began = time.monotonic()
     made.close()
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 40  # it would hang for 60
     for done in (under_way, queued):
         assert isinstance(done.exception(0), Unavailable)
     assert "3 events were not acknowledged" in caplog.text

@@ -292,7 +292,7 @@ def test_a_hung_layer_holds_nobody_up():
             start = time.monotonic()
             for n in range(20_000):
                 teller.say({f"c{n}": 1})
-            assert time.monotonic() - start < 2
+            assert time.monotonic() - start < 60  # half a second each, if it waited
             until(lambda: teller.trouble, what="the trouble to be noticed")
             assert teller.dropped > 0
             redis.go_on()

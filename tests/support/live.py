@@ -131,8 +131,7 @@ class Server:
         """Start it and wait until it is ready; end it where that takes too long."""
         self.launch()
         try:
-            # A newcomer's libraries are compiled first, of which a busy machine takes its time.
-            until(self._is_ready, within=90 if self.is_newcomer else 30, what="the server to be ready")
+            until(self._is_ready, within=90, what="the server to be ready")
         except AssertionError:
             self.kill()
             raise
