@@ -280,3 +280,18 @@ def test_a_redis_that_does_not_count_is_read_honestly(last_id, info, reason):
     if reason == "perhaps_trimmed":  # told once: from where it goes on nothing is missing
         stream = Stream(b"s", "s", loss.move_to[0], UNCOUNTED, 0)
         assert gap_detection.look(stream, info) is None
+
+
+@pytest.mark.parametrize(
+    ("info", "lost"),
+    [
+        (Info(2, "3-0", 3, "2-0", None), None),
+        (Info(1, "3-0", 3, "3-0", None), 1),
+        (Info(0, "2-0", 2, None, None), 1),
+        (Info(0, "1-0", 2, None, None), 1),
+    ],
+)
+def test_a_single_lost_entry_is_counted(info, lost):
+    loss = gap_detection.look(Stream(b"s", "s", "1-0", 1, 0), info)
+
+    assert (loss and loss.lost) == lost

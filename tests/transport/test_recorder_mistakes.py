@@ -12,7 +12,7 @@ from conversations.transport import decode_entry
 from conversations.transport.recorder import gap_detection, parse_entry, store
 from conversations.transport.recorder.gap_detection import Loss
 from conversations.transport.recorder.service import EmbeddedRecorder
-from conversations.transport.recorder.store import EntryStore
+from conversations.transport.recorder.store import EntryStore, RecorderSuperseded
 from conversations.transport.recorder.streams import Stream, first_seen
 from tests.support.live import until
 from tests.support.recorders import add
@@ -148,3 +148,15 @@ def test_a_recorder_outlives_a_mistake_says_it_and_goes_on(bus, redis_server, mo
     assert said == "reading: a mistake of ours"
     assert not_ready({"recorder": said}) == [], "pages and doors do without it meanwhile"
     assert is_alive
+
+
+def test_a_recorder_whose_position_another_has_moved_stores_nothing():
+    first, second = followed("stream:a"), EntryStore()
+    second.positions()
+    first.store([entry("stream:a", 1)])
+
+    with pytest.raises(RecorderSuperseded):
+        second.store([entry("stream:a", 1)])
+
+    assert Event.objects.count() == 1
+    assert RedisPosition.objects.get().last_id == "1-1"
