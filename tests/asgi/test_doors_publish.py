@@ -1,11 +1,14 @@
 """`POST /api/v1/publish`: what is acknowledged is stored once, whatever stands beside it (§3.6)."""
 
+import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
+from conversations.asgi import route
+from conversations.core.errors import TooLarge
 from tests.support.doors import ask, encode, events_of, message, said, token
 
 BAD = message("nowhere", {})
@@ -214,3 +217,18 @@ def test_without_a_token_nothing_is_taken(server):
     answer = ask(server, "POST", "/api/v1/publish", encode(token("x", 0)))
 
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_body_that_tells_no_length_is_bounded_while_it_comes(count):
+    parts = [{"type": "http.request", "body": b"x" * 6, "more_body": number < count} for number in range(1, count + 1)]
+
+    async def receive():
+        return parts.pop(0)
+
+    if count == 1:
+        assert asyncio.run(route.body({"headers": []}, receive, limit=10)) == b"xxxxxx"
+        return
+    with pytest.raises(TooLarge):
+        asyncio.run(route.body({"headers": []}, receive, limit=10))
+    assert len(parts) == count - 2

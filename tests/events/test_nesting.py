@@ -157,3 +157,19 @@ def test_eight_mib_of_empty_lines_are_none():
 
     assert batch_publish.lines_of(body) == []
     assert ratio(lambda: batch_publish.lines_of(body), read_numbers, below=2) < 2
+
+
+def nested(levels):
+    return b'{"a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+
+
+def of_size(size):
+    return b'{"a":"' + b"x" * (size - 8) + b'"}'
+
+
+@pytest.mark.parametrize(("make", "most"), [(nested, 100), (of_size, 1 << 20)])
+def test_a_payload_has_so_many_levels_and_bytes_and_no_more(make, most):
+    envelopes.parse(make(most))
+
+    with pytest.raises(TooLarge):
+        envelopes.parse(make(most + 1))
