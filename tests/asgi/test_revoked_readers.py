@@ -7,6 +7,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
@@ -16,12 +18,14 @@ from django.urls import path
 
 from conversations.access import authentication
 from conversations.access.accounts import one_time_secret, tokens
+from conversations.asgi import import_upload, token_auth
 from conversations.core import principals
+from conversations.core.db_threads import with_connection
 from conversations.core.errors import NotSignedIn
 from conversations.core.principals import SYSTEM
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Conversation
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.session_guard import Reader, SocketRegistry
 from dashboard import urls
 from dashboard.server.django_handler import PageHandler
 from tests.support.cast import client_of, person
@@ -145,6 +149,41 @@ def test_an_import_is_not_published_once_its_token_is_revoked():
     assert not Conversation.objects.visible().exists()
     intake.discard()
     assert not Conversation.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_import_route_asks_again_when_all_has_come() -> None:
+    visitor = authentication.caller_from_token(tokens.make_token(SYSTEM, "importer", "admin"))
+    assert visitor is not None
+    payload = {"event": "log", "conversation_id": "late"}
+    lines = ({"conversation": "late"}, {"id": "1", "payload": payload}, {"end": 1})
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.to_thread(with_connection, tokens.revoke_token, SYSTEM, "importer")
+        return {"type": "http.request", "body": b"\n".join(map(encode, lines))}
+
+    with pytest.raises(NotSignedIn, match="revoked"):
+        asyncio.run(import_upload._import(Reader(visitor), receive))
+
+    assert not Conversation.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_token_is_looked_up_again_within_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret, now = tokens.make_token(SYSTEM, "reader", "viewer"), [100.0]
+    scope = {"headers": [(b"authorization", f"Bearer {secret}".encode())], "client": ("10.0.0.1", 1)}
+    monkeypatch.setattr(token_auth, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def read_twice() -> None:
+        bearers = token_auth.TokenAuthenticator()
+        await bearers.visitor(scope, "view")
+        await asyncio.to_thread(with_connection, tokens.revoke_token, SYSTEM, "reader")
+        now[0] += LAW
+        await bearers.visitor(scope, "view")
+
+    with pytest.raises(NotSignedIn):
+        asyncio.run(read_twice())
+    assert now == [100.0 + LAW]
 
 
 async def endless() -> AsyncIterator[bytes]:

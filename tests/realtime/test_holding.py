@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from django.db import OperationalError
 
 from conversations.access import authentication
 from conversations.access.authentication import Caller
@@ -92,17 +93,26 @@ def test_frames_are_held_while_a_look_is_overdue_and_go_on_behind_it(monkeypatch
     asyncio.run(guarded(work, takes_ready=takes_ready))
 
 
-def test_a_look_that_is_not_clean_opens_for_nobody_it_sent_away(monkeypatch):
+def nobody_can_tell(_):
+    raise OperationalError("the database is away")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [(lambda visitors: dict.fromkeys(visitors, 4401), 4401), (nobody_can_tell, session_guard.TRY_AGAIN)],
+    ids=["revoked", "not to be told"],
+)
+def test_a_look_that_is_not_clean_opens_for_nobody_it_sent_away(monkeypatch, answer, code):
     async def look():
         looking, socket = SocketRegistry(), Socket()
         looking.admit(socket, most=1)
-        monkeypatch.setattr(authentication, "revoked", lambda visitors: dict.fromkeys(visitors, 4401))
+        monkeypatch.setattr(authentication, "revoked", answer)
         looking.start()
         await wait_for(lambda: socket.code is not None)
         await looking.stop()
         return socket.code
 
-    assert asyncio.run(look()) == 4401
+    assert asyncio.run(look()) == code
 
 
 def test_a_gate_is_held_from_its_time_on():
