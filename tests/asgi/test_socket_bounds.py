@@ -9,6 +9,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from conversations.access.accounts import tokens
+from conversations.asgi import socket_consumer
 from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.asgi.topics import TopicEndpoint
@@ -101,6 +102,22 @@ def test_one_topic_too_many_over_all_sockets_is_an_error_frame():
     assert answers[2]["message"].startswith("token:greedy already follows 2 topics")
     assert again["t"] == "caught_up"
     assert not watch.topics
+
+
+def test_one_topic_too_many_of_a_socket_is_an_error_frame(monkeypatch):
+    monkeypatch.setattr(socket_consumer, "MAX_TOPICS", 2)
+    words = tokens.make_token(SYSTEM, "greedy", "viewer")
+
+    async def work(engine):
+        socket = await opened(engine, words)
+        answers = [await follow(socket, f"stream:{name}") for name in "abca"]
+        await closed(socket)
+        return answers
+
+    answers = asyncio.run(with_engine(work))
+
+    assert [answer["t"] for answer in answers] == ["caught_up", "caught_up", "error", "caught_up"]
+    assert answers[2]["message"] == "a socket can follow at most 2 topics"
 
 
 async def asked(door, words, block_ms):
