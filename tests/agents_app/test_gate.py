@@ -103,6 +103,17 @@ def test_a_denied_call_is_never_entered_and_the_run_goes_on(ledger, tools):
     assert "tool_step" not in kinds()
 
 
+def test_a_rule_may_deny_by_any_of_its_targets(ledger, tools):
+    rules(DENY_PAY._replace(agent="Clerk"), PolicyRule("Clerk", "", "deny"), PolicyRule("Other", "look", "deny"))
+    calls = [call("pay", call_id="c1"), call("look", call_id="c2")]
+    with working(team(calls, SO, tools=[tools("look"), tools("pay")])):
+        say()
+        over()
+
+    assert ledger.lines == []
+    assert statuses() == {"pay": "blocked", "look": "blocked"}
+
+
 def test_parallel_calls_are_each_judged(ledger, tools):
     rules(DENY_PAY)
     calls = [

@@ -10,9 +10,14 @@ from agents.testing import ModelStep, ScriptedModel, assistant_message, function
 import switchboard
 from agents_app.teams.chat_tool import chat_send
 from agents_app.teams.definition import Team
+from agents_app.worker import run_bus
+from conversations.core import principals
+from conversations.core.principals import Principal
+from conversations.events import log
 from conversations.models import Agent as Row
 from conversations.models import AuditEntry, Conversation, Event, Run, ToolCall
 from conversations.runs import leases
+from tests.support import toolcalls
 from tests.support.agents_running import kinds, over, say, team, told, working
 from tests.support.live import until
 
@@ -123,6 +128,19 @@ def test_a_run_posts_to_its_own_conversation_its_children_and_where_its_team_may
     assert refused[0]["output"] == f"Error, not sent: {why}"
     entry = AuditEntry.objects.get(outcome="refused")
     assert (entry.principal, entry.verb, entry.target) == ("agent:Clerk", "publish", "conversation:stranger")
+
+
+@pytest.mark.parametrize(
+    ("by", "is_child"),
+    [(principals.user_principal("ada"), True), (principals.import_principal("file"), False)],
+    ids=str,
+)
+def test_a_child_conversation_is_one_that_people_made(by: Principal, is_child: bool):
+    origin = {"event": "conversation.forked", "parent": "c", "forked_at": 1}
+    log.append([toolcalls.event("c", {"event": "log"}), toolcalls.event("fork", origin, by)])
+
+    assert Conversation.objects.get(key="fork").parent.key == "c"
+    assert run_bus._is_child("fork", "c") is is_child
 
 
 def test_agents_who_answer_each_other_end_at_twenty_hops():

@@ -154,6 +154,17 @@ def test_paused_and_held_are_independent(otto):
     assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
 
 
+def test_what_runs_is_asked_to_pause_until_it_is_neither_paused_nor_held(otto):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+
+    steer(otto, "pause", "take_over", "resume")
+    assert lifecycle.renew([claim]) == {claim.run: "pause"}
+
+    steer(otto, "hand_back")
+    assert lifecycle.renew([claim]) == {claim.run: ""}
+
+
 def put_aside(claim):
     claims.wait(claim, "pause", **teamwork.SEALED)
 
@@ -261,8 +272,9 @@ def test_a_conversation_that_somebody_holds_is_handed_back_by_another_with_a_rea
     teamwork.say(otto)
     steer(otto, "take_over")
 
-    with pytest.raises(Invalid, match="user:otto took over"):
-        control.hand_back(people["admin"], "flood")
+    for reason in ("", " \n"):
+        with pytest.raises(Invalid, match="user:otto took over"):
+            control.hand_back(people["admin"], "flood", reason)
     control.hand_back(people["admin"], "flood", "he has gone home")
 
     assert events("conversation.handed_back")[-1][1]["owner"] == "user:otto"

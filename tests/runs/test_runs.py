@@ -7,7 +7,7 @@ import pytest
 from conversations.conversation import post_message
 from conversations.core import principals
 from conversations.core.errors import Conflict, Fenced, IdReused, Invalid, NotAllowed
-from conversations.events import log
+from conversations.events import commit_listeners, log
 from conversations.events import payload as envelopes
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
 from conversations.runs import begin_tool_call, claims, leases, stop_and_rerun
@@ -50,6 +50,17 @@ def test_a_message_to_an_agent_served_here_queues_a_run_in_its_transaction():
     run = Run.objects.get()
     assert (run.status, run.agent, run.input_seq, run.queued_seq) == ("queued", "Dialogue", 1, 2)
     assert kinds() == ["message", "run.queued"]
+
+
+def test_a_run_that_a_message_queues_is_announced_with_the_message(django_capture_on_commit_callbacks):
+    announced = []
+    stop = commit_listeners.on_committed(announced.extend)
+
+    with django_capture_on_commit_callbacks(execute=True):
+        say()
+    stop()
+
+    assert [(event.seq, event.kind) for event in announced] == [(1, "message"), (2, "run.queued")]
 
 
 @pytest.mark.parametrize(

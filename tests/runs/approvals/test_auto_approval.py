@@ -192,6 +192,15 @@ def test_so_many_uses_are_so_many_however_many_count_at_once(people):
     assert AuditEntry.objects.filter(verb="decide", outcome="done").count() == 3
 
 
+def test_a_use_is_counted_as_the_rule_stands_now_and_not_as_it_was_read():
+    made = rule(uses=1)
+
+    assert auto_approve._counted(made)
+    assert not auto_approve._counted(made)
+    made.refresh_from_db()
+    assert made.used == 1
+
+
 def test_a_rule_and_a_person_at_once_make_one_decision(people):
     asked = teamwork.ask(people["operator"])
     made = rule()

@@ -58,6 +58,7 @@ def test_a_rule_is_about_one_tool_as_it_was_and_one_agent(about, fits):
     one = AutoApprovalRule(**{"lookup_key": "bare:pay", "is_exact": False, "arguments": "{}"} | about)
 
     assert auto_approval_rules.fits(one, call(), is_destructive=False) is fits
+    assert auto_approval_rules.fits(one, call(schema=""), is_destructive=False) is (fits and "schema" not in about)
 
 
 @pytest.mark.parametrize(
