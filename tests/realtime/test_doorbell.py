@@ -13,7 +13,7 @@ from conversations.core import broadcast_sender, principals
 from conversations.core.broadcast_sender import BroadcastSender
 from conversations.events import commit_listeners, log, payload
 from conversations.events.log import bounded_reads, read_many
-from conversations.realtime import broadcast_listener, hub
+from conversations.realtime import broadcast_listener, hub, state_topics
 from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.hub import Hub
@@ -183,8 +183,6 @@ def test_raw_bytes_on_the_channel_are_passed_over(elsewhere, layer):
 
 
 def test_the_list_hears_of_other_processes(elsewhere, monkeypatch):
-    from conversations.realtime import state_topics
-
     monkeypatch.setattr(state_topics, "HEAL_EVERY", 3600)
     sent = []
 
@@ -203,6 +201,29 @@ def test_the_list_hears_of_other_processes(elsewhere, monkeypatch):
         await fleet.stop()
 
     asyncio.run(following(work))
+
+
+def test_rows_that_nobody_rang_for_are_found_by_the_next_look(monkeypatch):
+    monkeypatch.setattr(state_topics, "HEAL_EVERY", 0.02)
+    monkeypatch.setattr(state_topics, "should_drop", lambda _: True)
+    sent = []
+
+    async def send(message):
+        sent.extend((row["key"], row["version"]) for row in json.loads(message["text"])["rows"])
+
+    async def work():
+        fleet = ConversationListTopic()
+        fleet.start()
+        view = state_topics.StateSubscription(fleet, SocketWriter(send, None), failed=lambda error: None)
+        for n in range(3):
+            await asyncio.to_thread(log.append, [event(n, "new")])
+            async with asyncio.timeout(10):
+                while ("new", n + 1) not in sent:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        view.close()
+        await fleet.stop()
+
+    asyncio.run(work())
 
 
 def test_a_revocation_elsewhere_is_heard(elsewhere):
