@@ -6,7 +6,7 @@ import random
 import pytest
 
 from conversations.core import secret_masking
-from conversations.core.secret_masking import MASK, has_secret, mask, may_hold, names_secret
+from conversations.core.secret_masking import MASK, has_secret, mask, mask_json, may_hold, names_secret
 from tests.support.growth import ratio
 
 INDEX_TOKEN = "py" + "pi-"  # apart, as no file may name that index
@@ -134,6 +134,13 @@ def test_fields_for_secrets_are_known_by_name() -> None:
         "token",
         "auth_token",
     ]
+
+
+def test_texts_of_a_list_belong_to_the_field_that_holds_it() -> None:
+    assert mask_json({"tokens": ["plain"], "token": ["one", {"name": "two", "password": ["three"]}]}) == {
+        "tokens": ["plain"],
+        "token": [MASK, {"name": "two", "password": [MASK]}],
+    }
 
 
 @pytest.mark.thorough

@@ -1,6 +1,7 @@
 """Event → HTML: groups, repeats, levels, principals, times. No database is used."""
 
 import json
+import re
 
 import pytest
 
@@ -65,6 +66,15 @@ def test_every_kind_is_one_element_with_its_facts(kind, body):
     assert "hello" in seen.text or kind.startswith("signal")
 
 
+@pytest.mark.parametrize(("kind", "body"), [KINDS[0], *KINDS[2:4]])
+def test_what_is_said_and_who_says_it_take_the_direction_of_their_own_letters(kind, body):
+    html = draw(stored(7, kind, **body))
+
+    for part in (r'<div class="said', r'<b class="name'):
+        (tag,) = re.findall(f"{part}[^>]*>", html)
+        assert 'dir="auto"' in tag
+
+
 def test_message_names_sender_and_recipient():
     seen = Seen(draw(stored(sender="agent:Dialogue", recipient="user:Rosa", content="x")))
 
@@ -120,8 +130,15 @@ def test_demo_is_labelled():
 def test_senders_time_is_told_when_it_differs():
     near, far = "2026-11-21T22:02:05Z", "2026-11-21T20:00:00+00:00"
 
-    assert "said" not in Seen(draw(stored(sender="agent:A", content="x", created_at=near))).text
+    assert "sent" not in Seen(draw(stored(sender="agent:A", content="x", created_at=near))).text
     assert "sent 20:00:00" in Seen(draw(stored(2, sender="agent:A", content="x", created_at=far))).text
+
+
+def test_senders_time_is_read_in_its_own_zone():
+    at_once, later = "2026-11-22T03:47:07+05:45", "2026-11-21T23:30:00+00:30"
+
+    assert "sent" not in Seen(draw(stored(sender="agent:A", content="x", created_at=at_once))).text
+    assert "sent 23:00:00" in Seen(draw(stored(2, sender="agent:A", content="x", created_at=later))).text
 
 
 def test_imported_event_is_shown_at_the_time_it_first_happened():

@@ -218,6 +218,13 @@ def test_a_wrong_value_is_told_by_its_name(query, field, words):
     assert words in raised.value.message
 
 
+@pytest.mark.parametrize("time", ["2026-11-22T08:30", "2026-11-22T08:30Z", "2026-11-22T14:15%2B05:45"])
+def test_a_time_without_a_zone_is_utc_and_another_is_that_moment(time):
+    filters = listed.read_filters(CallFilters, f"from={time}")
+
+    assert filters.query == "from=2026-11-22T08%3A30Z"
+
+
 @pytest.mark.parametrize("cursor", ["x", "1.2", "1.2.3.4", "-1.2.3", "1.2.9999999999999999999", "١.2.3"])
 def test_a_cursor_of_nobodys_is_refused(cursor):
     with pytest.raises(Invalid, match="cursor"):
