@@ -133,6 +133,16 @@ def test_the_slower_admin_learns_who_was_first(team, admin):
     assert said(last_entry()) == ("system", "set_roles", "user:vera", "refused")
 
 
+def test_a_form_that_showed_no_role_takes_none_away(team, admin):
+    people.create_person(admin, "nova", [])
+    people.set_roles(admin, "nova", ["operator"], expected=[])
+
+    with pytest.raises(Conflict, match="the roles of nova are now operator"):
+        people.set_roles(SYSTEM, "nova", ["auditor"], expected=[])
+
+    assert User.objects.get(username="nova").role_names == {"operator"}
+
+
 def test_the_last_active_admin_keeps_the_role(team, admin):
     people.create_person(admin, "asleep", ["admin"])
     people.deactivate(admin, "asleep")

@@ -131,6 +131,15 @@ def test_an_event_erased_while_it_was_read_is_not_stored():
     assert [row.words for row in catch_up_erased.rows] == [[]]
 
 
+def test_an_event_erased_after_it_was_indexed_is_found_no_more():
+    say("desk", "refund for Ann", "refund for Bo")
+    catch_up()
+
+    Event.objects.filter(seq=2).update(erased_by="redaction:1", body=json.dumps({"sender": "agent:Triage"}))
+
+    assert asked("refund") == [("desk", 1)]
+
+
 def test_a_demo_conversation_that_goes_takes_its_words_along():
     opened = log.from_internal(
         "demo-1", {"event": "conversation.opened", "title": "A demo", "demo": True}, principals.SYSTEM
