@@ -219,7 +219,7 @@ def test_no_secret_reaches_the_log_the_audit_or_the_throttle(maria, caplog):
     client_of().get("/people/", headers={"Authorization": f"Bearer sb_{secret}"})
 
     stored = [str(list(model.objects.values())) for model in apps.get_models() if model is not AccessAttempt]
-    attempts = str(list(AccessAttempt.objects.exclude(username=secret).values()))
+    attempts = str(list(AccessAttempt.objects.values()))
     assert AccessAttempt.objects.count() == 2
     assert "hidden-secret-471108150" not in attempts + "".join(stored) + caplog.text
     assert link.partition("t=")[2] not in attempts + "".join(stored) + caplog.text
