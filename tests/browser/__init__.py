@@ -5,10 +5,11 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from tests.support.live import Server, until
 from tests.support.tiers import IS_QUICK
@@ -38,6 +39,19 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+def open_empty_page(page: Page) -> None:
+    """Have a page that is empty and finds our scripts, without a server."""
+    root = Path(__file__).resolve().parents[2]
+
+    def serve(route: Route) -> None:
+        path = root / "static" / route.request.url.partition("/static/")[2]
+        kind = "text/javascript" if path.suffix == ".js" else "text/html"
+        route.fulfill(body=path.read_text() if path.is_file() else "<!doctype html>", content_type=kind)
+
+    page.route("http://static.test/**", serve)
+    page.goto("http://static.test/")
 
 
 NEWCOMER = """

@@ -2,12 +2,12 @@
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page
 
-STATIC = Path(__file__).resolve().parents[2] / "static"
+from tests.browser import open_empty_page
+
 MORPH = """async ([before, after, act]) => {
   const { morph } = await import("/static/js/morph.js");
   const drawn = (html) => document.createRange().createContextualFragment(`<div>${html}</div>`).firstChild;
@@ -33,14 +33,7 @@ def place(chromium: Browser) -> Iterator[Page]:
     """An empty page that has the scripts."""
     context = chromium.new_context()
     page = context.new_page()
-
-    def serve(route: Route) -> None:
-        path = STATIC / route.request.url.partition("/static/")[2]
-        kind = "text/javascript" if path.suffix == ".js" else "text/html"
-        route.fulfill(body=path.read_text() if path.is_file() else "<!doctype html>", content_type=kind)
-
-    page.route("http://static.test/**", serve)
-    page.goto("http://static.test/")
+    open_empty_page(page)
     yield page
     context.close()
 

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page
+
+from tests.browser import open_empty_page
 
 pytestmark = pytest.mark.timeout(60)
 
-STATIC = Path(__file__).resolve().parents[2] / "static"
 SETUP = """async ([topic, from]) => {
   const { socket } = await import("/static/js/socket.js");
   globalThis.heard = [];
@@ -29,14 +29,8 @@ class Line:
         self.page = page
         self.asked: list[dict[str, Any]] = []
         self.routes: list[Any] = []
-        page.route("http://static.test/**", self._serve)
         page.route_web_socket("ws://static.test/ws/", self._open)
-        page.goto("http://static.test/")
-
-    def _serve(self, route: Route) -> None:
-        path = STATIC / route.request.url.partition("/static/")[2]
-        kind = {".js": "text/javascript"}.get(path.suffix, "text/html")
-        route.fulfill(body=path.read_text() if path.is_file() else "<!doctype html>", content_type=kind)
+        open_empty_page(page)
 
     def _open(self, route: Any) -> None:
         self.routes.append(route)

@@ -1,0 +1,52 @@
+"""Scripts of pages, each by itself in an empty page of a real browser."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser import open_empty_page
+
+TIMES = """async () => {
+  const drawn = (form) => `<time datetime="2001-11-21T22:02:07Z" ${form}>22:02:07</time>`;
+  document.body.innerHTML = drawn("data-clock") + drawn("data-age");
+  const { drawTimes } = await import("/static/js/clock.js");
+  drawTimes();
+  return [...document.querySelectorAll("time")].map((time) => [time.textContent, time.title]);
+}"""
+DRAFTS = """async () => {
+  const { Draft } = await import("/static/js/drafts.js");
+  const draft = new Draft("maria:flood", "first");
+  draft.edited(false);
+  draft.keep({ content: "Close the road" });
+  const [sent, again] = [draft.clientId, new Draft("maria:flood", "second")];
+  const kept = again.restore();
+  const found = [kept.content, again.clientId === sent];
+  again.edited(false);
+  return [...found, new Set(["first", "second", sent, again.clientId]).size];
+}"""
+
+
+@pytest.fixture
+def place(chromium: Browser) -> Iterator[Page]:
+    """An empty page that has the scripts, far east of Greenwich."""
+    context = chromium.new_context(timezone_id="Asia/Kathmandu", locale="en-GB")
+    page = context.new_page()
+    open_empty_page(page)
+    yield page
+    context.close()
+
+
+def test_times_are_drawn_in_the_readers_zone_and_told_in_utc(place: Page) -> None:
+    clock, age = place.evaluate(TIMES)
+
+    assert clock == ["22 Nov 03:47:07", "2001-11-21 22:02:07.000 UTC"]
+    assert age == ["22 Nov 2001", "2001-11-21 22:02:07.000 UTC"]
+
+
+def test_a_draft_keeps_its_id_until_its_words_change(place: Page) -> None:
+    content, is_the_same, ids = place.evaluate(DRAFTS)
+
+    assert content == "Close the road"
+    assert is_the_same
+    assert ids == 4
