@@ -149,12 +149,12 @@ def test_tokens_are_joined_with_nothing_that_differs(server, caller):
     a, b = {"agent": "A"}, {"agent": "B"}
     sent = [token("apart", 0, **a), token("apart", 1, **a), token("apart", 2, **b), token("other", 3, **b)]
     sent += [token("apart", 3, **b), token("apart", 0, **b), token("apart", 1, extra=1, **b)]
-    sent += [message("chat:apart", said("apart", "x")), token("apart", 2, **b)]
+    sent += [message("chat:apart", said("apart", "x")), token("apart", 2, **b), token("apart", 2, **b)]
 
     caller.batch(*sent)
 
     texts = [body.get("text") or body["content"] for _, _, body in events_of(server, "apart")]
-    assert texts == ["0 1 ", "2 ", "3 ", "0 ", "1 ", "x", "2 "]
+    assert texts == ["0 1 ", "2 ", "3 ", "0 ", "1 ", "x", "2 ", "2 "]
 
 
 def test_tokens_come_again_in_any_grouping_and_are_stored_once(server, caller):

@@ -19,15 +19,18 @@ from django.urls import path
 from conversations.access import authentication
 from conversations.access.accounts import one_time_secret, tokens
 from conversations.asgi import import_upload, token_auth
+from conversations.asgi.topics import TopicEndpoint, TopicRequest
 from conversations.core import principals
 from conversations.core.db_threads import with_connection
 from conversations.core.errors import NotSignedIn
 from conversations.core.principals import SYSTEM
+from conversations.events import log
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Conversation
 from conversations.realtime.session_guard import Reader, SocketRegistry
 from dashboard import urls
 from dashboard.server.django_handler import PageHandler
+from tests.support import toolcalls
 from tests.support.cast import client_of, person
 from tests.support.doors import Answer, Caller, encode, said
 from tests.support.live import Server, until
@@ -166,6 +169,33 @@ def test_the_import_route_asks_again_when_all_has_come() -> None:
         asyncio.run(import_upload._import(Reader(visitor), receive))
 
     assert not Conversation.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_read_that_waits_for_a_late_look_ends_when_that_sends_its_reader_away():
+    visitor = authentication.caller_from_token(tokens.make_token(SYSTEM, "reader", "viewer"))
+    log.append([toolcalls.event("c", {"event": "log"})])
+
+    async def read():
+        watch, has_read = SocketRegistry(), asyncio.Event()
+        watch.hold.passed(time.monotonic() - 60)
+        opened = watch.hold.opened
+
+        async def wait():
+            has_read.set()
+            await opened()
+
+        watch.hold.opened = wait
+        door, gone = TopicEndpoint(token_auth.TokenAuthenticator(), watch), asyncio.get_running_loop().create_future()
+        reading = asyncio.ensure_future(door._guarded(visitor, TopicRequest("stream:c", "0", 10, 1), "all", gone, {}))
+        await asyncio.wait_for(has_read.wait(), 30)
+        for reader in watch.guarded:
+            reader.dismiss(authentication.NOT_ALLOWED)
+        watch.hold.passed(time.monotonic())
+        return await reading
+
+    with pytest.raises(NotSignedIn):
+        asyncio.run(read())
 
 
 @pytest.mark.django_db(transaction=True)

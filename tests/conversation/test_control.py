@@ -159,10 +159,10 @@ def test_what_runs_is_asked_to_pause_until_it_is_neither_paused_nor_held(otto):
     claim = teamwork.claim()
 
     steer(otto, "pause", "take_over", "resume")
-    assert lifecycle.renew([claim]) == {claim.run: "pause"}
+    assert claims.renew([claim]) == {claim.run: "pause"}
 
     steer(otto, "hand_back")
-    assert lifecycle.renew([claim]) == {claim.run: ""}
+    assert claims.renew([claim]) == {claim.run: ""}
 
 
 def put_aside(claim):

@@ -195,8 +195,8 @@ def test_so_many_uses_are_so_many_however_many_count_at_once(people):
 def test_a_use_is_counted_as_the_rule_stands_now_and_not_as_it_was_read():
     made = rule(uses=1)
 
-    assert auto_approve._counted(made)
-    assert not auto_approve._counted(made)
+    assert auto_approval._counted(made)
+    assert not auto_approval._counted(made)
     made.refresh_from_db()
     assert made.used == 1
 
