@@ -8,6 +8,7 @@ from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.teams.definition import Team
+from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.nested_runs import agent_tool
 from conversations.models import Approval, ToolCall
 from conversations.runs.approvals import decide
@@ -161,3 +162,11 @@ def test_a_question_names_the_call_that_it_is_inside():
     outer = dict(ToolCall.objects.filter(name__startswith="ask_").values_list("name", "id"))
     inside = {event["args"]["street"]: event["parent_call"] for event in told("approval.requested")}
     assert inside == {"A": outer["ask_0"], "B": outer["ask_1"]}
+
+
+@pytest.mark.parametrize("status", ["executing", "done", "failed", "unknown"])
+def test_a_call_that_an_earlier_attempt_entered_keeps_its_id(status):
+    calls = CallIdMap("run", [EarlierCall("first", "c1", status, "digest")])
+
+    assert calls.begin(None, "c1", "digest") == "first"
+    assert calls.begin(None, "c1", "another") != "first"

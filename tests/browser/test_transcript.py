@@ -98,6 +98,16 @@ def test_the_tail_is_followed_until_the_reader_scrolls_up(transcript: Transcript
     expect(transcript.pill).to_have_text("2 new from Dialogue")
 
 
+def test_a_scroll_without_a_wheel_pauses_too(transcript: Transcript) -> None:
+    transcript.say(*[f"{n}. {LONG}" for n in range(12)])
+    transcript.open()
+    assert transcript.is_following
+
+    transcript.page.locator(".transcript").evaluate("(t) => t.scrollBy(0, -40)")
+
+    expect(transcript.page.locator("tail-follow[data-paused]")).to_be_attached()
+
+
 def test_the_pill_leads_back_to_the_tail(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(12)])
     transcript.open()

@@ -102,6 +102,13 @@ def test_a_fork_is_compared_from_where_it_begins(team):
     assert compared("a", forks.fork(team["operator"], "a", 100).conversation).is_divided is False
 
 
+def test_two_forks_share_what_both_have_copied(team):
+    tell("a", said("1"), said("2"), said("3"))
+    short, long = (forks.fork(team["operator"], "a", at).conversation for at in (1, 3))
+
+    assert compared(short, long).shared == compared(long, short).shared == 1
+
+
 def test_two_runs_are_compared_with_what_they_answered(team):
     Agent.objects.create(team="t", name="A", is_entry=True)
     otto = principals.user_principal("otto")

@@ -1,7 +1,7 @@
 """Search with a time finds what a scan finds, though times do not rise with ids."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from conversations import search
 from conversations.conversation import fork
+from conversations.core.micros import to_datetime
 from conversations.models import Event
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
@@ -123,3 +124,13 @@ def test_how_far_it_looked_is_no_further_than_what_is_left(recorded, monkeypatch
         before = page.cursor
 
     assert [(event.conversation, event.seq) for event in found] == scan("refund")
+
+
+def test_a_span_is_looked_at_from_its_first_moment_to_its_last() -> None:
+    say("desk", "refund")
+    catch_up()
+    at = to_datetime(Event.objects.get().at)
+
+    assert asked("refund", since=at.isoformat()) == [("desk", 1)]
+    assert asked("refund", until=at.isoformat()) == []
+    assert asked("refund", until=(at + timedelta(microseconds=1)).isoformat()) == [("desk", 1)]

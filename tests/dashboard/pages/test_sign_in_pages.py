@@ -26,6 +26,8 @@ def test_the_right_password_lets_in(maria):
     assert (response.status_code, response["Location"]) == (302, "/")
     assert who(client) == "maria"
     assert entries(verb="sign_in") == [("user:maria", "sign_in", "user:maria", "done")]
+    cookie = response.cookies["switchboard_session"]
+    assert (cookie["httponly"], cookie["samesite"]) == (True, "Strict")
 
 
 def test_signing_in_changes_the_session_key(maria):
