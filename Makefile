@@ -13,6 +13,8 @@ run: $(VENV)/.runtime
 	@$(BIN)/python manage.py serve --port $(PORT)
 
 test: export SWITCHBOARD_TESTS := quick
+# Compiled modules are kept, whatever the environment says: three processes, twice, and every server of theirs read them.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
 test test-all: $(VENV)/.dev
 	@$(BIN)/python -m pytest $(AT_ONCE)
 	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest $(AT_ONCE)

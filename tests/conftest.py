@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.contenttypes.management import create_contenttypes
+from django.db.models.signals import post_migrate
 from django.test import Client, override_settings
 
 from conversations.access.accounts.people import create_person
@@ -47,6 +49,13 @@ def quick_passwords() -> Iterator[None]:
     """Hash passwords quickly: a real hash is slow on purpose."""
     with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_permission_rows() -> None:
+    """Write no row per model and permission, as Django does whenever a database was emptied: no test reads them."""
+    assert post_migrate.disconnect(create_contenttypes)
+    assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +108,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def served_token(served: Server) -> str:
     """A token of that server that may publish as anybody."""
     return served.token()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Look for garbage neither while thousands of tests are collected nor, later, among them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 IS_POSTGRESQL = os.environ.get("SWITCHBOARD_TEST_DATABASE") == "postgresql"
 STARTERS = {"Server", "PostgresServer", "RedisServer", "Popen", "chromium"}  # names that start a process
@@ -38,6 +40,21 @@ def report() -> list[str]:
     """Return which database the tests ran on, and how many were left out, by the reason."""
     database = "PostgreSQL" if IS_POSTGRESQL else "SQLite"
     return [f"database: {database}", *(reason.format(n) for reason, n in sorted(left_out.items()))]
+
+
+@contextmanager
+def filled(blocker: Any, fill: Callable[[], object]) -> Iterator[None]:
+    """Fill the database once for all tests of a module, and empty it at its end; `blocker` is `django_db_blocker`. Its
+    tests are inside that transaction, so none of them is `transaction=True`; what each writes is undone as ever.
+    """
+    around = transaction.atomic()
+    with blocker.unblock():
+        around.__enter__()
+        fill()
+    yield
+    with blocker.unblock():
+        transaction.set_rollback(True)
+        around.__exit__(None, None, None)
 
 
 def _why_not(item: pytest.Item) -> str:

@@ -1,7 +1,5 @@
 """The numbers page: what it counts and measures is what a look at every row finds; what is cut is said."""
 
-import random
-from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
@@ -10,10 +8,9 @@ from django.db.models import Max, Min
 from conversations.core.errors import Invalid
 from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
-from conversations.models import Approval, Conversation, ToolCall, Turn
+from conversations.models import Conversation, ToolCall, Turn
 from conversations.tool_calls.listing import statistics
-from conversations.tool_calls.listing.filters import STATUSES
-from conversations.tool_calls.listing.statistics import FAILED, STOPPED, Range, range_of, rank
+from conversations.tool_calls.listing.statistics import Range, range_of, rank
 from tests.support import toolcalls
 
 pytestmark = pytest.mark.django_db
@@ -21,57 +18,8 @@ NOW = datetime(2026, 11, 22, 8, 30, 12, tzinfo=UTC)
 MINUTE = 60_000_000  # µs
 
 
-def _ranges(dice: random.Random) -> list[Range]:
-    """Draw ranges that hold some of what is recorded, all of it among them."""
-    ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
-    drawn = [sorted(dice.randint(ends["first"], ends["last"]) for _ in range(2)) for _ in range(6)]
-    found = [Range("", one, other + 1, dice.randint(1, statistics.MAX_SPANS)) for one, other in drawn]
-    return [Range("", ends["first"], ends["last"] + MINUTE, 7), *found]
-
-
 def _output(**usage: int) -> dict[str, object]:
     return {"event": "output", "agent": "A", "text": "said", "model": "m", "usage": usage}
-
-
-def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch):
-    monkeypatch.setattr(statistics, "TIMED", 10_000)
-    toolcalls.record()
-    calls = list(ToolCall.objects.values_list("started_at", "status", "duration_ms"))
-
-    for asked in _ranges(random.Random(3)):
-        for span, (start, end) in zip(statistics.numbers(asked).spans, asked.edges(), strict=True):
-            inside = [(status, ms) for at, status, ms in calls if start <= at < end]
-            statuses = Counter(status for status, _ in inside)
-            assert Counter(span.counts) == statuses
-            assert (span.calls, span.failed) == (len(inside), sum(statuses[one] for one in FAILED))
-            assert span.stopped == sum(statuses[one] for one in STOPPED)
-            assert span.took == sorted(ms for status, ms in inside if status == "done" and ms is not None)
-            assert not span.is_cut
-    assert {status for _, status, _ in calls} <= set(STATUSES)
-
-
-def test_waiting_times_and_tokens_are_those_of_every_question_and_turn():
-    toolcalls.record()
-    for number in range(9):
-        told = {"agent": f"A{number % 2}", "model": f"m{number % 3}"}
-        log.append([toolcalls.event("turns", _output(input_tokens=10 * number, output_tokens=number + 1) | told)])
-    last = Turn.objects.aggregate(last=Max("at"))["last"]
-    whole = Range("", last - 60 * MINUTE, last + MINUTE, 1)
-
-    found = statistics.numbers(whole)
-
-    spent = {(one.agent, one.model, one.is_demo): (one.input, one.output, one.turns) for one in found.spent}
-    wanted: dict[tuple[str, str, bool], list[int]] = {}
-    for turn in Turn.objects.all():
-        sums = wanted.setdefault((turn.agent, turn.model, turn.is_demo), [0, 0, 0])
-        for place, value in enumerate((turn.input_tokens, turn.output_tokens, 1)):
-            sums[place] += value
-    assert spent == {key: tuple(sums) for key, sums in wanted.items()}
-    assert len(spent) >= 6
-    decided = Approval.objects.filter(status="decided", decided_at__isnull=False)
-    assert found.spans[0].waited == sorted((one.decided_at - one.asked_at) / 1e6 for one in decided)
-    assert found.spans[0].waited
-    assert found.spans[0].open == Approval.objects.filter(status="pending").count()
 
 
 def test_what_is_cut_is_said(monkeypatch):

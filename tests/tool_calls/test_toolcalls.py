@@ -1,13 +1,8 @@
 """The list of tool calls: its filters find what a look at every call finds, page by page; export is that list."""
 
-import dataclasses
 import itertools
-import json
-import random
-from collections import Counter
 
 import pytest
-from django.db import connection
 
 from conversations.core.errors import Invalid
 from conversations.events import log
@@ -16,7 +11,6 @@ from conversations.tool_calls.listing import facets, sql_filters
 from conversations.tool_calls.listing import query as listing
 from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.filters import CallFilters
-from conversations.tool_calls.listing.rows import item, rows
 from conversations.tool_calls.listing.sql_filters import CallPosition
 from tests.support import listed, old_times, searching, toolcalls
 from tests.support.growth import sqlite_steps
@@ -24,24 +18,9 @@ from tests.support.growth import sqlite_steps
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def recorded() -> None:
-    """The samples and calls of ours."""
-    toolcalls.record()
-
-
 def found(asked: CallFilters, **bounds: int) -> list[str]:
     """Read all pages; return the ids."""
     return [call.id for call in listed.every_row(listing.newest, asked, **bounds)]
-
-
-def test_filters_find_what_a_look_at_every_call_finds(recorded):
-    assert ToolCall.objects.count() > 70
-
-    listed.assert_filters_match(
-        found, toolcalls.drawn_filters, toolcalls.brute, random.Random(11),
-        count=80, limit=9, walks=[25, 60, 200], least=11,
-    )  # fmt: skip
 
 
 def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkeypatch):
@@ -67,37 +46,6 @@ def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkey
         assert found(asked, limit=3, walk=5) == wanted, asked
 
 
-def test_an_address_says_the_same_filters_again(recorded):
-    listed.assert_addresses_say_the_same(toolcalls.drawn_filters, 12)
-
-
-def test_facets_count_what_a_look_at_every_call_counts(recorded):
-    dice = random.Random(13)
-    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
-        found = facets.facets(asked)
-        assert [facet.name for facet in found] == list(facets.COLUMNS)
-        for facet in found:
-            for value in facet.values:
-                only = asked.without(facet.name)
-                wanted = len(toolcalls.brute(type(only)(**_fields(only) | {facet.name: (value.value,)})))
-
-                assert value.count == wanted or (value.is_more and value.count <= wanted), (asked, facet.name, value)
-
-
-def test_facets_name_the_most_frequent_values(recorded):
-    for facet in facets.facets(CallFilters()):
-        there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)
-        counted = Counter(one for one in there if one)
-        shown = counted.most_common(None if facet.name == "status" else facets.SHOWN)
-
-        assert {one.value for one in facet.values} <= set(facet.known) == set(counted) or facet.name == "status"
-        assert sorted(one.count for one in facet.values) == sorted(count for _, count in shown), facet.name
-
-
-def _fields(asked: CallFilters) -> dict[str, object]:
-    return {name: getattr(asked, name) for name in (one.name for one in dataclasses.fields(CallFilters))}
-
-
 def test_a_count_ends_at_its_bound(monkeypatch):
     monkeypatch.setattr(facets, "MAX_ITEMS", 9)
     for number in range(12):
@@ -118,7 +66,7 @@ def test_a_count_that_looked_at_some_only_says_that_there_may_be_more(monkeypatc
     assert by_agent == {"Desk": "5+"}
 
 
-@pytest.mark.skipif("connection.vendor != 'sqlite'", reason="steps are SQLite's to count")
+@pytest.mark.sqlite("its steps are counted")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -158,33 +106,6 @@ def test_a_walk_that_ends_says_so_and_its_cursor_goes_on():
     assert first.after is not None
     assert (last.items, last.looked_at, last.after) == ([], 0, None)
     assert ([call.call_id for call in whole.items], whole.looked_at, whole.after) == (["call-3"], 0, None)
-
-
-def test_no_page_looks_at_more_than_the_bound(recorded):
-    plans = _plans(CallFilters(agent=("Desk",), status=("done",), replayed="no"))
-
-    assert plans
-    assert not any("SCAN t" in plan and "USING" not in plan for plan in plans), plans
-    assert not any("TEMP B-TREE" in plan for plan in plans), plans
-
-
-def _plans(asked: CallFilters) -> list[str]:
-    """Ask the database how it goes about it; on PostgreSQL a small table is read whole, so only SQLite is asked."""
-    if connection.vendor != "sqlite":
-        return ["a small table"]
-    from django.test.utils import CaptureQueriesContext
-
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
-        listing.newest(asked, walk=3)
-    plans = []
-    for query in captured.captured_queries:
-        if "toolcall t" in query["sql"]:
-            with connection.cursor() as cursor:
-                cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}".replace("%", "%%"))
-                plans += [row[3] for row in cursor.fetchall()]
-    return plans
 
 
 def test_calls_that_an_import_still_writes_are_not_shown():
@@ -256,24 +177,6 @@ def test_a_call_id_is_looked_for_as_it_is():
         " call "
     ]
     assert len(listing.newest(listed.read_filters(CallFilters, f"call_id={'x' * 900}")).items) == 1
-
-
-def test_the_export_is_the_filtered_list(recorded):
-    dice = random.Random(14)
-    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(6))]:
-        wanted = toolcalls.brute(asked)
-
-        lines = [json.loads(line) for line in listed.exported(EXPORT, asked, "jsonl").splitlines()]
-        table = listed.table(EXPORT, asked)
-
-        assert [line["id"] for line in lines] == wanted
-        assert [line["id"] for line in table] == wanted
-        assert lines == [json.loads(json.dumps(item(row))) for row in whole(asked)]
-
-
-def whole(asked: CallFilters):
-    """Read all rows with everything."""
-    return rows(listing.newest(asked, limit=10_000).items, whole=True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,173 @@
+"""What is recorded of many calls, as a list, counts, a file and numbers: each is what a look at every call finds. They
+are recorded once for all tests of this module."""
+
+import dataclasses
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.db.models import Max, Min
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
+
+from conversations.events import log
+from conversations.models import Approval, ToolCall, Turn
+from conversations.tool_calls.listing import facets, statistics
+from conversations.tool_calls.listing import query as listing
+from conversations.tool_calls.listing.export import EXPORT
+from conversations.tool_calls.listing.filters import STATUSES, CallFilters
+from conversations.tool_calls.listing.rows import item, rows
+from conversations.tool_calls.listing.statistics import FAILED, STOPPED, Range
+from tests.support import listed, toolcalls
+from tests.support.databases import filled
+from tests.support.tiers import rounds
+
+pytestmark = pytest.mark.django_db
+MINUTE = 60_000_000  # µs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The samples and calls of ours."""
+    with filled(django_db_blocker, toolcalls.record):
+        yield
+
+
+def listed_ids(asked: CallFilters, **bounds: int) -> list[str]:
+    """Read all pages; return the ids."""
+    return [call.id for call in listed.every_row(listing.newest, asked, **bounds)]
+
+
+def test_filters_find_what_a_look_at_every_call_finds():
+    assert ToolCall.objects.count() > 70
+
+    listed.assert_filters_match(
+        listed_ids, toolcalls.drawn_filters, toolcalls.brute, random.Random(11),
+        count=rounds(40, 80), limit=9, walks=[25, 60, 200], least=rounds(5, 11),
+    )  # fmt: skip
+
+
+def test_an_address_says_the_same_filters_again():
+    listed.assert_addresses_say_the_same(toolcalls.drawn_filters, 12)
+
+
+def test_facets_count_what_a_look_at_every_call_counts():
+    dice = random.Random(13)
+    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
+        found = facets.facets(asked)
+        assert [facet.name for facet in found] == list(facets.COLUMNS)
+        for facet in found:
+            for value in facet.values:
+                only = asked.without(facet.name)
+                wanted = len(toolcalls.brute(type(only)(**_fields(only) | {facet.name: (value.value,)})))
+
+                assert value.count == wanted or (value.is_more and value.count <= wanted), (asked, facet.name, value)
+
+
+def test_facets_name_the_most_frequent_values():
+    for facet in facets.facets(CallFilters()):
+        there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)
+        counted = Counter(one for one in there if one)
+        shown = counted.most_common(None if facet.name == "status" else facets.SHOWN)
+
+        assert {one.value for one in facet.values} <= set(facet.known) == set(counted) or facet.name == "status"
+        assert sorted(one.count for one in facet.values) == sorted(count for _, count in shown), facet.name
+
+
+def _fields(asked: CallFilters) -> dict[str, object]:
+    return {name: getattr(asked, name) for name in (one.name for one in dataclasses.fields(CallFilters))}
+
+
+def test_no_page_looks_at_more_than_the_bound():
+    plans = _plans(CallFilters(agent=("Desk",), status=("done",), replayed="no"))
+
+    assert plans
+    assert not any("SCAN t" in plan and "USING" not in plan for plan in plans), plans
+    assert not any("TEMP B-TREE" in plan for plan in plans), plans
+
+
+def _plans(asked: CallFilters) -> list[str]:
+    """Ask the database how it goes about it; on PostgreSQL a small table is read whole, so only SQLite is asked."""
+    if connection.vendor != "sqlite":
+        return ["a small table"]
+    with CaptureQueriesContext(connection) as captured:
+        listing.newest(asked, walk=3)
+    plans = []
+    for query in captured.captured_queries:
+        if "toolcall t" in query["sql"]:
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}".replace("%", "%%"))
+                plans += [row[3] for row in cursor.fetchall()]
+    return plans
+
+
+def test_the_export_is_the_filtered_list():
+    dice = random.Random(14)
+    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(6))]:
+        wanted = toolcalls.brute(asked)
+
+        lines = [json.loads(line) for line in listed.exported(EXPORT, asked, "jsonl").splitlines()]
+        table = listed.table(EXPORT, asked)
+
+        assert [line["id"] for line in lines] == wanted
+        assert [line["id"] for line in table] == wanted
+        assert lines == [json.loads(json.dumps(item(row))) for row in whole(asked)]
+
+
+def whole(asked: CallFilters):
+    """Read all rows with everything."""
+    return rows(listing.newest(asked, limit=10_000).items, whole=True)
+
+
+def _ranges(dice: random.Random) -> list[Range]:
+    """Draw ranges that hold some of what is recorded, all of it among them."""
+    ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
+    drawn = [sorted(dice.randint(ends["first"], ends["last"]) for _ in range(2)) for _ in range(6)]
+    found = [Range("", one, other + 1, dice.randint(1, statistics.MAX_SPANS)) for one, other in drawn]
+    return [Range("", ends["first"], ends["last"] + MINUTE, 7), *found]
+
+
+def _output(**usage: int) -> dict[str, object]:
+    return {"event": "output", "agent": "A", "text": "said", "model": "m", "usage": usage}
+
+
+def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch):
+    monkeypatch.setattr(statistics, "TIMED", 10_000)
+    calls = list(ToolCall.objects.values_list("started_at", "status", "duration_ms"))
+
+    for asked in _ranges(random.Random(3)):
+        for span, (start, end) in zip(statistics.numbers(asked).spans, asked.edges(), strict=True):
+            inside = [(status, ms) for at, status, ms in calls if start <= at < end]
+            statuses = Counter(status for status, _ in inside)
+            assert Counter(span.counts) == statuses
+            assert (span.calls, span.failed) == (len(inside), sum(statuses[one] for one in FAILED))
+            assert span.stopped == sum(statuses[one] for one in STOPPED)
+            assert span.took == sorted(ms for status, ms in inside if status == "done" and ms is not None)
+            assert not span.is_cut
+    assert {status for _, status, _ in calls} <= set(STATUSES)
+
+
+def test_waiting_times_and_tokens_are_those_of_every_question_and_turn():
+    for number in range(9):
+        told = {"agent": f"A{number % 2}", "model": f"m{number % 3}"}
+        log.append([toolcalls.event("turns", _output(input_tokens=10 * number, output_tokens=number + 1) | told)])
+    last = Turn.objects.aggregate(last=Max("at"))["last"]
+    whole = Range("", last - 60 * MINUTE, last + MINUTE, 1)
+
+    found = statistics.numbers(whole)
+
+    spent = {(one.agent, one.model, one.is_demo): (one.input, one.output, one.turns) for one in found.spent}
+    wanted: dict[tuple[str, str, bool], list[int]] = {}
+    for turn in Turn.objects.all():
+        sums = wanted.setdefault((turn.agent, turn.model, turn.is_demo), [0, 0, 0])
+        for place, value in enumerate((turn.input_tokens, turn.output_tokens, 1)):
+            sums[place] += value
+    assert spent == {key: tuple(sums) for key, sums in wanted.items()}
+    assert len(spent) >= 6
+    decided = Approval.objects.filter(status="decided", decided_at__isnull=False)
+    assert found.spans[0].waited == sorted((one.decided_at - one.asked_at) / 1e6 for one in decided)
+    assert found.spans[0].waited
+    assert found.spans[0].open == Approval.objects.filter(status="pending").count()
