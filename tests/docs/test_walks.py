@@ -37,7 +37,7 @@ def steps() -> list[Step]:
 
 
 def names_in(path: str) -> set[str]:
-    """Return what a file defines: `function`, `Class`, `Class.method`, `CONSTANT`; of a script or template its names."""
+    """Return what a file defines: `function`, `Class`, `Class.method`, `CONSTANT`; of a script its names."""
     text = (ROOT / path).read_text()
     if path.endswith(".html"):
         return set(re.findall(r"{% macro (\w+)\(", text))
