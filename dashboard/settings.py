@@ -32,6 +32,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "dashboard.middleware.headers",
+    "dashboard.middleware.compressed",
     "dashboard.middleware.fetch_metadata",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

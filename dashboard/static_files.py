@@ -1,15 +1,22 @@
-"""How static files are collected: two style sheets instead of forty, names by content so that browsers keep them."""
+"""How static files are collected: two style sheets instead of forty, a script for each that a page names, and names by
+content so that browsers keep them."""
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from django.conf import settings
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
+from dashboard import script_bundles
+
+SCRIPTS = "js/*.js"
 SHEETS = ("css/app.css", "css/page.css")
 _IMPORT = re.compile(r'@import url\("([^"]+)"\);\n')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_SCRIPT = re.compile(r"""static\(['"]js/([\w-]+\.js)""")
 _MARGIN = re.compile(r"\s*\n\s*")
 
 
@@ -26,7 +33,25 @@ class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # se
             if sheet in paths:
                 Path(self.path(sheet)).write_text(_whole(paths, sheet))
                 paths = paths | {sheet: (self, sheet)}
+        for name, text in _scripts(paths).items() if not dry_run else ():
+            Path(self.path(name)).write_text(text)
+            paths = paths | {name: (self, name)}
         yield from super().post_process(paths, dry_run, **options)
+
+
+def _scripts(paths: dict[str, Any]) -> dict[str, str]:
+    """Return the files of `script_bundles` by path."""
+    modules = {PurePosixPath(path).name: _read(paths, path) for path in paths if fnmatch(path, SCRIPTS)}
+    if script_bundles.SHARED not in modules:
+        return {}
+    files = script_bundles.bundles(modules, scripts_of_pages())
+    return {str(PurePosixPath(SCRIPTS).with_name(name)): text for name, text in files.items()}
+
+
+def scripts_of_pages() -> list[list[str]]:
+    """Return the scripts that each template names."""
+    folder: Path = settings.PACKAGE_DATA / "templates"
+    return [_SCRIPT.findall(template.read_text()) for template in sorted(folder.rglob("*.html"))]
 
 
 def _whole(paths: dict[str, Any], sheet: str) -> str:

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser import LOOKS, violations
+from tests.browser import LOOKS, sign_in, violations
 from tests.support.live import Server
-
-pytestmark = pytest.mark.timeout(90)
 
 ROWS = ".conversation h3 > a"
 
@@ -220,11 +218,30 @@ def test_axe_finds_nothing_on_the_list_and_its_dialogs(
     context.close()
 
 
-def test_the_first_screen_is_small_and_named_by_content(page: Page) -> None:
-    sizes: list[int] = []
-    page.on("response", lambda answer: sizes.append(len(answer.body())))
-
-    page.goto("/", wait_until="networkidle")
+def test_scripts_are_named_by_content(page: Page) -> None:
+    page.goto("/")
 
     assert re.search(r"/static/js/app\.[0-9a-f]{12}\.js", page.content())
-    assert sum(sizes) <= 150_000
+
+
+def test_the_list_and_a_conversation_weigh_little_when_nothing_is_cached(
+    chromium: Browser, served: Server, fleet: Fleet
+) -> None:
+    for number in range(60):
+        fleet.say("weight", f"The water on Elm Street is {number} cm deep. " * 4)
+    signed_in = chromium.new_context(base_url=served.url)
+    sign_in(served, signed_in, "wendy", "operator")
+    weights = {}
+    for path in ("/", "/conversations/weight/"):
+        context = chromium.new_context(base_url=served.url, storage_state=signed_in.storage_state())
+        sizes: list[int] = []
+        context.on("requestfinished", lambda request, sizes=sizes: sizes.append(request.sizes()["responseBodySize"]))
+        context.new_page().goto(path, wait_until="networkidle")
+        weights[path] = (sum(sizes), len(sizes))
+        context.close()
+
+    (bytes_of_list, requests_of_list), (bytes_of_conversation, requests_of_conversation) = weights.values()
+    assert 20_000 < bytes_of_list <= 60_000
+    assert 3 < requests_of_list <= 12
+    assert 20_000 < bytes_of_conversation <= 80_000
+    assert 3 < requests_of_conversation <= 12

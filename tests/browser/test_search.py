@@ -9,7 +9,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.browser import LOOKS, violations
 from tests.support.live import Server, until
 
-pytestmark = pytest.mark.timeout(90)
 SAID = (
     ("harbour desk", "agent:Triage", "A parcel was sent to the wrong quay"),
     ("harbour desk", "agent:Clerk-with-a-rather-long-name-of-an-agent", "The parcel was quaysided " + "very " * 80),

@@ -9,8 +9,6 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser import open_empty_page
 
-pytestmark = pytest.mark.timeout(60)
-
 SETUP = """async ([topic, from]) => {
   const { socket } = await import("/static/js/socket.js");
   globalThis.heard = [];

@@ -1,5 +1,6 @@
 """Every answer carries the security headers; foreign senders, hosts and visitors are refused; errors look like ours."""
 
+import gzip
 import re
 
 import pytest
@@ -285,3 +286,18 @@ def test_a_missing_page_keeps_the_persons_frame(viewer):
 
     assert "Page not found" in html
     assert "vera" in html
+
+
+def test_pages_are_compressed_and_padded_and_files_are_not(viewer, team):
+    accepting = {"Accept-Encoding": "gzip"}
+
+    pages = [viewer.get("/", headers=accepting) for _ in range(20)]
+    file = client_of(team["admin"]).get("/calls/export/jsonl", headers=accepting)
+
+    assert {page["Content-Encoding"] for page in pages} == {"gzip"}
+    assert "Accept-Encoding" in pages[0]["Vary"]
+    assert gzip.decompress(pages[0].content).startswith(b"<!doctype html>")
+    assert len({len(page.content) for page in pages}) > 3  # a length tells nothing of what is in it
+    assert file.status_code == 200
+    assert "Content-Encoding" not in file
+    assert "Content-Encoding" not in viewer.get("/")
