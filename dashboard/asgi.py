@@ -21,6 +21,7 @@ from django.utils.module_loading import import_string
 from servestatic import ServeStaticASGI
 
 from conversations.access.audit import refusal_counter
+from conversations.alerts.dispatcher import Dispatcher
 from conversations.asgi.health import HealthEndpoint
 from conversations.asgi.import_upload import ImportEndpoint
 from conversations.asgi.local_token import LocalTokenEndpoint
@@ -94,6 +95,7 @@ class Application:
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
         self._recorder: EmbeddedRecorder | None = None
+        self._alerts: Dispatcher | None = None
         self._worker: Any = None  # agents_app's, known by its dotted name alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,6 +164,7 @@ class Application:
         await self.engine.start(waits=self.is_web_only)
         self._keep(asyncio.to_thread(_import_pages), "importing pages")
         self._index()
+        self._send_alerts()
         if self.url:
             self.key.open(self.url)
             await self._work()
@@ -188,6 +191,12 @@ class Application:
         indexer = self.engine.indexer = Indexer()
         indexer.start()
         self.engine.further_parts["search"] = lambda: indexer.state
+
+    def _send_alerts(self) -> None:
+        """Evaluate alert rules and send alerts: of several processes each takes its part."""
+        alerts = self._alerts = Dispatcher(self.engine.url)
+        alerts.start()
+        self.engine.further_parts["alerts"] = lambda: alerts.state
 
     def load_agents(self) -> None:
         """Import the agents' SDK and the teams, before the port answers. Raises Unavailable for a wrong team."""
@@ -217,6 +226,8 @@ class Application:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._alerts is not None:
+            await asyncio.to_thread(self._alerts.close)
         if self.engine.indexer is not None:
             await asyncio.to_thread(self.engine.indexer.close)
         if self._recorder is not None:

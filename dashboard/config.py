@@ -4,17 +4,19 @@ import ipaddress
 import os
 import secrets
 import sys
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
-from urllib.parse import urlsplit
+from typing import Literal, NamedTuple, Self
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from conversations.alerts.destinations import AllowList
 from dashboard import databases
 
-SECRETS = ("secret_key", "database_url", "redis_url", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+SECRETS = ("secret_key", "database_url", "redis_url", "email_url", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 MIN_SECRET = 32  # characters
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -103,6 +105,19 @@ class Config(BaseSettings):
     four_eyes: bool = Field(default=False, description="people cannot decide on a run whose input they wrote or sent")
     session_items: int = Field(default=200, ge=1, description="conversation items that agents remember")
     session_days: float = Field(default=30, gt=0, description="days that agents remember an item")
+    alert_hosts: str = Field(
+        default="",
+        description="hosts, addresses or networks that are not public and that alerts may reach, comma-separated",
+    )
+    alert_timeout_s: float = Field(default=10, gt=0, le=30, description="maximum seconds for one attempt of an alert")
+    alert_retry_s: float = Field(
+        default=5, gt=0, le=3600, description="seconds until a failed alert is sent again; doubled each time, up to 1 h"
+    )
+    email_url: str = Field(
+        default="",
+        description="mail server for alerts: smtp://user:password@host:port, smtps:// for TLS from the start",
+    )
+    email_from: str = Field(default="switchboard@localhost", description="sender of alerts by e-mail")
     openai_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="OPENAI_API_KEY")
     openai_base_url: str = Field(
         default="",
@@ -172,6 +187,22 @@ class Config(BaseSettings):
             if not _is_origin(origin):
                 raise ValueError(f"must be scheme://host[:port]; got {origin!r}")
         return value
+
+    @field_validator("alert_hosts")
+    @classmethod
+    def _destinations(cls, value: str) -> str:
+        AllowList.of(_parts(value))
+        return value
+
+    @field_validator("email_url")
+    @classmethod
+    def _smtp(cls, value: str) -> str:
+        return _expect(value, "smtp", "smtps")
+
+    @cached_property
+    def alert_allow_list(self) -> AllowList:
+        """Where alerts may be sent although it is not public."""
+        return AllowList.of(_parts(self.alert_hosts))
 
     @property
     def log_format(self) -> Literal["text", "json"]:
@@ -260,3 +291,24 @@ def secret_key(config: Config) -> str:
         secret = secrets.token_urlsafe(48)
         file.write(secret)
     return secret
+
+
+class MailServer(NamedTuple):
+    """Where e-mail is handed over. No host: nowhere."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    has_tls: bool  # from the start
+    has_starttls: bool
+
+
+def mail_server(config: Config) -> MailServer:
+    """Read `email_url`. A password is sent over TLS only."""
+    parts = urlsplit(config.email_url)
+    has_tls = parts.scheme == "smtps"
+    port = parts.port or (465 if has_tls else 587 if parts.password else 25)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    starts = not has_tls and (bool(password) or port == 587)
+    return MailServer(parts.hostname or "", port, user, password, has_tls, starts)

@@ -105,6 +105,12 @@ CSRF_COOKIE_HTTPONLY = False  # `static/js/fetch.js` reads it
 CSRF_COOKIE_SAMESITE = "Strict"
 CSRF_FAILURE_VIEW = "dashboard.pages.errors.csrf_failure"
 
+_mail = _config.mail_server(CONFIG)
+EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
+EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.has_tls, _mail.has_starttls
+DEFAULT_FROM_EMAIL = CONFIG.email_from
+
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [PACKAGE_DATA / "static"]

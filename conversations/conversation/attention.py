@@ -13,7 +13,7 @@ from django.db.models import Exists, Min, OuterRef, Subquery
 from conversations.models import Approval, Conversation, Event, Run
 from conversations.models.run import FAILED, RunQuerySet
 from conversations.runs import stuck_detection
-from conversations.runs.stuck_detection import Alarm
+from conversations.runs.stuck_detection import StuckRun
 
 FAILED_FOR = 24 * 3600  # seconds for which a failed run needs a person; after that it is only shown as failed
 MAX_LISTED = 50  # conversations that are listed before all others
@@ -42,7 +42,7 @@ TONES = {"approval": "waiting", "reply": "waiting", "stuck": "failed", "failed":
 
 
 def of(
-    *, waiting: Collection[int], failed: Collection[int], owned: Iterable[Owned], alarms: Mapping[int, Alarm]
+    *, waiting: Collection[int], failed: Collection[int], owned: Iterable[Owned], alarms: Mapping[int, StuckRun]
 ) -> dict[int, Attention]:
     """Return why conversations (row ids) need a person: of those with a run that waits for approval, those whose newest
     run failed, those that a person took over, and the alarms of runs that look stuck."""
@@ -83,7 +83,7 @@ def _owes_reply(row: Owned) -> bool:
     return is_person and row.last_sender.removeprefix("user:") != row.owner.removeprefix("user:")
 
 
-def _stuck(alarms: Mapping[int, Alarm]) -> dict[int, Attention]:
+def _stuck(alarms: Mapping[int, StuckRun]) -> dict[int, Attention]:
     return {id_: Attention("stuck", alarm.since) for id_, alarm in alarms.items()}
 
 

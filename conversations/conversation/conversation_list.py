@@ -233,7 +233,7 @@ def _read(sql: str, ids: Sequence[int], *more: Any) -> list[Any]:
         return list(cursor.fetchall())
 
 
-def _alarm(alarm: stuck_detection.Alarm | None) -> str:
+def _alarm(alarm: stuck_detection.StuckRun | None) -> str:
     return f"{alarm.agent} {alarm.words}" if alarm else ""
 
 

@@ -31,6 +31,7 @@ POOL_SIZE = {
     "readiness": 1,
     "recorder": 1,
     "indexer": 1,
+    "alerts": 1,
     "pages": 8,
     "errand": 8,
     "topics": 4,

@@ -13,7 +13,7 @@ _SECRETS = (
     (
         re.compile(
             r"""(?x)
-            \b(?:sk|pk|rk|ghp|gho|ghs|ghu|ghr|github_pat|xox[abeoprs]|xapp|glpat|hf)[-_][A-Za-z0-9_\-]{6,} # known
+            \b(?:sk|pk|rk|ghp|gho|ghs|ghu|ghr|github_pat|xox[abeoprs]|xapp|glpat|hf|whsec)[-_][A-Za-z0-9_\-]{6,} # known
             | \bsb_[\w\-]{20,} # a token of ours
             | \b(?:npm_|do[opr]_v1_|hv[bs]\.|shp(?:at|ss|ca)_|lin_api_|sbp_|dckr_pat_|GOCSPX-|ya29\.)[\w\-]{16,}
             | \bpyp[i]-AgE[\w\-]{13,}
@@ -50,7 +50,7 @@ _SECRETS = (
         rf"\1{MASK}",
     ),
 )
-_PREFIXES = "sk pk rk ghp gho ghs ghu ghr pat xapp hf"
+_PREFIXES = "sk pk rk ghp gho ghs ghu ghr pat xapp hf whsec"
 _KEYS = "api access account shared private"
 _BEGINNINGS = """
 xox sb_ npm_ -age dop_v1_ doo_v1_ dor_v1_ hvs. hvb. shpat_ shpss_ shpca_ lin_api_ sbp_ gocspx- ya29. sg. :aa

@@ -103,6 +103,7 @@ class EventType:
     search: Search = SEARCHED
     run_end: RunEnd | None = None
     closes_question: str = ""  # the state in which it leaves one that nobody decided
+    alarm: str = ""  # the kind of alarm that it raises where it is ours
     speaker: str = ""  # who is drawn to say it where the payload names nobody
     done: str = ""  # what whoever came too late is told that it did
     traits: frozenset[Trait] = frozenset()
@@ -146,6 +147,7 @@ def event_type(
     search: Search = SEARCHED,
     run_end: RunEnd | None = None,
     closes_question: str = "",
+    alarm: str = "",
     speaker: str = "",
     done: str = "",
     traits: Collection[Trait] = (),
@@ -158,8 +160,8 @@ def event_type(
         if kind in TYPES:
             raise ValueError(f"there are two event types {kind}")
         TYPES[kind] = EventType(
-            kind, schema, row, fold, authority, level, state, lane, search, run_end, closes_question, speaker,
-            done, frozenset(traits), None if name else _struct(schema),
+            kind, schema, row, fold, authority, level, state, lane, search, run_end, closes_question, alarm,
+            speaker, done, frozenset(traits), None if name else _struct(schema),
         )  # fmt: skip
         return schema
 

@@ -1,6 +1,7 @@
 """The tables (§5), one module a noun."""
 
 from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
+from conversations.models.alerts import Alarm, AlarmCause, AlertDelivery, AlertRule, Shelf
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead, AuditSpan
 from conversations.models.auto_approval import AutoApprovalRule
@@ -21,6 +22,10 @@ from conversations.models.turn import Turn
 
 __all__ = [
     "Agent",
+    "Alarm",
+    "AlarmCause",
+    "AlertDelivery",
+    "AlertRule",
     "Approval",
     "AuditEntry",
     "AuditHead",
@@ -42,6 +47,7 @@ __all__ = [
     "Run",
     "SavedView",
     "SessionItem",
+    "Shelf",
     "SignInLink",
     "Token",
     "ToolCall",

@@ -34,7 +34,7 @@ class Running(NamedTuple):
     turn: int | None
 
 
-class Alarm(NamedTuple):
+class StuckRun(NamedTuple):
     """Why a run looks stuck: `kind` is repeats, silent or turns; `words` go after the agent's name; `since`: µs UTC."""
 
     run: str
@@ -44,18 +44,18 @@ class Alarm(NamedTuple):
     since: int  # its last progress
 
 
-def alarms(conversations: Collection[int]) -> dict[int, Alarm]:
+def alarms(conversations: Collection[int]) -> dict[int, StuckRun]:
     """Return the loudest alarm of each of these conversations that has one, by its id."""
     running = _running(conversations) if conversations else []
     if not running:
         return {}
     repeated = _said_again(running) | _repeated([run.id for run in running])
     limits = _limits([run.agent for run in running])
-    by_conversation: dict[int, Alarm] = {}
+    by_conversation: dict[int, StuckRun] = {}
     for run in running:
         reason = repeated.get(run.id) or _silent(run) or _near_its_limit(run, limits.get(run.agent, 0))
         if reason:
-            by_conversation[run.conversation] = Alarm(run.id, run.agent, *reason, since=run.at or run.edge or 0)
+            by_conversation[run.conversation] = StuckRun(run.id, run.agent, *reason, since=run.at or run.edge or 0)
     return by_conversation
 
 

@@ -30,6 +30,7 @@ CALL = (
     "arguments_digest,started_at,duration_ms,replay_of,qualified_name,mcp_server,output_bytes,approver"
 )
 TURN = "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens"
+ALARM_CAUSE = "conversation_id,seq,kind,at,run"
 NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
     "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq,copied_seq,last_by,opened_by,outside_seq"
@@ -147,6 +148,10 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
     for t in changes.turns:
         spent += (t.conversation_id, t.seq, t.at, t.agent, t.model, t.is_demo, t.input_tokens, t.output_tokens)
     _store(cursor, "conversations_turn", TURN, spent)
+    causes: list[Any] = []
+    for cause in changes.alarm_causes:
+        causes += (cause.conversation_id, cause.seq, cause.alarm, cause.at, cause.run)
+    insert(cursor, f"INSERT INTO conversations_alarmcause({ALARM_CAUSE}) VALUES %s", 5, causes)
     if changes.runs or changes.run_steps or changes.approvals or changes.decisions or changes.escalations:
         sql_runs.write(cursor, changes)
     if changes.responses or changes.answered or changes.deleted or changes.forks:

@@ -12,6 +12,7 @@
 | model.turn, ours; an output without a run that tells what it spent | | | | a turn's row (`turns`) |
 | response.completed, ours | | | | its response row's end (`responses`) |
 | response.deleted, by a person or the system | | | | its response row is reached no more (`responses`) |
+| run.failed, run.interrupted, run.incompatible, record.gap, ours | | | | a cause of an alarm, when first stored |
 | conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
 | a fork's copy of the above: only what the first two lines and response.received fold | | | | |
 | anything else | | | | last_at; whether somebody from outside has spoken (`token_access`) |
@@ -22,12 +23,14 @@ An import names the conversations it makes: a title is a caption, no state.
 
 from __future__ import annotations
 
+from conversations.core import principals
 from conversations.events.event_type import TYPES
 from conversations.events.projections import token_access
 from conversations.events.projections.messages import mark_output, repeats_output
 from conversations.events.projections.open_calls import FoldedCall
 from conversations.events.projections.participants import kind_of
 from conversations.events.projections.row_changes import (
+    AlarmCauseRow,
     ApprovalEnd,
     ApprovalRow,
     ConversationHead,
@@ -67,11 +70,12 @@ def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFac
     event_type = TYPES.get(kind)
     if head.head_seq <= head.copied_seq and (event_type is None or not event_type.is_copied):
         _fold_copy(changes, head, event)
-    elif (
-        event_type is not None
-        and event_type.fold is not None
-        and (event_type.authority is None or event.principal.partition(":")[0] in event_type.authority)
-    ):
+        return
+    if event_type is None:
+        return
+    if event_type.alarm and not changes.is_whole and principals.is_ours(event.principal):
+        changes.alarm_causes.append(AlarmCauseRow(head.id, head.head_seq, event_type.alarm, event.at, event.run))
+    if event_type.fold is not None and event_type.may_be_said_by(event.principal):
         event_type.fold(changes, head, event)
 
 

@@ -146,6 +146,17 @@ class TurnRow:
 
 
 @dataclass(slots=True)
+class AlarmCauseRow:
+    """An event that raises an alarm, noted for `conversations.alerts`."""
+
+    conversation_id: int
+    seq: int
+    alarm: str
+    at: int
+    run: str | None
+
+
+@dataclass(slots=True)
 class RowChanges:
     """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
 
@@ -169,6 +180,7 @@ class RowChanges:
     token_agents: dict[str, str | None] = field(default_factory=dict)  # looked up by `token_access`
     known_named: set[tuple[int, str]] = field(default_factory=set)  # agents whom rows name, looked up by `token_access`
     forks: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # its parent's key, forked_at, copied_seq
+    alarm_causes: list[AlarmCauseRow] = field(default_factory=list)
 
 
 Rule = Callable[[RowChanges, ConversationHead, "EventFacts"], None]

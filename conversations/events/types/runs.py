@@ -84,7 +84,7 @@ class RunDone(RunEndEvent):
 
 @event_type(
     Row(view="run_failed"), fold=step("failed", is_end=True), authority=OURS, level="chat", state="failed",
-    lane=Lane("failed", "error"), search=Search(is_error=True),
+    lane=Lane("failed", "error"), search=Search(is_error=True), alarm="run_failed",
     run_end=RunEnd("the run failed", "its run failed"), traits={"claimable", "wakes_worker", "holds_run"},
 )  # fmt: skip
 class RunFailed(RunEndEvent):
@@ -127,7 +127,7 @@ class RunCancelled(RunEndEvent):
 
 @event_type(
     Row(view="run_interrupted"), fold=step("interrupted", is_end=True), authority=OURS, level="chat", state="unknown",
-    lane=Lane("was interrupted", "reason"), search=Search(is_error=True),
+    lane=Lane("was interrupted", "reason"), search=Search(is_error=True), alarm="run_failed",
     run_end=RunEnd("the run was interrupted", "its worker was lost"),
     traits={"claimable", "wakes_worker", "holds_run"},
 )  # fmt: skip
@@ -140,7 +140,7 @@ class RunInterrupted(RunEndEvent):
 
 @event_type(
     Row(view="run_incompatible"), fold=step("incompatible", is_end=True), authority=OURS, level="chat", state="failed",
-    lane=Lane("could not resume", "reason"), search=Search(is_error=True),
+    lane=Lane("could not resume", "reason"), search=Search(is_error=True), alarm="run_failed",
     run_end=RunEnd("the run could not resume", "its run could not resume"),
     traits={"claimable", "holds_run"},
 )  # fmt: skip

@@ -60,7 +60,10 @@ class Log(RunEvent):
     text: str | None = None
 
 
-@event_type(Row(view="record_gap"), level="chat", state="failed", lane=Lane("Entries are missing here", "why"))
+@event_type(
+    Row(view="record_gap"), level="chat", state="failed", lane=Lane("Entries are missing here", "why"),
+    alarm="record_gap",
+)  # fmt: skip
 class Gap(BaseEvent):
     """Events that were lost before they reached the record. `lost` is None where nobody can know how many."""
 

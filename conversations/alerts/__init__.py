@@ -1,0 +1,18 @@
+"""Alerts: rules that raise alarms of what happens in the record, and tell somebody outside.
+
+kinds          what an alarm can be of, and a case of it
+causes         events → cases: failed runs, gaps
+conditions     state rows → cases: approval requests that wait, runs that look stuck
+alarms         cases → alarms, grouped; what opens and ends one, and the delivery that goes with it
+evaluation     one look at all of it
+deliveries     what waits to be sent: claimed, retried, given up
+messages       what is sent: JSON, Slack, e-mail
+signing        of a webhook (Standard Webhooks)
+destinations   which addresses a webhook may reach
+http_post      one request
+mail           one e-mail
+dispatcher     the thread that does all this
+edit_rules     what people do with rules
+handle_alarms  what people do with alarms and deliveries
+view           rules, alarms and figures for the page and the API
+"""

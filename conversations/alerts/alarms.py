@@ -1,0 +1,120 @@
+"""Cases → alarms: what opens one, makes it larger and ends it, with the delivery in the same transaction (law E).
+
+Called inside `write_transaction()` after `lock_actions()`: two that evaluate at once do it one after the other.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from conversations.alerts import deliveries
+from conversations.alerts.kinds import Case, group_of
+from conversations.core.principals import SYSTEM
+from conversations.models import Alarm, AlertRule, Shelf
+
+MAX_SUBJECTS = 500  # that an alarm remembers; of more it counts each look's anew
+
+Groups = Mapping[str, Sequence[Case]]
+
+
+def grouped(rule: AlertRule, cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """Return the cases of each alarm, in their order."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(group_of(rule.grouping, case), []).append(case)
+    return groups
+
+
+def add(rule: AlertRule, groups: Groups, now: int) -> None:
+    """Open an alarm for each group, or count on with the one that is open."""
+    open_alarms = _open_of(rule, groups)
+    for group, cases in groups.items():
+        if (alarm := open_alarms.get(group)) is None:
+            _open(rule, group, cases, now)
+        else:
+            _extend(alarm, cases, now)
+
+
+def match(rule: AlertRule, groups: Groups, now: int) -> None:
+    """Have the rule's open alarms be those of what lasts now: new cases are counted, what is over ends its alarm."""
+    open_alarms = {alarm.group: alarm for alarm in Alarm.objects.filter(rule=rule, closed_at=None)}
+    for alarm in open_alarms.values():
+        alarm.rule = rule
+        cases = groups.get(alarm.group, ())
+        if not cases:
+            close(alarm, str(SYSTEM), now)
+            continue
+        known = set(json.loads(alarm.subjects))
+        _extend(alarm, [case for case in cases if case.subject not in known], now)
+        _remember(alarm, cases)
+    add(rule, {group: cases for group, cases in groups.items() if group not in open_alarms}, now)
+
+
+def differs(rule: AlertRule, groups: Groups) -> bool:
+    """Return whether `match` would change anything."""
+    stored = dict(Alarm.objects.filter(rule=rule, closed_at=None).values_list("group", "subjects"))
+    return stored != {group: _subjects(cases) for group, cases in groups.items()}
+
+
+def close(alarm: Alarm, by: str, now: int) -> bool:
+    """End an alarm, and say so where the rule wants that and its beginning was sent. Return whether it was open."""
+    if not Alarm.objects.filter(id=alarm.id, closed_at=None).update(closed_at=now, closed_by=by, subjects="[]"):
+        return False
+    alarm.closed_at, alarm.closed_by = now, by
+    if alarm.rule.sends_end and alarm.notified_at is not None and alarm.group not in shelved(alarm.rule, now):
+        deliveries.enqueue(alarm.rule, "alarm.closed", now, alarm)
+    return True
+
+
+def notify(alarm: Alarm, now: int) -> None:
+    """Have an open alarm sent: when it opens, or when its shelf ends."""
+    Alarm.objects.filter(id=alarm.id).update(notified_at=now)
+    deliveries.enqueue(alarm.rule, "alarm.opened", now, alarm)
+
+
+class _Everything:
+    """Holds every group: of a rule that is shelved as a whole."""
+
+    def __contains__(self, group: object) -> bool:
+        return True
+
+
+def shelved(rule: AlertRule, now: int) -> Any:  # a container of groups
+    """Return the groups of a rule of which nothing is sent now."""
+    groups = set(Shelf.objects.filter(rule=rule, until__gt=now).values_list("group", flat=True))
+    return _Everything() if "" in groups else groups
+
+
+def _open(rule: AlertRule, group: str, cases: Sequence[Case], now: int) -> None:
+    newest = cases[-1]
+    alarm = Alarm.objects.create(
+        rule=rule, group=group, kind=rule.kind, cause=newest.cause[:200], conversation=newest.conversation,
+        seq=newest.seq, agent=newest.agent, detail=newest.detail[:300], subjects=_subjects(cases), count=len(cases),
+        opened_at=now, last_at=now,
+    )  # fmt: skip
+    if group not in shelved(rule, now):
+        notify(alarm, now)
+
+
+def _extend(alarm: Alarm, cases: Sequence[Case], now: int) -> None:
+    if not cases:
+        return
+    newest = cases[-1]
+    Alarm.objects.filter(id=alarm.id).update(
+        count=alarm.count + len(cases), last_at=now, conversation=newest.conversation, seq=newest.seq,
+        agent=newest.agent, detail=newest.detail[:300],
+    )  # fmt: skip
+
+
+def _remember(alarm: Alarm, cases: Sequence[Case]) -> None:
+    if (subjects := _subjects(cases)) != alarm.subjects:
+        Alarm.objects.filter(id=alarm.id).update(subjects=subjects)
+
+
+def _open_of(rule: AlertRule, groups: Groups) -> dict[str, Alarm]:
+    rows = Alarm.objects.filter(rule=rule, closed_at=None)
+    return {alarm.group: alarm for alarm in (rows.filter(group__in=list(groups)) if len(groups) < 500 else rows)}
+
+
+def _subjects(cases: Sequence[Case]) -> str:
+    return json.dumps(sorted({case.subject for case in cases if case.subject})[:MAX_SUBJECTS])

@@ -1,0 +1,74 @@
+"""Events that raise alarms, as the log notes them while it stores them, → alarms. Each note is taken once."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from conversations.alerts import alarms
+from conversations.alerts.kinds import Case
+from conversations.core.secret_masking import mask
+from conversations.core.write_transaction import lock_actions, write_transaction
+from conversations.models import AlarmCause, AlertRule, Conversation, Event, Run
+
+AT_A_TIME = 500
+LEGIBLE = 200  # characters of an error that an alarm repeats
+
+
+class NotedEvent(NamedTuple):
+    """A case, and what of it decides whether a rule is about it."""
+
+    kind: str
+    case: Case
+
+
+def take(rules: Collection[AlertRule], now: int) -> bool:
+    """Turn noted events into alarms and forget the notes; return whether there may be more. A transaction of its own,
+    and none where nothing is noted."""
+    if not AlarmCause.objects.exists():
+        return False
+    with write_transaction():
+        lock_actions()
+        notes = list(AlarmCause.objects.order_by("id")[:AT_A_TIME])
+        events = list(_events(notes))
+        for rule in rules:
+            cases = [event.case for event in events if event.kind == rule.kind and _is_about(rule, event.case)]
+            if cases:
+                alarms.add(rule, alarms.grouped(rule, cases), now)
+        AlarmCause.objects.filter(id__in=[note.id for note in notes]).delete()
+    return len(notes) == AT_A_TIME
+
+
+def _is_about(rule: AlertRule, case: Case) -> bool:
+    return case.at >= rule.since and rule.agent in ("", case.agent)
+
+
+def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:
+    """Read what is noted, without the demo's, and of runs only those that stand for themselves."""
+    ids = {note.conversation_id for note in notes}
+    keys = dict(Conversation.objects.visible().filter(id__in=ids, is_demo=False).values_list("id", "key"))
+    agents = dict(
+        Run.objects.filter(id__in={note.run for note in notes if note.run}, kind="agent", parent_call=None)
+        .values_list("id", "agent")
+    )  # fmt: skip
+    for note in notes:
+        if note.conversation_id not in keys or (note.kind == "run_failed" and note.run not in agents):
+            continue
+        event = Event.objects.filter(conversation=note.conversation_id, seq=note.seq).values_list("body").first()
+        if event is not None:
+            fields = json.loads(event[0])
+            cause, detail = _failure(fields) if note.kind == "run_failed" else _gap(fields)
+            key, agent = keys[note.conversation_id], agents.get(note.run or "", "")
+            yield NotedEvent(note.kind, Case(cause, key, note.seq, agent, detail, "", note.at))
+
+
+def _failure(fields: dict[str, object]) -> tuple[str, str]:
+    reason, name = str(fields.get("reason") or ""), str(fields.get("event") or "")
+    error = str(fields.get("error") or reason)
+    cause = {"run.interrupted": "its worker was lost", "run.incompatible": "it could not resume"}.get(name)
+    return cause or f"failed ({reason})"[:LEGIBLE], mask(error)[:LEGIBLE]
+
+
+def _gap(fields: dict[str, object]) -> tuple[str, str]:
+    lost = fields.get("lost")
+    count = f"{lost:,} events lost" if isinstance(lost, int) else "events lost"
+    return str(fields.get("reason") or "")[:LEGIBLE], f"{count}: {fields.get('why') or ''}"[:LEGIBLE]

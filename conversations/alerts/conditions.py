@@ -1,0 +1,44 @@
+"""State rows → cases: approval requests that wait too long, runs that look stuck. Both last, and end with the rows."""
+
+from conversations.alerts.kinds import Case
+from conversations.models import AlertRule, Approval, Conversation, Run, ToolCall
+from conversations.runs import stuck_detection
+from conversations.runs.policy.file_format import time_of
+
+MAX_CASES = 2000  # of one rule and one look
+
+
+def cases_of(rule: AlertRule, now: int) -> list[Case]:
+    """Return what a rule about something that lasts is about now, the oldest first."""
+    return _late_approvals(rule, now) if rule.kind == "approval_waiting" else _stuck_runs(rule, now)
+
+
+def _late_approvals(rule: AlertRule, now: int) -> list[Case]:
+    """Return approval requests that wait longer than the rule says, by the index of those that are pending."""
+    late = Approval.objects.open().filter(asked_at__lt=now - rule.after_s * 1_000_000).order_by("asked_at")
+    late = late.filter(conversation__is_demo=False)
+    columns = ("id", "conversation__key", "asked_seq", "asked_at", "tool_call", "run")
+    rows = list(late.values_list(*columns)[:MAX_CASES])
+    agents = dict(Run.objects.filter(id__in={row[5] for row in rows}).values_list("id", "agent"))
+    calls = dict(ToolCall.objects.filter(id__in={row[4] for row in rows}).values_list("id", "name"))
+    cause = f"waiting for a decision longer than {time_of(rule.after_s)}"
+    return [
+        Case(cause, key, seq, agents[run], f"{agents[run]} wants to call {calls.get(call, 'a tool')}", id_, at)
+        for id_, key, seq, at, call, run in rows
+        if run in agents and rule.agent in ("", agents[run])
+    ]
+
+
+def _stuck_runs(rule: AlertRule, now: int) -> list[Case]:
+    working = Run.objects.filter(status="running", kind="agent", parent_call=None, conversation__is_demo=False)
+    places = dict(working.values_list("conversation_id", "conversation__key")[:MAX_CASES])
+    heads = dict(Conversation.objects.filter(id__in=places).values_list("id", "head_seq"))
+    stuck = stuck_detection.alarms(places)
+    causes = {
+        "repeats": "repeats itself", "silent": "makes no progress", "turns": "is near its limit of turns"
+    }  # fmt: skip
+    return [
+        Case(causes[run.kind], places[id_], heads[id_], run.agent, f"{run.agent} {run.words}", run.run, now)
+        for id_, run in stuck.items()
+        if rule.agent in ("", run.agent)
+    ]

@@ -1,0 +1,130 @@
+"""What waits to be sent, each a row: claimed by one process at a time, sent again after a pause, given up in the end.
+
+A claim moves `due_at` to the end of a lease, so that what a killed process was sending is due again after it. Times are
+the database's, given by the caller. All of it inside `write_transaction()`.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db.models import F
+
+from conversations.alerts.kinds import KINDS
+from conversations.core.ids import new_id
+from conversations.core.micros import to_datetime
+from conversations.models import Alarm, AlertDelivery, AlertRule
+
+LEASE_S = 60  # longer than any attempt takes
+MAX_TRIES = 15
+MAX_DELAY_S = 3600.0
+MAX_AT_ONCE, MAX_AT_ONCE_PER_RULE = 32, 4
+GONE = 410  # a receiver's word for: never again
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended. `is_final`: no other one will do better."""
+
+    delivery: str
+    attempt: int
+    error: str = ""  # empty: delivered
+    status: int | None = None
+    retry_after_s: int | None = None
+    is_final: bool = False
+
+
+def enqueue(rule: AlertRule, event: str, now: int, alarm: Alarm | None = None) -> AlertDelivery:
+    """Add a message about an alarm, or a test, to what waits; it is due at once."""
+    data = _data(rule, alarm)
+    return AlertDelivery.objects.create(
+        id=f"msg_{new_id()}", rule=rule, alarm=alarm, subject=_subject(event, rule, data), tries_left=MAX_TRIES,
+        body=json.dumps({"type": event, "timestamp": to_datetime(now).isoformat(), "data": data}, ensure_ascii=False),
+        due_at=now, created_at=now,
+    )  # fmt: skip
+
+
+def is_due(now: int) -> bool:
+    """Return whether anything is to be sent."""
+    return AlertDelivery.objects.filter(status="waiting", due_at__lte=now).exists()
+
+
+def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery]:
+    """Take what is due, the oldest first; `busy` says how many of each rule are being sent by this process."""
+    taken: list[AlertDelivery] = []
+    at_work = Counter(busy)
+    while len(taken) < at_most:
+        full = [rule for rule, count in at_work.items() if count >= MAX_AT_ONCE_PER_RULE]
+        rows = AlertDelivery.objects.select_for_update(skip_locked=True, of=("self",)).select_related("rule")
+        rows = rows.filter(status="waiting", due_at__lte=now).exclude(rule_id__in=full).order_by("due_at")
+        fresh = [row for row in rows[: at_most - len(taken)] if _fits(row, at_work)]
+        if not fresh:
+            break
+        AlertDelivery.objects.filter(id__in=[row.id for row in fresh]).update(
+            attempts=F("attempts") + 1, due_at=now + LEASE_S * 1_000_000, is_sending=True
+        )
+        taken += fresh
+    for row in taken:
+        row.attempts += 1
+    return taken
+
+
+def record(outcomes: Sequence[Outcome], now: int) -> None:
+    """Write how attempts ended. One that lost its lease meanwhile writes nothing."""
+    for outcome in outcomes:
+        mine = AlertDelivery.objects.filter(id=outcome.delivery, attempts=outcome.attempt, status="waiting")
+        end: dict[str, Any] = {"is_sending": False, "http_status": outcome.status, "error": outcome.error[:300]}
+        row = mine.first()
+        if row is None:
+            continue
+        if not outcome.error:
+            mine.update(status="delivered", done_at=now, **end)
+        elif outcome.is_final or row.tries_left <= 1:
+            mine.update(status="failed", done_at=now, tries_left=0, **end)
+        else:
+            due_at = now + int(_delay_s(row, outcome.retry_after_s) * 1e6)
+            mine.update(tries_left=row.tries_left - 1, due_at=due_at, **end)
+
+
+def release(attempts: Sequence[tuple[str, int]], now: int) -> None:
+    """Give back what this process was sending when it was told to stop: another one may send it at once."""
+    for delivery, attempt in attempts:
+        mine = AlertDelivery.objects.filter(id=delivery, attempts=attempt, status="waiting", is_sending=True)
+        mine.update(due_at=now, is_sending=False)
+
+
+def _fits(row: AlertDelivery, at_work: Counter[int]) -> bool:
+    at_work[row.rule_id] += 1
+    return at_work[row.rule_id] <= MAX_AT_ONCE_PER_RULE
+
+
+def _delay_s(row: AlertDelivery, retry_after_s: int | None) -> float:
+    """Return the pause before the next attempt: twice as long each time, up to a tenth more so that many do not come
+    together, and as long as the receiver wishes, up to an hour."""
+    pause = settings.CONFIG.alert_retry_s * 2.0 ** (MAX_TRIES - row.tries_left)
+    spread = hashlib.sha256(f"{row.id} {row.attempts}".encode()).digest()[0] / 2560
+    return min(max(pause * (1 + spread), retry_after_s or 0), MAX_DELAY_S)
+
+
+def _data(rule: AlertRule, alarm: Alarm | None) -> dict[str, Any]:
+    data: dict[str, Any] = {"rule": rule.name, "kind": rule.kind}
+    if alarm is None:
+        return data
+    return data | {
+        "alarm_id": alarm.id, "cause": alarm.cause, "count": alarm.count, "conversation_id": alarm.conversation,
+        "seq": alarm.seq, "agent": alarm.agent, "detail": alarm.detail,
+        "opened_at": to_datetime(alarm.opened_at).isoformat(),
+        "closed_at": to_datetime(alarm.closed_at).isoformat() if alarm.closed_at else None,
+    }  # fmt: skip
+
+
+def _subject(event: str, rule: AlertRule, data: Mapping[str, Any]) -> str:
+    """Say it in a line."""
+    if event == "test":
+        return f"Test of the alert rule {rule.name}"
+    label = KINDS[rule.kind].label
+    over = "Over: " if event == "alarm.closed" else ""
+    agent = f", {data['agent']}" if data["agent"] else ""
+    return f"{over}{label}{agent}: {data['cause']}"[:300]

@@ -1,0 +1,146 @@
+"""Which addresses a webhook may reach: public ones, and what `SWITCHBOARD_ALERT_HOSTS` allows besides.
+
+A name is resolved anew for each attempt, all of its addresses are checked, and the request goes to an address that was
+checked, never to a name: an answer that changes between check and connection changes nothing.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from conversations.core.errors import Invalid
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+PORTS = {"http": 80, "https": 443}
+MAX_URL = 2000  # characters
+_NAME = re.compile(
+    r"(?=.{1,253}\.?$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*\.?"
+)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # of a host that begins to be an IPv4 address by other rules
+_TARGET = re.compile(r"[!-~]*")  # printable ASCII without a space
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_FURTHER: tuple[Network, ...] = (  # that Python 3.11 takes for global
+    ipaddress.ip_network("192.88.99.0/24"),  # 6to4 relays
+    ipaddress.ip_network("2002::/16"),  # 6to4
+    ipaddress.ip_network("3fff::/20"),  # documentation
+    ipaddress.ip_network("5f00::/16"),  # segment routing
+)
+
+
+class AddressRefused(Exception):
+    """A webhook must not be sent there; the words are for the admin."""
+
+
+class WebhookUrl(NamedTuple):
+    """A webhook's URL, in parts. `host` is lower case, IPv6 without brackets; `target` is path and query."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def host_header(self) -> str:
+        """What the Host header says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowList:
+    """What an operator allows although it is not public."""
+
+    hosts: frozenset[str] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[str]) -> "AllowList":
+        """Read hosts, addresses and networks. Raises ValueError for what is none of them."""
+        hosts, networks = set(), []
+        for entry in entries:
+            try:
+                networks.append(ipaddress.ip_network(entry.strip("[]")))
+            except ValueError:
+                host = entry.lower().rstrip(".")
+                if "/" in entry or not is_host_name(host):
+                    raise ValueError(f"must be hosts, addresses or networks; got {entry!r}") from None
+                hosts.add(host)
+        return cls(frozenset(hosts), tuple(networks))
+
+    def has(self, host: str, address: Address) -> bool:
+        """Return whether this host is allowed, or this address of it."""
+        return host.rstrip(".") in self.hosts or any(address in network for network in self.networks)
+
+
+NONE = AllowList()
+
+
+def is_host_name(host: str) -> bool:
+    """Return whether it is a name, and no other way to write an IPv4 address (such as `0x7f.1` or `2130706433`)."""
+    return bool(_NAME.fullmatch(host)) and not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2])
+
+
+def parse(url: str) -> WebhookUrl:
+    """Take a URL apart. Raises Invalid naming the field `url`, without repeating it: it may be a secret."""
+    if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or "\\" in url or " " in url:
+        raise Invalid(f"must be a URL of at most {MAX_URL:,} ASCII characters without spaces", field="url")
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        raise Invalid("must be a URL such as https://example.com/hook", field="url") from None
+    if parts.scheme not in PORTS or not host or port == 0:
+        raise Invalid("must be a URL such as https://example.com/hook", field="url")
+    if "@" in parts.netloc or parts.fragment:
+        raise Invalid("must not contain a user name, a password or a fragment", field="url")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not _is_host(host, is_bracketed="[" in parts.netloc) or not _TARGET.fullmatch(target):
+        raise Invalid("must name a host, or an IP address in its usual form", field="url")
+    return WebhookUrl(parts.scheme, host, port or PORTS[parts.scheme], target)
+
+
+def _is_host(host: str, *, is_bracketed: bool) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return not is_bracketed and is_host_name(host)
+    return (address.version == 6) == is_bracketed and "%" not in host
+
+
+def check(destination: WebhookUrl, addresses: Sequence[str], allowed: AllowList) -> list[str]:
+    """Return the addresses to connect to. Raises AddressRefused when one of them may not be reached."""
+    if not addresses:
+        raise AddressRefused(f"{destination.host} has no address")
+    for text in addresses:
+        address = _plain(ipaddress.ip_address(text.partition("%")[0]))
+        if allowed.has(destination.host, address):
+            continue
+        if not is_public(address):
+            raise AddressRefused(
+                f"{destination.host} is {address}, which is not a public address; SWITCHBOARD_ALERT_HOSTS can allow it"
+            )
+        if destination.scheme != "https":
+            raise AddressRefused("http is only for destinations that SWITCHBOARD_ALERT_HOSTS allows: use https")
+    return list(addresses)
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an address is one of the internet at large."""
+    address = _plain(address)
+    is_local = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
+    is_special = address.is_multicast or address.is_reserved or address.is_link_local or address.is_unspecified
+    return address.is_global and not is_local and not is_special and not any(address in net for net in _FURTHER)
+
+
+def _plain(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 address stands for, where it is one of those."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address

@@ -1,0 +1,205 @@
+"""The thread that evaluates rules and sends what waits. One in each serving process; the rows decide who sends what.
+
+It has a loop of its own, so that slow receivers and slow queries keep nobody else. It holds at most `MAX_AT_ONCE`
+deliveries; everything else stays in the database.
+"""
+
+import asyncio
+import contextlib
+import logging
+import smtplib
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from conversations.alerts import deliveries, evaluation, http_post, mail, messages, signing
+from conversations.alerts.deliveries import MAX_AT_ONCE, Outcome
+from conversations.alerts.destinations import AddressRefused
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import Invalid, Unavailable
+from conversations.core.failpoints import failpoint
+from conversations.core.node_heartbeat import database_now
+from conversations.core.secret_masking import mask
+from conversations.core.write_transaction import write_transaction
+from conversations.events import commit_listeners
+from conversations.events.event_type import TYPES
+from conversations.events.log.records import Stored
+from conversations.models import AlertDelivery
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 1.0  # seconds
+LOOK_EVERY_IDLE = 5.0  # the same without rules
+SLOW_EVERY = 15.0  # seconds between two looks at what changes slowly
+MAX_RESOLVERS = 8  # threads that resolve names or send e-mail
+
+_dispatchers: list["Dispatcher"] = []
+
+
+class Sending(NamedTuple):
+    """An attempt under way: the rule's id, and the task."""
+
+    rule: int
+    task: asyncio.Task[None]
+
+
+def wake() -> None:
+    """Have this process's dispatcher look at once: a rule or a delivery changed."""
+    for dispatcher in tuple(_dispatchers):
+        dispatcher.wake()
+
+
+class Dispatcher(threading.Thread):
+    """Started by the server, ended by `close`."""
+
+    def __init__(self, site: str) -> None:
+        super().__init__(name="alerts", daemon=True)
+        self._site = next(iter(settings.CONFIG.allowed_origins), site)
+        self._is_open = True
+        self._loop = asyncio.new_event_loop()
+        self._news = asyncio.Event()
+        self._sending: dict[tuple[str, int], Sending] = {}  # by delivery and attempt, until it is written
+        self._outcomes: list[Outcome] = []
+        self._slow_at = float("-inf")
+        self._trouble = ""
+
+    @property
+    def state(self) -> str:
+        """`ok`, or why no alerts are sent."""
+        return (self._trouble or "ok") if self.is_alive() else "the thread of alerts has ended"
+
+    def wake(self) -> None:
+        """Look at once. From any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    def run(self) -> None:
+        """Work until `close`."""
+        stop_listening = commit_listeners.on_committed(self._committed)
+        _dispatchers.append(self)
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._work())
+        finally:
+            _dispatchers.remove(self)
+            stop_listening()
+
+    def close(self) -> None:
+        """End the thread; what it was sending is left to whoever comes next."""
+        self._is_open = False
+        self.wake()
+        if self.is_alive():
+            self.join()
+
+    def _committed(self, stored: Iterable[Stored]) -> None:
+        if any((known := TYPES.get(event.kind)) is not None and known.alarm for event in stored):
+            self.wake()
+
+    async def _work(self) -> None:
+        self._loop.set_default_executor(ThreadPoolExecutor(MAX_RESOLVERS, "alerts-resolver"))
+        database = DatabaseThreads("alerts")
+        while self._is_open:
+            self._news.clear()
+            pause = await self._round(database)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), pause)
+        await self._finish(database)
+        database.shutdown()
+
+    async def _round(self, database: DatabaseThreads) -> float:
+        """Write what came out, look, begin what is due; return for how many seconds nothing else is to be done."""
+        before, outcomes = self._trouble, list(self._outcomes)
+        try:
+            pause, claimed = await self._loop.run_in_executor(database, self._step, outcomes)
+        except (Unavailable, DatabaseError) as error:
+            self._trouble = (str(error).splitlines() or [""])[0][:200]
+            if self._trouble != before:
+                logger.warning("alerts are waiting: %s", self._trouble)
+            return LOOK_EVERY
+        except Exception as error:  # whatever it is, the thread must live
+            self._trouble = f"internal error: {error}"[:200]
+            if self._trouble != before:
+                logger.exception("alerts could not be evaluated")
+            return LOOK_EVERY
+        self._trouble = ""
+        del self._outcomes[: len(outcomes)]
+        for outcome in outcomes:
+            self._sending.pop((outcome.delivery, outcome.attempt), None)
+        for delivery in claimed:
+            task = self._loop.create_task(self._send(delivery), name=f"alert {delivery.id}")
+            self._sending[delivery.id, delivery.attempts] = Sending(delivery.rule_id, task)
+        return pause
+
+    def _step(self, outcomes: Sequence[Outcome]) -> tuple[float, list[AlertDelivery]]:
+        """Do a round's work with the database. What is being sent is in the loop's hands and changes only there, while
+        this waits for nothing of it."""
+        now, clock = database_now(), time.monotonic()
+        done = {(outcome.delivery, outcome.attempt) for outcome in outcomes}
+        busy = Counter(sending.rule for key, sending in tuple(self._sending.items()) if key not in done)
+        is_slow = clock - self._slow_at > SLOW_EVERY
+        if outcomes:
+            with write_transaction():
+                deliveries.record(outcomes, now)
+        is_more = evaluation.look(now, is_slow=is_slow)
+        self._slow_at = clock if is_slow else self._slow_at
+        claimed: list[AlertDelivery] = []
+        free = MAX_AT_ONCE - busy.total()
+        if free and deliveries.is_due(now):
+            with write_transaction():
+                claimed = deliveries.claim(now, busy, free)
+        pause = LOOK_EVERY if evaluation.is_pending() else LOOK_EVERY_IDLE
+        return 0.0 if is_more else pause, claimed
+
+    async def _send(self, delivery: AlertDelivery) -> None:
+        try:
+            outcome = await self._attempt(delivery)
+        except Exception as error:  # a mistake of ours costs an attempt, and is told
+            logger.exception("an alert could not be sent")
+            outcome = Outcome(delivery.id, delivery.attempts, f"internal error: {error}")
+        failpoint("before-delivery-recorded")
+        self._outcomes.append(outcome)
+        self._news.set()
+
+    async def _attempt(self, delivery: AlertDelivery) -> Outcome:
+        """Send it once; return how that ended."""
+        key, timeout_s = (delivery.id, delivery.attempts), settings.CONFIG.alert_timeout_s
+        try:
+            if delivery.rule.form == "email":
+                sent = self._loop.run_in_executor(None, mail.send, delivery, self._site, timeout_s)
+                await asyncio.wait_for(sent, deliveries.LEASE_S / 2)
+                return Outcome(*key)
+            body = messages.webhook_body(delivery, self._site)
+            headers = signing.headers(delivery.rule.secret, delivery.id, body, int(time.time()))
+            allowed = settings.CONFIG.alert_allow_list
+            answer = await http_post.post(delivery.rule.url, headers, body, allowed=allowed, timeout_s=timeout_s)
+        except (AddressRefused, Invalid) as error:
+            return Outcome(*key, str(error), is_final=True)
+        except TimeoutError:
+            return Outcome(*key, "the mail server did not answer in time")
+        except (http_post.PostFailed, OSError, smtplib.SMTPException) as error:
+            return Outcome(*key, mask(str(error)) or type(error).__name__)
+        error_text = "" if 200 <= answer.status < 300 else f"HTTP {answer.status}"
+        is_final = answer.status == deliveries.GONE
+        return Outcome(*key, error_text, answer.status, answer.retry_after_s, is_final)
+
+    async def _finish(self, database: DatabaseThreads) -> None:
+        """Write what came out and give back the rest."""
+        for sending in self._sending.values():
+            sending.task.cancel()
+        await asyncio.gather(*(sending.task for sending in self._sending.values()), return_exceptions=True)
+        with contextlib.suppress(Unavailable, DatabaseError):  # then the leases end in their time
+            await self._loop.run_in_executor(database, self._give_back)
+
+    def _give_back(self) -> None:
+        if not self._sending:
+            return
+        now = database_now()
+        with write_transaction():
+            deliveries.record(self._outcomes, now)
+            deliveries.release(list(self._sending), now)

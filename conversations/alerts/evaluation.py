@@ -1,0 +1,99 @@
+"""One look at what rules are about. Cheap where nothing is the matter: a few queries over small indexes."""
+
+from conversations.alerts import alarms, causes, conditions
+from conversations.alerts.kinds import KINDS
+from conversations.core.principals import SYSTEM
+from conversations.core.write_transaction import lock_actions, write_transaction
+from conversations.models import Alarm, AlarmCause, AlertDelivery, AlertRule, Run, Shelf
+
+QUIET = 3600 * 1_000_000  # µs without another case after which an alarm of events ends
+KEEP = 30 * 24 * 3600 * 1_000_000  # µs that alarms and deliveries are kept when they are over
+AT_A_TIME = 1000
+
+
+def active_rules() -> list[AlertRule]:
+    """Return the rules that count."""
+    return list(AlertRule.objects.filter(removed_at=None, is_enabled=True).order_by("id"))
+
+
+def look(now: int, *, is_slow: bool) -> bool:
+    """Bring the alarms up to date; return whether there is more to do at once. `is_slow`: look also at what takes more
+    than a query and changes slowly (stuck runs, ends, shelves)."""
+    rules = active_rules()
+    is_more = causes.take(rules, now)
+    for rule in rules:
+        if KINDS[rule.kind].is_lasting and (is_slow or rule.kind == "approval_waiting"):
+            _match(rule, now)
+    if is_slow:
+        _end_quiet(now)
+        _notify_unshelved(now)
+        _forget(now)
+    return is_more
+
+
+def _match(rule: AlertRule, now: int) -> None:
+    if not alarms.differs(rule, alarms.grouped(rule, conditions.cases_of(rule, now))):
+        return
+    with write_transaction():
+        lock_actions()
+        if AlertRule.objects.filter(id=rule.id, version=rule.version).exists():
+            alarms.match(rule, alarms.grouped(rule, conditions.cases_of(rule, now)), now)
+
+
+def _end_quiet(now: int) -> None:
+    """End alarms of events after a quiet time, and those of a failed run after a later one of the agent went well."""
+    events = [kind for kind, about in KINDS.items() if not about.is_lasting]
+    open_alarms = Alarm.objects.filter(closed_at=None, kind__in=events).select_related("rule")
+    over = [alarm for alarm in open_alarms if alarm.last_at < now - QUIET or _went_well(alarm)]
+    if not over:
+        return
+    with write_transaction():
+        lock_actions()
+        for alarm in over:
+            if Alarm.objects.filter(id=alarm.id, count=alarm.count).exists():
+                alarms.close(alarm, str(SYSTEM), now)
+
+
+def _went_well(alarm: Alarm) -> bool:
+    if alarm.kind != "run_failed" or alarm.rule.grouping != "conversation":
+        return False
+    later = Run.objects.filter(conversation__key=alarm.conversation, queued_seq__gt=alarm.seq, status="done")
+    return later.filter(agent=alarm.agent).exists()
+
+
+def _notify_unshelved(now: int) -> None:
+    """Send alarms that opened while they were shelved and are still open when that ends."""
+    pending = list(Alarm.objects.filter(closed_at=None, notified_at=None).select_related("rule")[:AT_A_TIME])
+    due = [alarm for alarm in pending if alarm.group not in alarms.shelved(alarm.rule, now)]
+    if not due:
+        return
+    with write_transaction():
+        lock_actions()
+        for alarm in Alarm.objects.filter(id__in=[a.id for a in due], closed_at=None, notified_at=None).select_related(
+            "rule"
+        ):
+            if alarm.group not in alarms.shelved(alarm.rule, now):
+                alarms.notify(alarm, now)
+
+
+def _forget(now: int) -> None:
+    """Remove what is over for long."""
+    old = now - KEEP
+    expired = AlertDelivery.objects.filter(done_at__lt=old).order_by("done_at").values_list("id", flat=True)
+    closed = Alarm.objects.filter(closed_at__lt=old, alertdelivery=None).values_list("id", flat=True)
+    removals = [(AlertDelivery, list(expired[:AT_A_TIME])), (Alarm, list(closed[:AT_A_TIME]))]
+    shelves = list(Shelf.objects.filter(until__lt=old).values_list("id", flat=True)[:AT_A_TIME])
+    if shelves or any(ids for _, ids in removals):
+        with write_transaction():
+            for model, ids in removals:
+                model.objects.filter(id__in=ids).delete()  # type: ignore[attr-defined]  # both have a manager
+            Shelf.objects.filter(id__in=shelves).delete()
+
+
+def is_pending() -> bool:
+    """Return whether there is a rule, or anything that waits to be evaluated or sent."""
+    return (
+        AlertRule.objects.filter(removed_at=None, is_enabled=True).exists()
+        or AlarmCause.objects.exists()
+        or AlertDelivery.objects.filter(status="waiting").exists()
+    )

@@ -1,0 +1,129 @@
+"""One POST to a checked address: no redirect is followed, no proxy asked, and of the answer only the status counts."""
+
+import asyncio
+import functools
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import httptools
+
+from conversations.alerts import destinations
+from conversations.alerts.destinations import AllowList, WebhookUrl
+
+MAX_ANSWER = 16 << 10  # bytes until the end of the headers
+CHUNK = 4 << 10
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+
+class Answer(NamedTuple):
+    """What a receiver said: its status, and after how many seconds to try again where it says so."""
+
+    status: int
+    retry_after_s: int | None = None
+
+
+class PostFailed(Exception):
+    """There was no answer; the words are for the admin."""
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return all addresses of a host, in the order to be tried. Raises PostFailed."""
+    try:
+        rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise PostFailed(f"{host} cannot be resolved: {getattr(error, 'strerror', None) or error}") from None
+    return list(dict.fromkeys(str(address[0]) for *_, address in rows))
+
+
+async def post(
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    allowed: AllowList,
+    timeout_s: float,
+    resolver: Resolve = resolve,
+) -> Answer:
+    """Send it. Raises PostFailed, or AddressRefused when nothing may be sent there."""
+    destination = destinations.parse(url)
+    try:
+        async with asyncio.timeout(timeout_s):
+            addresses = destinations.check(destination, await resolver(destination.host, destination.port), allowed)
+            reader, writer = await _connect(destination, addresses)
+            try:
+                writer.write(_request(destination, headers, body))
+                await writer.drain()
+                return await _answer(reader)
+            finally:
+                writer.transport.abort()
+    except TimeoutError:
+        raise PostFailed(f"no answer within {timeout_s:g} s") from None
+    except ssl.SSLError as error:
+        raise PostFailed(f"TLS failed: {error.reason or error}") from None
+    except OSError as error:
+        raise PostFailed(f"the connection failed: {error.strerror or error}") from None
+
+
+async def _connect(destination: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address that takes a connection."""
+    failure: OSError | None = None
+    tls, name = (_tls(), destination.host) if destination.scheme == "https" else (None, None)
+    for address in addresses:
+        try:
+            return await asyncio.open_connection(
+                address, destination.port, limit=MAX_ANSWER, ssl=tls, server_hostname=name
+            )
+        except OSError as error:
+            failure = error
+    raise failure or PostFailed("no address")
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _request(destination: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Write the request. Header values are ours: ids, numbers, base64."""
+    lines = [f"POST {destination.target} HTTP/1.1", f"Host: {destination.host_header}"]
+    fields = {"Content-Type": "application/json", "User-Agent": "Switchboard", "Accept": "*/*", **headers}
+    fields |= {"Content-Length": str(len(body)), "Connection": "close"}
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+
+
+class _AnswerHead:
+    """What httptools reads of an answer."""
+
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+        self.parser = httptools.HttpResponseParser(self)
+        self._retry_after: int | None = None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep when to try again."""
+        if name.lower() == b"retry-after" and value.isdigit() and len(value) < 8:
+            self._retry_after = int(value)
+
+    def on_headers_complete(self) -> None:
+        """Take the status, unless it only announces another."""
+        if (status := self.parser.get_status_code()) >= 200 and self.answer is None:
+            self.answer = Answer(status, self._retry_after)
+
+
+async def _answer(reader: asyncio.StreamReader) -> Answer:
+    head, size = _AnswerHead(), 0
+    while head.answer is None:
+        data = await reader.read(CHUNK)
+        size += len(data)
+        if not data or size > MAX_ANSWER:
+            raise PostFailed("the answer is not HTTP" if data else "the connection was closed without an answer")
+        try:
+            head.parser.feed_data(data)
+        except httptools.HttpParserError:
+            if head.answer is None:
+                raise PostFailed("the answer is not HTTP") from None
+    return head.answer

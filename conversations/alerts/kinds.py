@@ -1,0 +1,45 @@
+"""What an alarm can be of, and one case of it."""
+
+import hashlib
+import json
+from typing import NamedTuple
+
+GROUPINGS = {
+    "conversation": "One alarm per cause and conversation",
+    "agent": "One alarm per cause and agent",
+    "all": "One alarm per cause",
+}
+
+
+class AlarmKind(NamedTuple):
+    """How it is called, what raises it, and whether it lasts: the alarm ends with what it is about."""
+
+    label: str
+    help: str
+    is_lasting: bool
+
+
+KINDS = {
+    "approval_waiting": AlarmKind("Approval waiting", "an approval request waits longer than a time", True),
+    "run_failed": AlarmKind("Run failed", "a run fails, loses its worker or cannot resume", False),
+    "run_stuck": AlarmKind("Run stuck", "a run looks stuck", True),
+    "record_gap": AlarmKind("Gap in the record", "events were lost before they were recorded", False),
+}
+
+
+class Case(NamedTuple):
+    """One thing that a rule may be about. `cause` is the same for all that are to be one alarm."""
+
+    cause: str
+    conversation: str
+    seq: int
+    agent: str
+    detail: str
+    subject: str
+    at: int  # µs UTC
+
+
+def group_of(grouping: str, case: Case) -> str:
+    """Return what tells the alarms of a rule apart."""
+    place = {"conversation": case.conversation, "agent": case.agent}.get(grouping, "")
+    return hashlib.sha256(json.dumps([case.cause, place]).encode()).hexdigest()

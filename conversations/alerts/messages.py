@@ -1,0 +1,67 @@
+"""What is sent of a delivery: the JSON of a plain POST, Slack's, or an e-mail. Names and errors in it are anybody's
+words: they are text in each form."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from conversations.core import hidden_characters, page_urls
+from conversations.models import AlertDelivery
+
+SLACK_TEXT = 2900  # characters of a section; Slack takes 3,000
+
+
+def webhook_body(delivery: AlertDelivery, site: str) -> bytes:
+    """Return the body in the form of the delivery's rule. `site` is where our pages are, such as `https://host`."""
+    payload = _payload(delivery, site)
+    if delivery.rule.form == "slack":
+        payload = _slack(delivery, payload["data"]["url"])
+    return json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def email_text(delivery: AlertDelivery, site: str) -> tuple[str, str]:
+    """Return the subject, in a line, and the text."""
+    payload = _payload(delivery, site)
+    subject = " ".join(hidden_characters.spelled_out(delivery.subject).split())
+    lines = [subject, "", *_facts(payload["data"]), "", payload["data"]["url"]]
+    return f"[Switchboard] {subject}"[:200], "\n".join(lines)
+
+
+def _payload(delivery: AlertDelivery, site: str) -> dict[str, Any]:
+    payload: dict[str, Any] = json.loads(delivery.body)
+    data = payload["data"]
+    path = page_urls.event_url(data["conversation_id"], data["seq"]) if data.get("conversation_id") else "/alerts/"
+    data["url"] = site + quote(path, safe="/?=&#%~")
+    return payload
+
+
+def _slack(delivery: AlertDelivery, url: str) -> dict[str, Any]:
+    title = hidden_characters.spelled_out(delivery.subject)
+    facts = "\n".join(_facts(json.loads(delivery.body)["data"]))[:SLACK_TEXT]
+    texts = [text for text in (title, facts) if text]
+    sections: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "plain_text", "text": text[:SLACK_TEXT], "emoji": False}} for text in texts
+    ]
+    link = {"type": "section", "text": {"type": "mrkdwn", "text": f"<{_escaped(url)}|Open in Switchboard>"}}
+    return {"text": _escaped(title), "blocks": [*sections, link], "unfurl_links": False}
+
+
+def _facts(data: dict[str, Any]) -> list[str]:
+    """Return what there is to say, a line each."""
+    if "alarm_id" not in data:
+        return ["This is a test: the rule and its destination work."]
+    count = int(data["count"])
+    lines = [
+        str(data["detail"]),
+        f"Conversation: {data['conversation_id']}" if data["conversation_id"] else "",
+        f"Agent: {data['agent']}" if data["agent"] else "",
+        f"{count:,} times since {data['opened_at']}" if count > 1 else f"Since {data['opened_at']}",
+        f"Over since {data['closed_at']}" if data["closed_at"] else "",
+        f"Rule: {data['rule']}",
+    ]
+    return [hidden_characters.spelled_out(line) for line in lines if line]
+
+
+def _escaped(text: str) -> str:
+    """Escape what Slack reads as markup: a name cannot mention a channel or hide a link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
