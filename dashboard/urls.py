@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path, register_converter
 
 from conversations.access.accounts import sign_in_links
 from conversations.core.url_converters import ConversationId, RowNumber
+from dashboard.api import alerts as api_alerts
 from dashboard.api import approvals as api_approvals
 from dashboard.api import audit as api_audit
 from dashboard.api import auto_approvals as api_auto_approvals
@@ -22,6 +23,7 @@ from dashboard.api.read_markers import read_markers
 from dashboard.pages import (
     account,
     agents,
+    alerts,
     approvals,
     audit,
     auto_approvals,
@@ -58,6 +60,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("compare/", compare.compare, name="compare"),
     path("agents/", agents.agents, name="agents"),
     path("agents/<cid:team>/<cid:name>/", agents.agent, name="agent"),
+    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/rules/", alerts.rules, name="alert-rules"),
+    path("alerts/rules/<number:number>/<str:verb>/", alerts.rule, name="alert-rule"),
+    path("alerts/alarms/<number:number>/ends/", alerts.ends, name="alarm-ends"),
+    path("alerts/deliveries/<str:id>/<str:verb>/", alerts.delivery, name="alert-delivery"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
     path("schemas/<str:hash>/", tools.schema, name="schema"),
     path("calls/", calls.calls, name="calls"),
@@ -130,6 +137,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/tool-calls/<str:id>", api_tool_call.tool_call, name="api-tool-call"),
     path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
+    path("api/v1/alert-rules", api_alerts.rules, name="api-alert-rules"),
+    path("api/v1/alert-rules/<number:number>", api_alerts.rule, name="api-alert-rule"),
+    path("api/v1/alert-rules/<number:number>/removal", api_alerts.removal, name="api-alert-rule-removal"),
+    path("api/v1/alert-rules/<number:number>/test", api_alerts.test, name="api-alert-rule-test"),
+    path("api/v1/alert-rules/<number:number>/secret", api_alerts.secret, name="api-alert-rule-secret"),
+    path("api/v1/alert-rules/<number:number>/shelf", api_alerts.shelf, name="api-alert-rule-shelf"),
+    path("api/v1/alert-rules/<number:number>/unshelving", api_alerts.unshelving, name="api-alert-rule-unshelving"),
+    path("api/v1/alarms", api_alerts.alarms, name="api-alarms"),
+    path("api/v1/alarms/<number:number>/end", api_alerts.alarm_end, name="api-alarm-end"),
+    path("api/v1/alert-deliveries", api_alerts.deliveries, name="api-alert-deliveries"),
+    path("api/v1/alert-deliveries/<str:id>/retry", api_alerts.retry, name="api-alert-delivery-retry"),
+    path("api/v1/alert-deliveries/<str:id>/discard", api_alerts.discard, name="api-alert-delivery-discard"),
+    path("api/v1/alerts", api_alerts.figures, name="api-alerts"),
     path("api/v1/read-markers", read_markers, name="api-read-markers"),
     path("api/v1/search", api_search.search, name="api-search"),
     path("api/v1/openapi.json", openapi, name="api-openapi"),

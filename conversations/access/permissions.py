@@ -42,6 +42,7 @@ TABLE = {
     "tokens": ADMIN,
     "policies": ADMIN,
     "quarantine": ADMIN,
+    "alerts": ADMIN,
     "metrics": ADMIN,
 }
 VERBS = tuple(TABLE)
@@ -56,6 +57,7 @@ WORDS = {  # of those that do not say themselves what one does
     "tokens": "manage tokens",
     "policies": "change policies",
     "quarantine": "resolve quarantined messages",
+    "alerts": "manage alerts",
     "metrics": "view operations",
 }
 

@@ -24,12 +24,15 @@ _NAME = re.compile(
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # of a host that begins to be an IPv4 address by other rules
 _TARGET = re.compile(r"[!-~]*")  # printable ASCII without a space
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_FURTHER: tuple[Network, ...] = (  # that Python 3.11 takes for global
+_FURTHER: tuple[Network, ...] = (  # that a version of Python takes for global, or parts of them
+    ipaddress.ip_network("192.0.0.0/24"),  # protocol assignments
     ipaddress.ip_network("192.88.99.0/24"),  # 6to4 relays
+    ipaddress.ip_network("2001::/23"),  # protocol assignments
     ipaddress.ip_network("2002::/16"),  # 6to4
     ipaddress.ip_network("3fff::/20"),  # documentation
     ipaddress.ip_network("5f00::/16"),  # segment routing
 )
+HTTPS_ONLY = "http is only for destinations that SWITCHBOARD_ALERT_HOSTS allows: use https"
 
 
 class AddressRefused(Exception):
@@ -112,21 +115,32 @@ def _is_host(host: str, *, is_bracketed: bool) -> bool:
     return (address.version == 6) == is_bracketed and "%" not in host
 
 
-def check(destination: WebhookUrl, addresses: Sequence[str], allowed: AllowList) -> list[str]:
+def check(url: WebhookUrl, addresses: Sequence[str], allowed: AllowList) -> list[str]:
     """Return the addresses to connect to. Raises AddressRefused when one of them may not be reached."""
     if not addresses:
-        raise AddressRefused(f"{destination.host} has no address")
+        raise AddressRefused(f"{url.host} has no address")
     for text in addresses:
         address = _plain(ipaddress.ip_address(text.partition("%")[0]))
-        if allowed.has(destination.host, address):
+        if allowed.has(url.host, address):
             continue
         if not is_public(address):
             raise AddressRefused(
-                f"{destination.host} is {address}, which is not a public address; SWITCHBOARD_ALERT_HOSTS can allow it"
+                f"{url.host} is {address}, which is not a public address; SWITCHBOARD_ALERT_HOSTS can allow it"
             )
-        if destination.scheme != "https":
-            raise AddressRefused("http is only for destinations that SWITCHBOARD_ALERT_HOSTS allows: use https")
+        if url.scheme != "https":
+            raise AddressRefused(HTTPS_ONLY)
     return list(addresses)
+
+
+def check_literal(url: WebhookUrl, allowed: AllowList) -> None:
+    """Raise AddressRefused for a URL to which nothing can be sent, whatever its name resolves to."""
+    try:
+        ipaddress.ip_address(url.host)
+    except ValueError:
+        if url.scheme != "https" and url.host.rstrip(".") not in allowed.hosts and not allowed.networks:
+            raise AddressRefused(HTTPS_ONLY) from None
+    else:
+        check(url, [url.host], allowed)
 
 
 def is_public(address: Address) -> bool:

@@ -48,13 +48,13 @@ async def post(
     resolver: Resolve = resolve,
 ) -> Answer:
     """Send it. Raises PostFailed, or AddressRefused when nothing may be sent there."""
-    destination = destinations.parse(url)
+    to = destinations.parse(url)
     try:
         async with asyncio.timeout(timeout_s):
-            addresses = destinations.check(destination, await resolver(destination.host, destination.port), allowed)
-            reader, writer = await _connect(destination, addresses)
+            addresses = destinations.check(to, await resolver(to.host, to.port), allowed)
+            reader, writer = await _connect(to, addresses)
             try:
-                writer.write(_request(destination, headers, body))
+                writer.write(_request(to, headers, body))
                 await writer.drain()
                 return await _answer(reader)
             finally:
@@ -67,15 +67,13 @@ async def post(
         raise PostFailed(f"the connection failed: {error.strerror or error}") from None
 
 
-async def _connect(destination: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(to: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address that takes a connection."""
     failure: OSError | None = None
-    tls, name = (_tls(), destination.host) if destination.scheme == "https" else (None, None)
+    tls, name = (_tls(), to.host) if to.scheme == "https" else (None, None)
     for address in addresses:
         try:
-            return await asyncio.open_connection(
-                address, destination.port, limit=MAX_ANSWER, ssl=tls, server_hostname=name
-            )
+            return await asyncio.open_connection(address, to.port, limit=MAX_ANSWER, ssl=tls, server_hostname=name)
         except OSError as error:
             failure = error
     raise failure or PostFailed("no address")
@@ -86,9 +84,9 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _request(destination: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
+def _request(to: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
     """Write the request. Header values are ours: ids, numbers, base64."""
-    lines = [f"POST {destination.target} HTTP/1.1", f"Host: {destination.host_header}"]
+    lines = [f"POST {to.target} HTTP/1.1", f"Host: {to.host_header}"]
     fields = {"Content-Type": "application/json", "User-Agent": "Switchboard", "Accept": "*/*", **headers}
     fields |= {"Content-Length": str(len(body)), "Connection": "close"}
     lines += [f"{name}: {value}" for name, value in fields.items()]

@@ -32,6 +32,7 @@ PRINTED = {
     "tokens": "    ✓",
     "policies": "    ✓",
     "quarantine": "    ✓",
+    "alerts": "    ✓",
     "metrics": "    ✓",
 }
 ROLES = ("viewer", "operator", "approver", "auditor", "admin")

@@ -8,6 +8,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 
 from conversations.models import (
+    AlertRule,
     Approval,
     AutoApprovalRule,
     Conversation,
@@ -23,6 +24,7 @@ Found = Mapping[str, str]  # names → addresses
 KINDS: dict[str, str] = {  # kind of a target → the right to look at it
     "conversation": "view", "approval": "view", "call": "view", "run": "view", "rule": "view", "view": "view",
     "user": "people", "token": "tokens", "policy": "policies", "policies": "policies", "quarantine": "quarantine",
+    "alert": "alerts",
 }  # fmt: skip
 PLACES = {  # name in the correlation → kind of a target
     "conversation": "conversation", "approval": "approval", "approval_id": "approval", "call": "call",
@@ -110,6 +112,12 @@ def _quarantined(numbers: set[str]) -> Found:
     return {str(id_): reverse("quarantined", args=[id_]) for id_ in existing}
 
 
+def _alerts(numbers: set[str]) -> Found:
+    ids = [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19]
+    existing = AlertRule.objects.filter(id__in=ids, removed_at=None).values_list("id", flat=True)
+    return {str(id_): f"{reverse('alerts')}#rule-{id_}" for id_ in existing}
+
+
 def _reversed(route: str, ids: Iterable[str]) -> Found:
     """Write addresses; an id that no address can hold has none."""
     links = {}
@@ -124,5 +132,5 @@ def _reversed(route: str, ids: Iterable[str]) -> Found:
 _LOOKS: dict[str, Callable[[set[str]], Found]] = {
     "conversation": _conversations, "approval": _approvals, "call": _calls, "run": _runs, "rule": _rules,
     "view": _views, "user": _people, "token": _tokens, "policy": _policies, "policies": _policies,
-    "quarantine": _quarantined,
+    "quarantine": _quarantined, "alert": _alerts,
 }  # fmt: skip

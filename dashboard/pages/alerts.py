@@ -1,0 +1,186 @@
+"""Alerts, for the admin: our own alarm rate, open alarms, rules, and what could not be delivered."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.alerts import edit_rules, handle_alarms, mail, view
+from conversations.alerts.kinds import GROUPINGS, KINDS
+from conversations.alerts.rule_fields import FORMS, RuleFields
+from conversations.core import hidden_characters
+from conversations.core.errors import Invalid, NotAllowed, NotFound, SwitchboardError
+from conversations.core.micros import to_datetime
+from conversations.models import Agent, AlertRule
+from conversations.runs.policy.file_format import seconds_of, time_of
+from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
+from dashboard.pages.require_permission import require_permission
+
+TEXTS = ("name", "kind", "form", "url", "recipients", "after", "agent", "grouping", "reason")
+BOXES = ("is_enabled", "sends_end")
+ENTERED = (*TEXTS, *BOXES, "number", "version")
+SHELVES = {"1 h": "1 hour", "8 h": "8 hours", "1 d": "1 day", "7 d": "7 days"}
+DONE = {
+    "saved": "Rule saved. It applies to what happens from now on.",
+    "removed": "Rule removed. Its open alarms are closed, and nothing more of it is sent.",
+    "tested": "Test queued. Its outcome appears below within a few seconds.",
+    "shelved": "Shelved. What is still open at the end is sent then.",
+    "unshelved": "No longer shelved.",
+    "ended": "Alarm closed. The next case opens a new one.",
+    "retried": "Queued again.",
+    "discarded": "Discarded.",
+}
+LISTED = 50
+
+
+@require_safe
+@require_permission("alerts")
+def alerts(request: HttpRequest) -> HttpResponse:
+    """Show it all; `?new=1` opens the form, `?edit=` fills it with a rule."""
+    edited = request.GET.get("edit", "")
+    if edited:
+        return _draw(request, entered=_entered_of(_rule(edited)))
+    return _draw(request, entered={"is_enabled": "yes"} if "new" in request.GET else None)
+
+
+@require_POST
+@require_permission("alerts")
+def rules(request: HttpRequest) -> HttpResponse:
+    """Make a rule, or change the one that `number` names. A new secret is shown once."""
+    entered = {name: request.POST.get(name, "").strip() for name in ENTERED}
+    try:
+        fields, reason = _fields(entered), entered["reason"][:2000]
+        if not entered["number"]:
+            rule = edit_rules.make_rule(request.user, fields, reason=reason)
+            return _draw(request, secret_of=rule) if rule.secret else _back("saved")
+        number, version = _number(entered["number"]), _number(entered["version"])
+        had_secret = AlertRule.objects.filter(id=number).exclude(secret="").exists()
+        rule = edit_rules.change_rule(request.user, number, fields, version=version, reason=reason)
+    except SwitchboardError as error:
+        return _draw(request, error, entered=entered)
+    return _draw(request, secret_of=rule) if rule.secret and not had_secret else _back("saved")
+
+
+@require_POST
+@require_permission("alerts")
+def rule(request: HttpRequest, number: int, verb: str) -> HttpResponse:
+    """Do what a button of a rule says."""
+    if verb == "secrets":
+        try:
+            return _draw(request, secret_of=edit_rules.renew_secret(request.user, number))
+        except SwitchboardError as error:
+            return _draw(request, error)
+    alarm = _number(request.POST["alarm"]) if request.POST.get("alarm") else None
+    reason = request.POST.get("reason", "").strip()
+    verbs: dict[str, tuple[str, Callable[[], object]]] = {
+        "removals": ("removed", lambda: edit_rules.remove_rule(request.user, number, reason=reason)),
+        "tests": ("tested", lambda: edit_rules.send_test(request.user, number)),
+        "shelves": (
+            "shelved",
+            lambda: handle_alarms.shelve(
+                request.user, number, seconds_of(request.POST.get("for", "")) or 0, alarm=alarm, reason=reason
+            ),
+        ),
+        "unshelvings": ("unshelved", lambda: handle_alarms.unshelve(request.user, number, alarm=alarm)),
+    }
+    return _do(request, verbs, verb)
+
+
+@require_POST
+@require_permission("alerts")
+def ends(request: HttpRequest, number: int) -> HttpResponse:
+    """End an alarm."""
+    return _do(request, {"": ("ended", lambda: handle_alarms.end_alarm(request.user, number))}, "")
+
+
+@require_POST
+@require_permission("alerts")
+def delivery(request: HttpRequest, id: str, verb: str) -> HttpResponse:
+    """Send a dead letter again, or discard it."""
+    verbs: dict[str, tuple[str, Callable[[], object]]] = {
+        "retries": ("retried", lambda: handle_alarms.retry_delivery(request.user, id)),
+        "discards": ("discarded", lambda: handle_alarms.discard_delivery(request.user, id)),
+    }
+    return _do(request, verbs, verb)
+
+
+def _do(request: HttpRequest, verbs: dict[str, tuple[str, Callable[[], object]]], verb: str) -> HttpResponse:
+    if verb not in verbs:
+        raise NotFound("There is no such page.")
+    done, act = verbs[verb]
+    try:
+        act()
+    except SwitchboardError as error:
+        return _draw(request, error)
+    return _back(done)
+
+
+def _back(done: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('alerts')}?{urlencode({'done': done})}")
+
+
+def _fields(entered: dict[str, str]) -> RuleFields:
+    try:
+        after_s = seconds_of(entered["after"])
+    except Invalid as error:
+        raise Invalid(error.message, field="after") from None
+    return RuleFields(
+        name=entered["name"], kind=entered["kind"], form=entered["form"], url=entered["url"],
+        recipients=entered["recipients"], after_s=after_s, agent=entered["agent"],
+        grouping=entered["grouping"] or "conversation",
+        is_enabled=bool(entered["is_enabled"]), sends_end=bool(entered["sends_end"]),
+    )  # fmt: skip
+
+
+def _rule(number: str) -> AlertRule:
+    rule = AlertRule.objects.filter(id=_number(number), removed_at=None).first()
+    if rule is None:
+        raise NotFound(edit_rules.NO_RULE)
+    return rule
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise NotFound("There is no such row.")
+    return int(text)
+
+
+def _entered_of(rule: AlertRule) -> dict[str, str]:
+    """Return the form's content for a rule; its address stays with us."""
+    fields = {name: getattr(rule, name) for name in ("name", "kind", "form", "recipients", "agent", "grouping")}
+    boxes = {name: "yes" if getattr(rule, name) else "" for name in BOXES}
+    after = time_of(rule.after_s) if rule.after_s else ""
+    return fields | boxes | {"after": after, "number": str(rule.id), "version": str(rule.version)}
+
+
+def _draw(
+    request: HttpRequest,
+    error: SwitchboardError | None = None,
+    *,
+    entered: dict[str, str] | None = None,
+    secret_of: AlertRule | None = None,
+) -> HttpResponse:
+    if isinstance(error, NotAllowed):
+        raise error
+    field = {"after_s": "after", "for_s": ""}.get(error.field or "", error.field or "") if error else ""
+    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
+    is_beside = entered is not None and field in TEXTS
+    state = request.GET.get("state", "open")
+    shown_alarms, cursor = view.alarms(
+        state=state if state in view.STATES else "open",
+        before=_number(request.GET["before"]) if request.GET.get("before") else None, limit=LISTED,
+    )  # fmt: skip
+    return render_page(
+        request, "alerts.html", status=status_of(error), error="" if is_beside else sentence,
+        fault=dict.fromkeys(TEXTS, "") | ({field: sentence} if is_beside else {}),
+        entered=None if entered is None else dict.fromkeys(ENTERED, "") | entered, secret_of=secret_of,
+        figures=view.figures(),
+        rules=view.rules(), alarms=shown_alarms, state=state, older=cursor, dead=view.deliveries("failed", LISTED),
+        latest=[*view.deliveries("waiting", 20), *view.deliveries("delivered", 20)], kinds=KINDS, forms=FORMS,
+        groupings=GROUPINGS, shelves=SHELVES, can_mail=mail.can_send(), moment=to_datetime,
+        text=hidden_characters.spelled_out, done=DONE.get(request.GET.get("done", ""), "") if error is None else "",
+        agents=list(Agent.objects.values_list("name", flat=True).distinct().order_by("name")[:200]),
+    )  # fmt: skip

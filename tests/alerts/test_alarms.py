@@ -1,0 +1,411 @@
+"""What raises an alarm of each kind, what ends it, how cases are grouped, and shelves that end by themselves."""
+
+import json
+
+import pytest
+
+from conversations.alerts import edit_rules, evaluation, handle_alarms
+from conversations.alerts.rule_fields import RuleFields
+from conversations.core.ids import new_id
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import SYSTEM, import_principal, token_principal
+from conversations.events import log, payload
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Alarm, AlarmCause, AlertDelivery, AlertRule, Approval, Conversation, Event, Run
+from conversations.runs.approvals import decide
+from tests.runs.test_runs import claimed
+from tests.support import alerting, teamwork
+from tests.support.alerting import MINUTE, fail, later, lose, rule
+
+pytestmark = pytest.mark.django_db
+
+
+def look(minutes=0.0, *, is_slow=True):
+    """Look as if so many minutes had passed."""
+    now = later(minutes)
+    while evaluation.look(now, is_slow=is_slow):
+        pass
+
+
+def opened(**fields):
+    return list(Alarm.objects.filter(closed_at=None, **fields).order_by("id"))
+
+
+def sent():
+    """Return what is sent, oldest first: its kind, conversation and count."""
+    rows = AlertDelivery.objects.order_by("created_at", "id").values_list("body", flat=True)
+    payloads = [json.loads(body) for body in rows]
+    return [(each["type"], each["data"]["conversation_id"], each["data"]["count"]) for each in payloads]
+
+
+# Runs that fail
+
+
+@pytest.mark.parametrize(
+    ("event", "fields", "cause"),
+    [
+        ("run.failed", {"reason": "timeout", "error": "not finished"}, "failed (timeout)"),
+        ("run.interrupted", {"reason": "the worker was lost"}, "its worker was lost"),
+        ("run.incompatible", {"reason": "the tool changed"}, "it could not resume"),
+    ],
+)
+def test_each_bad_end_of_a_run_raises_an_alarm(event, fields, cause):
+    rule()
+    run = fail()  # its row
+    Alarm.objects.all().delete()
+    AlarmCause.objects.all().delete()
+    body = {"event": event, "id": new_id(), "run_id": run, "agent": "Dialogue", **fields}
+    log.append([log.from_internal("c", body, SYSTEM)])
+
+    look()
+
+    (alarm,) = opened()
+    assert (alarm.cause, alarm.conversation, alarm.agent, alarm.seq) == (cause, "c", "Dialogue", 3)
+    assert sent() == [("alarm.opened", "c", 1)]
+
+
+def test_a_run_that_ends_well_or_was_stopped_raises_none():
+    rule()
+    run = fail()
+    AlarmCause.objects.all().delete()
+    for event in ("run.done", "run.cancelled"):
+        body = {"event": event, "id": new_id(), "run_id": run, "agent": "Dialogue"}
+        log.append([log.from_internal("c", body, SYSTEM)])
+
+    assert not AlarmCause.objects.exists()
+
+
+def test_a_claim_an_import_and_a_rebuild_raise_none():
+    rule()
+    rule("record_gap")
+    for kind, principal in (("run.failed", token_principal("robot")), ("record.gap", import_principal("file"))):
+        body = json.dumps({"event": kind, "conversation_id": "c", "run_id": "r", "agent": "Dialogue", "reason": "x"})
+        log.append([log.from_bus("stream:c", None, body, payload.parse(body.encode()), principal)])
+    assert not AlarmCause.objects.exists()
+
+    fail()
+    look()
+    list(rebuild())
+    look()
+
+    assert not AlarmCause.objects.exists()
+    assert [alarm.count for alarm in opened()] == [1]
+
+
+def test_the_demo_a_replay_and_a_run_inside_a_call_raise_none():
+    rule()
+    fail("demo")
+    Conversation.objects.filter(key="demo").update(is_demo=True)
+    Run.objects.filter(id=fail("replay")).update(kind="replay")
+    Run.objects.filter(id=fail("nested")).update(parent_call="call-1")
+
+    look()
+
+    assert opened() == []
+    assert not AlarmCause.objects.exists()
+
+
+def test_events_from_before_the_rule_raise_none():
+    fail()
+    alerting.rule(since=later(0))
+    look()
+    assert opened() == []
+
+
+def test_a_rule_is_about_its_agent_only():
+    rule(agent="Insights")
+    fail(agent="Dialogue")
+    fail("other", agent="Insights")
+
+    look()
+
+    assert [alarm.conversation for alarm in opened()] == ["other"]
+
+
+def test_a_rule_that_is_off_or_removed_raises_none():
+    rule(is_enabled=False)
+    rule(removed_at=1)
+    fail()
+
+    look()
+
+    assert opened() == []
+    assert not AlarmCause.objects.exists()
+
+
+def test_the_error_that_an_alarm_repeats_is_short_and_has_no_secret():
+    rule()
+    fail(error="Authorization: Bearer sk-abcdefgh12345678 " + "x" * 1000)
+
+    look()
+
+    (alarm,) = opened()
+    assert len(alarm.detail) <= 200
+    assert "sk-abc" not in AlertDelivery.objects.get().body
+
+
+def test_a_later_run_that_goes_well_ends_the_alarm(town):
+    rule(sends_end=True)
+    fail()
+    look()
+    claim = claimed()
+    body = {"event": "run.done", "id": new_id(), "run_id": claim.run, "agent": "Dialogue"}
+    log.append([log.from_internal("c", body, SYSTEM)])
+    Run.objects.filter(id=claim.run).update(status="done")
+
+    look()
+
+    assert opened() == []
+    assert [kind for kind, *_ in sent()] == ["alarm.opened", "alarm.closed"]
+
+
+def test_a_quiet_hour_ends_the_alarm_and_the_next_failure_opens_another():
+    rule()
+    fail()
+    look()
+    look(59)
+    assert len(opened()) == 1
+
+    look(61)
+    assert opened() == []
+    fail()
+    look(61)
+
+    assert [alarm.count for alarm in Alarm.objects.order_by("id")] == [1, 1]
+    assert len(sent()) == 2
+
+
+# Grouping
+
+
+@pytest.mark.parametrize(
+    ("grouping", "alarms"),
+    [
+        ("conversation", [("a", 3), ("b", 1), ("b", 1)]),
+        ("agent", [("a", 1), ("b", 1), ("b", 3)]),
+        ("all", [("b", 1), ("b", 4)]),
+    ],
+)
+def test_cases_of_one_cause_are_one_alarm_with_a_count(grouping, alarms):
+    rule(grouping=grouping)
+    fail("a", "Dialogue")
+    fail("a", "Insights")
+    fail("a", "Dialogue")
+    fail("b", "Dialogue")
+    fail("b", "Scribe", reason="timeout")
+
+    look()
+
+    assert sorted((alarm.conversation, alarm.count) for alarm in opened()) == alarms
+    assert len(sent()) == len(alarms)
+
+
+def test_a_flood_counts_on_and_sends_nothing_more():
+    rule(grouping="all")
+    for number in range(50):
+        fail(f"c{number}")
+        if number % 10 == 0:
+            look(is_slow=False)
+
+    look()
+
+    assert [(alarm.count, alarm.conversation) for alarm in opened()] == [(50, "c49")]
+    assert len(sent()) == 1
+
+
+def test_more_than_one_round_of_causes_is_taken_completely():
+    rule(grouping="all")
+    run = fail()
+    failed = {"event": "run.failed", "run_id": run, "agent": "Dialogue", "reason": "error"}
+    log.append([log.from_internal("c", failed | {"id": new_id()}, SYSTEM) for _ in range(1200)])
+
+    look()
+
+    assert [alarm.count for alarm in opened()] == [1201]
+    assert not AlarmCause.objects.exists()
+
+
+# Gaps
+
+
+def test_a_gap_in_the_record_raises_an_alarm():
+    rule("record_gap")
+    lose(lost=1234)
+    lose(lost=None)
+
+    look()
+
+    (alarm,) = opened()
+    assert (alarm.cause, alarm.count) == ("trimmed", 2)
+    assert alarm.detail == "events lost: they were trimmed"
+
+
+# Approval requests
+
+
+@pytest.fixture
+def town(team):
+    teamwork.team()
+
+
+def asked(people, key, minutes):
+    approval = teamwork.ask(people["operator"], key=key)
+    Approval.objects.filter(id=approval.id).update(asked_at=database_now() - int(minutes * MINUTE))
+    return approval
+
+
+def test_a_request_that_waits_too_long_raises_an_alarm_that_ends_with_the_decision(people, town):
+    rule("approval_waiting", after_s=600, sends_end=True)
+    approval = asked(people, "flood", 9)
+    look()
+    assert opened() == []
+
+    look(2)
+    (alarm,) = opened()
+    assert (alarm.conversation, alarm.cause) == ("flood", "waiting for a decision longer than 10 min")
+    assert "wants to call" in alarm.detail
+    look(3)
+    decide.decide(people["approver"], approval.id, "reject")
+    look(4)
+
+    assert opened() == []
+    assert sent() == [("alarm.opened", "flood", 1), ("alarm.closed", "flood", 1)]
+
+
+def test_requests_are_counted_once_each_and_the_alarm_lasts_until_the_last_is_decided(people, town):
+    rule("approval_waiting", after_s=60, grouping="agent")
+    first = asked(people, "one", 5)
+    look()
+    second = asked(people, "two", 5)
+    look()
+    look()
+    assert [alarm.count for alarm in opened()] == [2]
+
+    decide.decide(people["approver"], first.id, "reject")
+    look()
+    assert [json.loads(alarm.subjects) for alarm in opened()] == [[second.id]]
+    decide.decide(people["approver"], second.id, "reject")
+    look()
+
+    assert opened() == []
+    assert len(sent()) == 1
+
+
+# Stuck runs
+
+
+def test_a_run_that_makes_no_progress_raises_an_alarm_that_ends_with_it(settings, town):
+    rule("run_stuck")
+    claim = claimed()
+    look()
+    assert opened() == []
+
+    settings.CONFIG = settings.CONFIG.model_copy(update={"stuck_silence_s": 60.0})
+    Event.objects.update(at=database_now() - 10 * MINUTE)
+    look()
+    (alarm,) = opened()
+    assert (alarm.cause, alarm.agent) == ("makes no progress", "Dialogue")
+    assert alarm.detail == "Dialogue has made no progress for 10 min"
+
+    Run.objects.filter(id=claim.run).update(status="done")
+    look()
+    assert opened() == []
+
+
+# Shelves
+
+
+def test_nothing_of_a_shelved_rule_is_sent_until_the_shelf_ends(people):
+    shelved = rule()
+    handle_alarms.shelve(people["admin"], shelved.id, 1800, reason="a known fault")
+    fail()
+
+    look()
+    look(29)
+    assert (len(opened()), sent()) == (1, [])
+
+    look(31)
+    assert sent() == [("alarm.opened", "c", 1)]
+    look(32)
+    assert len(sent()) == 1
+
+
+def test_an_alarm_that_is_over_when_its_shelf_ends_is_never_sent(people):
+    shelved = rule(sends_end=True)
+    handle_alarms.shelve(people["admin"], shelved.id, 7200)
+    fail()
+    look()
+    look(61)
+
+    look(121)
+
+    assert (opened(), sent()) == ([], [])
+
+
+def test_one_alarm_is_shelved_and_its_like_with_it_but_no_other(people):
+    noisy_rule = rule()
+    fail("noisy")
+    look()
+    (alarm,) = opened()
+    handle_alarms.shelve(people["admin"], noisy_rule.id, 3600 * 3, alarm=alarm.id)
+    handle_alarms.end_alarm(people["admin"], alarm.id)
+    fail("noisy")
+    fail("other")
+
+    look()
+
+    assert [conversation for _, conversation, _ in sent()] == ["noisy", "other"]
+    assert {alarm.conversation for alarm in opened(notified_at=None)} == {"noisy"}
+    handle_alarms.unshelve(people["admin"], noisy_rule.id, alarm=alarm.id)
+    look(0.1)
+    assert [conversation for _, conversation, _ in sent()] == ["noisy", "other", "noisy"]
+
+
+def test_shelving_anew_moves_the_end(people):
+    shelved = rule()
+    handle_alarms.shelve(people["admin"], shelved.id, 600)
+    handle_alarms.shelve(people["admin"], shelved.id, 60)
+    fail()
+
+    look(2)
+
+    assert len(sent()) == 1
+
+
+# What people change
+
+
+def test_a_rule_that_is_changed_to_be_about_something_else_ends_its_alarms(people):
+    changed = rule()
+    fail()
+    look()
+    fields = RuleFields(changed.name, "record_gap", "post")
+
+    edit_rules.change_rule(people["admin"], changed.id, fields, version=1)
+
+    (alarm,) = Alarm.objects.all()
+    assert alarm.closed_by == "user:ada"
+    assert AlertRule.objects.get().since >= alarm.opened_at
+
+
+def test_alarms_and_deliveries_that_are_over_for_30_days_are_forgotten():
+    rule()
+    fail()
+    look()
+    look(61)
+    AlertDelivery.objects.update(status="delivered", done_at=database_now())
+
+    look(29 * 24 * 60)
+    assert (Alarm.objects.count(), AlertDelivery.objects.count()) == (1, 1)
+    look(31 * 24 * 60)
+    look(31 * 24 * 60)
+
+    assert (Alarm.objects.count(), AlertDelivery.objects.count()) == (0, 0)
+
+
+def test_a_look_at_nothing_costs_a_few_queries(django_assert_max_num_queries):
+    rule()
+    rule("approval_waiting", after_s=60)
+
+    with django_assert_max_num_queries(5):
+        evaluation.look(database_now(), is_slow=False)

@@ -1,0 +1,225 @@
+"""The admin's page of alerts: rules made, changed, tested, shelved and removed; alarms and dead letters handled."""
+
+import html
+import re
+
+import pytest
+
+from conversations.alerts import deliveries, evaluation
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Alarm, AlertDelivery, AlertRule, AuditEntry, Shelf
+from tests.support import alerting
+from tests.support.alerting import SECRET, later
+from tests.support.cast import CAST, client_of
+from tests.support.visits import text_of
+
+pytestmark = pytest.mark.django_db
+URL = "https://example.com/hooks/topsecret?key=abc"
+
+
+def add(client, **fields):
+    entered = {"name": "Failures", "kind": "run_failed", "form": "post", "url": URL, "is_enabled": "yes"}
+    return client.post("/alerts/rules/", entered | fields)
+
+
+def do(client, rule, verb, **fields):
+    return client.post(f"/alerts/rules/{rule.id}/{verb}/", fields)
+
+
+@pytest.fixture
+def rule():
+    return alerting.rule(name="Failures", url=URL)
+
+
+def dead_letter(rule):
+    delivery = deliveries.enqueue(rule, "test", 0)
+    AlertDelivery.objects.update(status="failed", done_at=1, attempts=15, error="HTTP 500")
+    return delivery
+
+
+@pytest.mark.parametrize("role", [role for role in CAST.values() if role not in ("admin", "")])
+def test_only_the_admin_gets_in(team, role, rule):
+    client = client_of(team[role])
+    delivery = dead_letter(rule)
+
+    answers = [
+        client.get("/alerts/"), add(client, name="other"), do(client, rule, "tests"), do(client, rule, "removals"),
+        client.post("/alerts/alarms/1/ends/"), client.post(f"/alerts/deliveries/{delivery.id}/retries/"),
+        client.get("/api/v1/alerts"), client.get("/api/v1/alert-rules"),
+    ]  # fmt: skip
+
+    assert [answer.status_code for answer in answers] == [403] * 8
+    assert AlertRule.objects.get().version == 1
+    assert "/alerts/" not in client.get("/").content.decode()
+
+
+def test_a_stranger_is_asked_to_sign_in(rule):
+    assert client_of().get("/alerts/").status_code == 302
+    assert do(client_of(), rule, "removals").status_code in (302, 401, 403)
+    assert AlertRule.objects.filter(removed_at=None).exists()
+
+
+def test_a_post_without_the_csrf_token_is_refused(team, rule):
+    client = client_of(team["admin"])
+    client.handler.enforce_csrf_checks = True
+
+    assert do(client, rule, "removals").status_code == 403
+    assert AlertRule.objects.filter(removed_at=None).exists()
+
+
+def test_the_secret_is_shown_once_and_the_url_never(admin):
+    answer = add(admin, reason="on call")
+    rule = AlertRule.objects.get()
+
+    assert rule.secret in answer.content.decode()
+    for page in (admin.get("/alerts/"), admin.get(f"/alerts/?edit={rule.id}"), admin.get("/api/v1/alert-rules")):
+        content = page.content.decode()
+        assert "https://example.com/•••" in html.unescape(content) or "\\u2022" in content
+        assert rule.secret not in content
+        assert "topsecret" not in content
+    entry = AuditEntry.objects.get()
+    assert (entry.verb, entry.target, entry.reason) == ("make_alert", f"alert:{rule.id}", "on call")
+    assert "topsecret" not in str(entry.__dict__)
+    assert rule.secret not in str(entry.__dict__)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "sentence"),
+    [
+        ({"name": ""}, 422, "Name must be 1 to 100 characters; got 0"),
+        ({"kind": "weather"}, 422, "Kind must be one of approval_waiting"),
+        ({"kind": "approval_waiting", "after": "soon"}, 422, "must be a duration such as 90 s"),
+        ({"kind": "approval_waiting"}, 422, "must be from 1 s to 30 d"),
+        ({"url": ""}, 422, "must be a URL such as https://example.com/hook"),
+        ({"url": "http://example.com/"}, 422, "use https"),
+        ({"url": "https://127.0.0.1/"}, 422, "not a public address"),
+        ({"form": "email", "recipients": "nobody"}, 422, "must be e-mail addresses"),
+        ({"name": "Taken"}, 409, "There is already an alert rule Taken"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_the_field_and_what_was_entered_stays(admin, fields, status, sentence):
+    alerting.rule(name="Taken")
+
+    answer = add(admin, agent="Clerk", **fields)
+
+    assert answer.status_code == status
+    assert sentence in text_of(answer)
+    assert 'value="Clerk"' in answer.content.decode()
+    assert AlertRule.objects.count() == 1
+
+
+def test_a_rule_is_changed_and_keeps_its_url(admin, rule):
+    page = admin.get(f"/alerts/?edit={rule.id}").content.decode()
+    hidden = dict(re.findall(r'type="hidden" name="(number|version)" value="([^"]*)"', page))
+
+    answer = add(admin, name="Renamed", url="", **hidden)
+
+    assert "Rule saved" in text_of(admin.get(answer["Location"]))
+    rule.refresh_from_db()
+    assert (rule.name, rule.url, rule.secret, rule.version) == ("Renamed", URL, SECRET, 2)
+    assert add(admin, name="Again", url="", **hidden).status_code == 409
+
+
+def test_a_rule_is_tested_shelved_unshelved_and_removed(admin, rule):
+    for verb, done, fields in (
+        ("tests", "Test queued", {}), ("shelves", "Shelved", {"for": "8 h", "reason": "known"}),
+        ("unshelvings", "No longer shelved", {}), ("removals", "Rule removed", {}),
+    ):  # fmt: skip
+        answer = do(admin, rule, verb, **fields)
+        assert done in text_of(admin.get(answer["Location"])), verb
+
+    rule.refresh_from_db()
+    assert (rule.url, rule.secret) == ("", "")
+    assert AlertDelivery.objects.get().status == "discarded"
+    verbs = list(AuditEntry.objects.order_by("seq").values_list("verb", flat=True))
+    assert verbs == ["test_alert", "shelve_alert", "unshelve_alert", "remove_alert"]
+    assert do(admin, rule, "tests").status_code == 404
+
+
+def test_alarms_are_listed_with_their_case_and_shelved_or_closed(admin, rule):
+    alerting.fail("<b>hostile</b>", error="<script>alert(1)</script>")
+    evaluation.look(database_now(), is_slow=True)
+    alarm = Alarm.objects.get()
+
+    page = admin.get("/alerts/")
+    assert "<script>alert(1)" not in page.content.decode()
+    assert "Run failed: failed (error)" in text_of(page)
+    do(admin, rule, "shelves", alarm=str(alarm.id), **{"for": "1 h"})
+    assert Shelf.objects.get().group == alarm.group
+    assert "shelved until" in text_of(admin.get("/alerts/"))
+
+    admin.post(f"/alerts/alarms/{alarm.id}/ends/")
+    alarm.refresh_from_db()
+    assert alarm.closed_by == "user:ada"
+    assert "Run failed: failed (error)" in text_of(admin.get("/alerts/?state=closed"))
+    assert admin.post(f"/alerts/alarms/{alarm.id}/ends/").status_code == 409
+
+
+def test_a_dead_letter_is_sent_again_or_discarded(admin, rule):
+    delivery = dead_letter(rule)
+    assert "HTTP 500" in text_of(admin.get("/alerts/"))
+
+    admin.post(f"/alerts/deliveries/{delivery.id}/retries/")
+    delivery.refresh_from_db()
+    assert (delivery.status, delivery.tries_left) == ("waiting", deliveries.MAX_TRIES)
+    assert admin.post(f"/alerts/deliveries/{delivery.id}/discards/").status_code == 409
+
+    AlertDelivery.objects.update(status="failed")
+    admin.post(f"/alerts/deliveries/{delivery.id}/discards/")
+    assert AlertDelivery.objects.get().status == "discarded"
+
+
+def test_the_page_shows_our_own_alarm_rate(admin, rule):
+    for number in range(7):
+        alerting.fail(f"c{number}")
+    evaluation.look(database_now(), is_slow=False)
+    Alarm.objects.filter(conversation="c0").update(opened_at=later(-120))
+
+    figures = admin.get("/api/v1/alerts").json()
+
+    assert (figures["last_hour"], figures["last_day"], figures["open"], figures["waiting"]) == (6, 7, 7, 7)
+    assert "More alarms in the last hour" not in text_of(admin.get("/alerts/"))
+    Alarm.objects.update(opened_at=database_now())
+    assert "More alarms in the last hour than a person can answer" in text_of(admin.get("/alerts/"))
+
+
+# The API
+
+
+def test_the_api_makes_changes_and_removes_a_rule(admin):
+    body = {"name": "Slack", "kind": "approval_waiting", "after_s": 900, "form": "slack", "url": URL}
+    made = admin.post("/api/v1/alert-rules", body, content_type="application/json")
+    assert made.status_code == 201
+    rule = made.json()
+    assert (rule["after_s"], rule["url"], rule["secret"][:6]) == (900, "https://example.com/•••", "whsec_")
+
+    path = f"/api/v1/alert-rules/{rule['id']}"
+    change = body | {"url": "", "after_s": 60, "version": rule["version"]}
+    changed = admin.put(path, change, content_type="application/json").json()
+    assert (changed["after_s"], changed["version"]) == (60, 2)
+    assert admin.put(path, change, content_type="application/json").status_code == 409
+
+    assert admin.post(f"{path}/test").status_code == 202
+    assert admin.post(f"{path}/secret").json()["secret"] != rule["secret"]
+    shelf = admin.post(f"{path}/shelf", {"for_s": 3600}, content_type="application/json").json()
+    assert shelf["until"]
+    assert admin.post(f"{path}/unshelving", {}, content_type="application/json").json() == {"until": None}
+    assert admin.post(f"{path}/removal", {}, content_type="application/json").json() == {"id": rule["id"]}
+    assert admin.get("/api/v1/alert-rules").json()["items"] == []
+
+
+def test_the_api_lists_alarms_by_cursor_and_dead_letters(admin, rule):
+    for number in range(3):
+        alerting.fail(f"c{number}")
+    evaluation.look(database_now(), is_slow=False)
+    first = admin.get("/api/v1/alarms?limit=2").json()
+    rest = admin.get(f"/api/v1/alarms?limit=2&before={first['cursor']}").json()
+
+    listed = [alarm["conversation_id"] for alarm in first["items"] + rest["items"]]
+    assert (listed, rest["cursor"]) == (["c2", "c1", "c0"], None)
+    delivery = AlertDelivery.objects.first()
+    AlertDelivery.objects.filter(id=delivery.id).update(status="failed")
+    assert [row["id"] for row in admin.get("/api/v1/alert-deliveries").json()["items"]] == [delivery.id]
+    assert admin.post(f"/api/v1/alert-deliveries/{delivery.id}/retry").json() == {"id": delivery.id}
+    alarm = first["items"][0]["id"]
+    assert admin.post(f"/api/v1/alarms/{alarm}/end", {}, content_type="application/json").json() == {"id": alarm}
