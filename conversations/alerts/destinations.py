@@ -124,9 +124,8 @@ def check(url: WebhookUrl, addresses: Sequence[str], allowed: AllowList) -> list
         if allowed.has(url.host, address):
             continue
         if not is_public(address):
-            raise AddressRefused(
-                f"{url.host} is {address}, which is not a public address; SWITCHBOARD_ALERT_HOSTS can allow it"
-            )
+            name = url.host if url.host == str(address) else f"{url.host} is {address}, which"
+            raise AddressRefused(f"{name} is not a public address; SWITCHBOARD_ALERT_HOSTS can allow it")
         if url.scheme != "https":
             raise AddressRefused(HTTPS_ONLY)
     return list(addresses)

@@ -16,9 +16,11 @@ from conversations.access.audit import list_export
 from conversations.access.audit.listing.export import EXPORT
 from conversations.access.audit.listing.filters import AuditFilters
 from conversations.access.permissions import Who
+from conversations.alerts import deliveries, edit_rules, handle_alarms
+from conversations.alerts.rule_fields import RuleFields
 from conversations.conversation import control, fork, post_message
 from conversations.core.principals import SYSTEM
-from conversations.models import Agent, ToolCall, User
+from conversations.models import Agent, Alarm, AlertDelivery, AlertRule, ToolCall, User
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import auto_approval_edit, decide
 from conversations.runs.policy import edit_policy
@@ -27,7 +29,7 @@ from conversations.runs.replay import request_replay
 from conversations.runs.responses import cancel_or_delete, create, manual_output
 from conversations.tool_calls import saved_views
 from conversations.transport import quarantine
-from tests.support import quarantined, teamwork
+from tests.support import alerting, quarantined, teamwork
 from tests.support.cast import PASSWORD, person
 from tests.support.stand_in import Answer
 
@@ -36,6 +38,7 @@ Deed = Callable[[Who], Any]
 
 SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Somebody is here."}
 RULE = Rule("", "pay", "deny")
+ALERT = RuleFields("Failures", "run_failed", "post", "https://example.com/hook")
 ALWAYS = auto_approval_edit.AutoApprovalScope(tool="file_incident", arguments={}, is_exact=False)
 AGAIN = "each time is another one"
 NO_CONVERSATION = "it is about no conversation: the audit log has it"
@@ -207,6 +210,35 @@ def with_a_rule(all_: People) -> Deed:
     return lambda by: edit_policy.remove_policy(by, RULE.target)
 
 
+def alerted(do: Callable[[Who, AlertRule], Any]) -> Callable[[People], Deed]:
+    def begin(all_: People) -> Deed:
+        rule = edit_rules.make_rule(SYSTEM, ALERT)
+        return lambda by: do(by, rule)
+
+    return begin
+
+
+def unshelving(all_: People) -> Deed:
+    rule = edit_rules.make_rule(SYSTEM, ALERT)
+    handle_alarms.shelve(SYSTEM, rule.id, 3600)
+    return lambda by: handle_alarms.unshelve(by, rule.id)
+
+
+def ending_an_alarm(all_: People) -> Deed:
+    rule = alerting.rule()
+    alarm = Alarm.objects.create(rule=rule, group="g", kind=rule.kind, cause="failed", opened_at=1, last_at=1)
+    return lambda by: handle_alarms.end_alarm(by, alarm.id)
+
+
+def of_dead_letter(do: Callable[[Who, str], Any]) -> Callable[[People], Deed]:
+    def begin(all_: People) -> Deed:
+        letter = deliveries.enqueue(alerting.rule(), "test", 1)
+        AlertDelivery.objects.update(status="failed")
+        return lambda by: do(by, letter.id)
+
+    return begin
+
+
 def deactivated(all_: People) -> Deed:
     people.deactivate(SYSTEM, "vera")
     return lambda by: people.activate(by, "vera")
@@ -293,6 +325,42 @@ ROWS: dict[str, Row] = {
     "edit_policy.load_policies": Row(
         lambda all_: lambda by: edit_policy.load_policies(by, [RULE]), "policies", f"- {NO_CONVERSATION}",
         "- the whole file is the policy, whoever was first",
+    ),
+    "edit_rules.make_rule": Row(
+        lambda all_: lambda by: edit_rules.make_rule(by, ALERT), "alerts", f"- {NO_CONVERSATION}",
+        "there is already an alert rule Failures", verb="make_alert",
+    ),
+    "edit_rules.change_rule": Row(
+        alerted(lambda by, rule: edit_rules.change_rule(by, rule.id, ALERT, version=1)), "alerts",
+        f"- {NO_CONVERSATION}", r"has changed: user:\w+ has changed it", verb="change_alert",
+    ),
+    "edit_rules.remove_rule": Row(
+        alerted(lambda by, rule: edit_rules.remove_rule(by, rule.id)), "alerts", f"- {NO_CONVERSATION}",
+        "this alert rule no longer exists", verb="remove_alert",
+    ),
+    "edit_rules.renew_secret": Row(
+        alerted(lambda by, rule: edit_rules.renew_secret(by, rule.id)), "alerts", f"- {NO_CONVERSATION}", f"- {AGAIN}",
+        verb="renew_alert_secret",
+    ),
+    "edit_rules.send_test": Row(
+        alerted(lambda by, rule: edit_rules.send_test(by, rule.id)), "alerts", f"- {NO_CONVERSATION}", f"- {AGAIN}",
+        verb="test_alert",
+    ),
+    "handle_alarms.shelve": Row(
+        alerted(lambda by, rule: handle_alarms.shelve(by, rule.id, 3600)), "alerts", f"- {NO_CONVERSATION}",
+        "- the last one says until when", verb="shelve_alert",
+    ),
+    "handle_alarms.unshelve": Row(
+        unshelving, "alerts", f"- {NO_CONVERSATION}", "this is not shelved any more", verb="unshelve_alert"
+    ),
+    "handle_alarms.end_alarm": Row(
+        ending_an_alarm, "alerts", f"- {NO_CONVERSATION}", r"this alarm is over: user:\w+ ended it"
+    ),
+    "handle_alarms.retry_delivery": Row(
+        of_dead_letter(handle_alarms.retry_delivery), "alerts", f"- {NO_CONVERSATION}", "no longer a dead letter"
+    ),
+    "handle_alarms.discard_delivery": Row(
+        of_dead_letter(handle_alarms.discard_delivery), "alerts", f"- {NO_CONVERSATION}", "no longer a dead letter"
     ),
     "quarantine.redrive": Row(
         in_quarantine(lambda by, number: quarantine.redrive(by, number, conversation="desk")), "quarantine",
