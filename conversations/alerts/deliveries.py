@@ -18,7 +18,6 @@ from conversations.core.ids import new_id
 from conversations.core.micros import to_datetime
 from conversations.models import Alarm, AlertDelivery, AlertRule
 
-LEASE_S = 60  # longer than any attempt takes
 MAX_TRIES = 15
 MAX_DELAY_S = 3600.0
 MAX_AT_ONCE, MAX_AT_ONCE_PER_RULE = 32, 4
@@ -46,6 +45,11 @@ def enqueue(rule: AlertRule, event: str, now: int, alarm: Alarm | None = None) -
     )  # fmt: skip
 
 
+def lease_s() -> float:
+    """Return for how many seconds a claim holds: longer than any attempt takes, which ends after a third of it."""
+    return float(settings.CONFIG.alert_timeout_s) * 3 + 5
+
+
 def is_due(now: int) -> bool:
     """Return whether anything is to be sent."""
     return AlertDelivery.objects.filter(status="waiting", due_at__lte=now).exists()
@@ -63,7 +67,7 @@ def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery
         if not fresh:
             break
         AlertDelivery.objects.filter(id__in=[row.id for row in fresh]).update(
-            attempts=F("attempts") + 1, due_at=now + LEASE_S * 1_000_000, is_sending=True
+            attempts=F("attempts") + 1, due_at=now + int(lease_s() * 1e6), is_sending=True
         )
         taken += fresh
     for row in taken:

@@ -172,7 +172,7 @@ class Dispatcher(threading.Thread):
         try:
             if delivery.rule.form == "email":
                 sent = self._loop.run_in_executor(None, mail.send, delivery, self._site, timeout_s)
-                await asyncio.wait_for(sent, deliveries.LEASE_S / 2)
+                await asyncio.wait_for(sent, deliveries.lease_s() / 2)
                 return Outcome(*key)
             body = messages.webhook_body(delivery, self._site)
             headers = signing.headers(delivery.rule.secret, delivery.id, body, int(time.time()))

@@ -30,8 +30,10 @@ def rule(kind: str = "run_failed", **more: Any) -> AlertRule:
         "url": "https://example.com/hook",
         "secret": SECRET,
         "since": 0,
+        "updated_by": "system",
+        "updated_at": 0,
     }
-    return AlertRule.objects.create(kind=kind, updated_by="system", updated_at=0, **fields | more)
+    return AlertRule.objects.create(kind=kind, **fields | more)
 
 
 def fail(key: str = "c", agent: str = "Dialogue", reason: str = "error", **more: Any) -> str:
