@@ -28,11 +28,9 @@ def grouped(rule: AlertRule, cases: Iterable[Case]) -> dict[str, list[Case]]:
 def add(rule: AlertRule, groups: Groups, now: int) -> None:
     """Open an alarm for each group, or count on with the one that is open."""
     open_alarms = _open_of(rule, groups)
-    for group, cases in groups.items():
-        if (alarm := open_alarms.get(group)) is None:
-            _open(rule, group, cases, now)
-        else:
-            _extend(alarm, cases, now)
+    _open(rule, {group: cases for group, cases in groups.items() if group not in open_alarms}, now)
+    for group, alarm in open_alarms.items():
+        _extend(alarm, groups.get(group, ()), now)
 
 
 def match(rule: AlertRule, groups: Groups, now: int) -> None:
@@ -47,7 +45,7 @@ def match(rule: AlertRule, groups: Groups, now: int) -> None:
         known = set(json.loads(alarm.subjects))
         _extend(alarm, [case for case in cases if case.subject not in known], now)
         _remember(alarm, cases)
-    add(rule, {group: cases for group, cases in groups.items() if group not in open_alarms}, now)
+    _open(rule, {group: cases for group, cases in groups.items() if group not in open_alarms}, now)
 
 
 def differs(rule: AlertRule, groups: Groups) -> bool:
@@ -85,15 +83,21 @@ def shelved(rule: AlertRule, now: int) -> Any:  # a container of groups
     return _Everything() if "" in groups else groups
 
 
-def _open(rule: AlertRule, group: str, cases: Sequence[Case], now: int) -> None:
-    newest = cases[-1]
-    alarm = Alarm.objects.create(
-        rule=rule, group=group, kind=rule.kind, cause=newest.cause[:200], conversation=newest.conversation,
-        seq=newest.seq, agent=newest.agent, detail=newest.detail[:300], subjects=_subjects(cases), count=len(cases),
-        opened_at=now, last_at=now,
-    )  # fmt: skip
-    if group not in shelved(rule, now):
-        notify(alarm, now)
+def _open(rule: AlertRule, groups: Groups, now: int) -> None:
+    """Open an alarm for each group, and have those sent that are not shelved."""
+    if not groups:
+        return
+    silent = shelved(rule, now)
+    rows = [
+        Alarm(
+            rule=rule, group=group, kind=rule.kind, cause=newest.cause[:200], conversation=newest.conversation,
+            seq=newest.seq, agent=newest.agent, detail=newest.detail[:300], subjects=_subjects(cases),
+            count=len(cases), opened_at=now, last_at=now, notified_at=None if group in silent else now,
+        )
+        for group, cases in groups.items() for newest in [cases[-1]]
+    ]  # fmt: skip
+    opened = Alarm.objects.bulk_create(rows)
+    deliveries.enqueue_all(rule, "alarm.opened", now, [alarm for alarm in opened if alarm.notified_at])
 
 
 def _extend(alarm: Alarm, cases: Sequence[Case], now: int) -> None:

@@ -1,16 +1,17 @@
 """Events that raise alarms, as the log notes them while it stores them, → alarms. Each note is taken once."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from conversations.alerts import alarms
 from conversations.alerts.kinds import Case
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import lock_actions, write_transaction
+from conversations.events.payload import clean_text
 from conversations.models import AlarmCause, AlertRule, Conversation, Event, Run
 
-AT_A_TIME = 500
+AT_A_TIME = 100  # notes: whoever writes meanwhile waits for so many
 LEGIBLE = 200  # characters of an error that an alarm repeats
 
 
@@ -21,7 +22,7 @@ class NotedEvent(NamedTuple):
     case: Case
 
 
-def take(rules: Collection[AlertRule], now: int) -> bool:
+def take(now: int) -> bool:
     """Turn noted events into alarms and forget the notes; return whether there may be more. A transaction of its own,
     and none where nothing is noted."""
     if not AlarmCause.objects.exists():
@@ -30,7 +31,7 @@ def take(rules: Collection[AlertRule], now: int) -> bool:
         lock_actions()
         notes = list(AlarmCause.objects.order_by("id")[:AT_A_TIME])
         events = list(_events(notes))
-        for rule in rules:
+        for rule in AlertRule.objects.active() if events else ():
             cases = [event.case for event in events if event.kind == rule.kind and _is_about(rule, event.case)]
             if cases:
                 alarms.add(rule, alarms.grouped(rule, cases), now)
@@ -50,20 +51,24 @@ def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:
         Run.objects.filter(id__in={note.run for note in notes if note.run}, kind="agent", parent_call=None)
         .values_list("id", "agent")
     )  # fmt: skip
+    events = Event.objects.filter(conversation__in=keys, seq__in={note.seq for note in notes})
+    bodies = {
+        (conversation, seq): body for conversation, seq, body in events.values_list("conversation", "seq", "body")
+    }
     for note in notes:
         if note.conversation_id not in keys or (note.kind == "run_failed" and note.run not in agents):
             continue
-        event = Event.objects.filter(conversation=note.conversation_id, seq=note.seq).values_list("body").first()
-        if event is not None:
-            fields = json.loads(event[0])
+        body = bodies.get((note.conversation_id, note.seq))
+        if body is not None:
+            fields = json.loads(body)
             cause, detail = _failure(fields) if note.kind == "run_failed" else _gap(fields)
             key, agent = keys[note.conversation_id], agents.get(note.run or "", "")
             yield NotedEvent(note.kind, Case(cause, key, note.seq, agent, detail, "", note.at))
 
 
 def _failure(fields: dict[str, object]) -> tuple[str, str]:
-    reason, name = str(fields.get("reason") or ""), str(fields.get("event") or "")
-    error = str(fields.get("error") or reason)
+    reason, name = _text(fields, "reason"), _text(fields, "event")
+    error = _text(fields, "error") or reason
     cause = {"run.interrupted": "its worker was lost", "run.incompatible": "it could not resume"}.get(name)
     return cause or f"failed ({reason})"[:LEGIBLE], mask(error)[:LEGIBLE]
 
@@ -71,4 +76,9 @@ def _failure(fields: dict[str, object]) -> tuple[str, str]:
 def _gap(fields: dict[str, object]) -> tuple[str, str]:
     lost = fields.get("lost")
     count = f"{lost:,} events lost" if isinstance(lost, int) else "events lost"
-    return str(fields.get("reason") or "")[:LEGIBLE], f"{count}: {fields.get('why') or ''}"[:LEGIBLE]
+    return _text(fields, "reason")[:LEGIBLE], f"{count}: {_text(fields, 'why')}"[:LEGIBLE]
+
+
+def _text(fields: dict[str, object], name: str) -> str:
+    """Return a field as a column can hold it."""
+    return clean_text(str(fields.get(name) or ""))

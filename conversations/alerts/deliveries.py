@@ -37,8 +37,19 @@ class Outcome(NamedTuple):
 
 def enqueue(rule: AlertRule, event: str, now: int, alarm: Alarm | None = None) -> AlertDelivery:
     """Add a message about an alarm, or a test, to what waits; it is due at once."""
+    delivery = _message(rule, event, now, alarm)
+    delivery.save(force_insert=True)
+    return delivery
+
+
+def enqueue_all(rule: AlertRule, event: str, now: int, alarms: Sequence[Alarm]) -> None:
+    """Add a message about each of these alarms to what waits."""
+    AlertDelivery.objects.bulk_create([_message(rule, event, now, alarm) for alarm in alarms])
+
+
+def _message(rule: AlertRule, event: str, now: int, alarm: Alarm | None) -> AlertDelivery:
     data = _data(rule, alarm)
-    return AlertDelivery.objects.create(
+    return AlertDelivery(
         id=f"msg_{new_id()}", rule=rule, alarm=alarm, subject=_subject(event, rule, data), tries_left=MAX_TRIES,
         body=json.dumps({"type": event, "timestamp": to_datetime(now).isoformat(), "data": data}, ensure_ascii=False),
         due_at=now, created_at=now,

@@ -68,6 +68,7 @@ class Dispatcher(threading.Thread):
         self._outcomes: list[Outcome] = []
         self._slow_at = float("-inf")
         self._trouble = ""
+        self._failure: Exception | None = None  # of the last look at the rules
 
     @property
     def state(self) -> str:
@@ -127,7 +128,9 @@ class Dispatcher(threading.Thread):
             if self._trouble != before:
                 logger.exception("alerts could not be evaluated")
             return LOOK_EVERY
-        self._trouble = ""
+        self._trouble = "" if self._failure is None else f"rules cannot be evaluated: {self._failure}"[:200]
+        if self._trouble and self._trouble != before:
+            logger.error("alert rules cannot be evaluated", exc_info=self._failure)
         del self._outcomes[: len(outcomes)]
         for outcome in outcomes:
             self._sending.pop((outcome.delivery, outcome.attempt), None)
@@ -140,19 +143,24 @@ class Dispatcher(threading.Thread):
         """Do a round's work with the database. What is being sent is in the loop's hands and changes only there, while
         this waits for nothing of it."""
         now, clock = database_now(), time.monotonic()
+        failure: Exception | None = None
         done = {(outcome.delivery, outcome.attempt) for outcome in outcomes}
         busy = Counter(sending.rule for key, sending in tuple(self._sending.items()) if key not in done)
         is_slow = clock - self._slow_at > SLOW_EVERY
         if outcomes:
             with write_transaction():
                 deliveries.record(outcomes, now)
-        is_more = evaluation.look(now, is_slow=is_slow)
+        try:
+            is_more = evaluation.look(now, is_slow=is_slow)
+        except Exception as error:  # what waits is sent all the same
+            is_more, failure = False, error
         self._slow_at = clock if is_slow else self._slow_at
         claimed: list[AlertDelivery] = []
         free = MAX_AT_ONCE - busy.total()
         if free and deliveries.is_due(now):
             with write_transaction():
                 claimed = deliveries.claim(now, busy, free)
+        self._failure = failure
         pause = LOOK_EVERY if evaluation.is_pending() else LOOK_EVERY_IDLE
         return 0.0 if is_more else pause, claimed
 

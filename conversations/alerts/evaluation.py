@@ -11,17 +11,11 @@ KEEP = 30 * 24 * 3600 * 1_000_000  # µs that alarms and deliveries are kept whe
 AT_A_TIME = 1000
 
 
-def active_rules() -> list[AlertRule]:
-    """Return the rules that count."""
-    return list(AlertRule.objects.filter(removed_at=None, is_enabled=True).order_by("id"))
-
-
 def look(now: int, *, is_slow: bool) -> bool:
     """Bring the alarms up to date; return whether there is more to do at once. `is_slow`: look also at what takes more
     than a query and changes slowly (stuck runs, ends, shelves)."""
-    rules = active_rules()
-    is_more = causes.take(rules, now)
-    for rule in rules:
+    is_more = causes.take(now)
+    for rule in AlertRule.objects.active():
         if KINDS[rule.kind].is_lasting and (is_slow or rule.kind == "approval_waiting"):
             _match(rule, now)
     if is_slow:
@@ -44,6 +38,7 @@ def _end_quiet(now: int) -> None:
     """End alarms of events after a quiet time, and those of a failed run after a later one of the agent went well."""
     events = [kind for kind, about in KINDS.items() if not about.is_lasting]
     open_alarms = Alarm.objects.filter(closed_at=None, kind__in=events).select_related("rule")
+    open_alarms = open_alarms.order_by("last_at")[:AT_A_TIME]
     over = [alarm for alarm in open_alarms if alarm.last_at < now - QUIET or _went_well(alarm)]
     if not over:
         return
@@ -93,7 +88,7 @@ def _forget(now: int) -> None:
 def is_pending() -> bool:
     """Return whether there is a rule, or anything that waits to be evaluated or sent."""
     return (
-        AlertRule.objects.filter(removed_at=None, is_enabled=True).exists()
+        AlertRule.objects.active().exists()
         or AlarmCause.objects.exists()
         or AlertDelivery.objects.filter(status="waiting").exists()
     )

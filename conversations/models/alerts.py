@@ -9,6 +9,14 @@ from django.db.models import F, Q
 from conversations.models.conversation import Conversation
 
 
+class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
+    """Rules by the questions that the dispatcher and pages ask."""
+
+    def active(self) -> "AlertRuleQuerySet":
+        """Keep those that count, in the order in which they were made."""
+        return self.filter(removed_at=None, is_enabled=True).order_by("id")
+
+
 class AlertRule(models.Model):
     """What raises an alarm, and where it is sent. `version` counts its changes."""
 
@@ -28,6 +36,8 @@ class AlertRule(models.Model):
     updated_by = models.CharField(max_length=160)
     updated_at = models.BigIntegerField(help_text="µs UTC")
     removed_at = models.BigIntegerField(null=True, help_text="µs UTC; its alarms stay")
+
+    objects = AlertRuleQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["name"], name="alertrule_name", condition=Q(removed_at=None))]

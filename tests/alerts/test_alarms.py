@@ -144,6 +144,16 @@ def test_the_error_that_an_alarm_repeats_is_short_and_has_no_secret():
     assert "sk-abc" not in AlertDelivery.objects.get().body
 
 
+def test_what_no_column_can_hold_is_replaced():
+    rule()
+    fail(error="a\0b c", reason="x\0y")
+
+    look()
+
+    (alarm,) = opened()
+    assert (alarm.cause, alarm.detail) == ("failed (x\ufffdy)", "a\ufffdb c")
+
+
 def test_a_later_run_that_goes_well_ends_the_alarm(town):
     rule(sends_end=True)
     fail()

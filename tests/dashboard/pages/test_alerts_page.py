@@ -74,9 +74,9 @@ def test_the_secret_is_shown_once_and_the_url_never(admin):
     assert rule.secret in answer.content.decode()
     for page in (admin.get("/alerts/"), admin.get(f"/alerts/?edit={rule.id}"), admin.get("/api/v1/alert-rules")):
         content = page.content.decode()
-        assert "https://example.com/•••" in html.unescape(content) or "\\u2022" in content
         assert rule.secret not in content
         assert "topsecret" not in content
+    assert "https://example.com/•••" in html.unescape(admin.get("/alerts/").content.decode())
     entry = AuditEntry.objects.get()
     assert (entry.verb, entry.target, entry.reason) == ("make_alert", f"alert:{rule.id}", "on call")
     assert "topsecret" not in str(entry.__dict__)
