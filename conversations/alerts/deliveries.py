@@ -87,9 +87,11 @@ def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery
 
 
 def record(outcomes: Sequence[Outcome], now: int) -> None:
-    """Write how attempts ended. One that lost its lease meanwhile writes nothing."""
+    """Write how attempts ended, each once. One that lost its lease meanwhile writes nothing."""
     for outcome in outcomes:
-        mine = AlertDelivery.objects.filter(id=outcome.delivery, attempts=outcome.attempt, status="waiting")
+        mine = AlertDelivery.objects.filter(
+            id=outcome.delivery, attempts=outcome.attempt, status="waiting", is_sending=True
+        )
         end: dict[str, Any] = {"is_sending": False, "http_status": outcome.status, "error": outcome.error[:300]}
         row = mine.first()
         if row is None:

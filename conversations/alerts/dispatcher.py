@@ -35,8 +35,9 @@ from conversations.models import AlertDelivery
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 1.0  # seconds
-LOOK_EVERY_IDLE = 5.0  # the same without rules
+LOOK_EVERY_IDLE = 15.0  # the same without rules; a change in this process is seen at once
 SLOW_EVERY = 15.0  # seconds between two looks at what changes slowly
+FORGET_EVERY = 3600.0  # seconds between two looks for what is over for long
 MAX_RESOLVERS = 8  # threads that resolve names or send e-mail
 
 _dispatchers: list["Dispatcher"] = []
@@ -66,7 +67,7 @@ class Dispatcher(threading.Thread):
         self._news = asyncio.Event()
         self._sending: dict[tuple[str, int], Sending] = {}  # by delivery and attempt, until it is written
         self._outcomes: list[Outcome] = []
-        self._slow_at = float("-inf")
+        self._slow_at = self._forgot_at = float("-inf")
         self._trouble = ""
         self._failure: Exception | None = None  # of the last look at the rules
 
@@ -142,27 +143,38 @@ class Dispatcher(threading.Thread):
     def _step(self, outcomes: Sequence[Outcome]) -> tuple[float, list[AlertDelivery]]:
         """Do a round's work with the database. What is being sent is in the loop's hands and changes only there, while
         this waits for nothing of it."""
-        now, clock = database_now(), time.monotonic()
-        failure: Exception | None = None
-        done = {(outcome.delivery, outcome.attempt) for outcome in outcomes}
+        clock, done = time.monotonic(), {(outcome.delivery, outcome.attempt) for outcome in outcomes}
         busy = Counter(sending.rule for key, sending in tuple(self._sending.items()) if key not in done)
-        is_slow = clock - self._slow_at > SLOW_EVERY
         if outcomes:
             with write_transaction():
-                deliveries.record(outcomes, now)
-        try:
-            is_more = evaluation.look(now, is_slow=is_slow)
-        except Exception as error:  # what waits is sent all the same
-            is_more, failure = False, error
+                deliveries.record(outcomes, database_now())
+        if clock - self._forgot_at > FORGET_EVERY:
+            evaluation.forget(database_now())
+            self._forgot_at = clock
+        pending = evaluation.pending()
+        if not any(pending):
+            self._failure = None
+            return LOOK_EVERY_IDLE, []
+        now = database_now()
+        is_more = self._evaluate(now, clock)
+        return 0.0 if is_more else LOOK_EVERY, self._claim(now, busy)
+
+    def _evaluate(self, now: int, clock: float) -> bool:
+        """Look at the rules; return whether there is more at once. Whatever fails there, deliveries are sent."""
+        is_slow, self._failure = clock - self._slow_at > SLOW_EVERY, None
         self._slow_at = clock if is_slow else self._slow_at
-        claimed: list[AlertDelivery] = []
+        try:
+            return evaluation.look(now, is_slow=is_slow)
+        except Exception as error:
+            self._failure = error
+            return False
+
+    def _claim(self, now: int, busy: Counter[int]) -> list[AlertDelivery]:
         free = MAX_AT_ONCE - busy.total()
-        if free and deliveries.is_due(now):
-            with write_transaction():
-                claimed = deliveries.claim(now, busy, free)
-        self._failure = failure
-        pause = LOOK_EVERY if evaluation.is_pending() else LOOK_EVERY_IDLE
-        return 0.0 if is_more else pause, claimed
+        if not free or not deliveries.is_due(now):
+            return []
+        with write_transaction():
+            return deliveries.claim(now, busy, free)
 
     async def _send(self, delivery: AlertDelivery) -> None:
         try:

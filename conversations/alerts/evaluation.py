@@ -1,14 +1,39 @@
 """One look at what rules are about. Cheap where nothing is the matter: a few queries over small indexes."""
 
+from typing import NamedTuple
+
+from django.db import connection
+
 from conversations.alerts import alarms, causes, conditions
 from conversations.alerts.kinds import KINDS
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
-from conversations.models import Alarm, AlarmCause, AlertDelivery, AlertRule, Run, Shelf
+from conversations.models import Alarm, AlertDelivery, AlertRule, Run, Shelf
 
 QUIET = 3600 * 1_000_000  # µs without another case after which an alarm of events ends
 KEEP = 30 * 24 * 3600 * 1_000_000  # µs that alarms and deliveries are kept when they are over
 AT_A_TIME = 1000
+
+
+GLANCE = """SELECT
+  EXISTS(SELECT 1 FROM conversations_alertrule WHERE removed_at IS NULL AND is_enabled),
+  EXISTS(SELECT 1 FROM conversations_alarmcause),
+  EXISTS(SELECT 1 FROM conversations_alertdelivery WHERE status = 'waiting')"""
+
+
+class Pending(NamedTuple):
+    """What there is to do: rules to evaluate, noted events to take, deliveries to send now or later."""
+
+    has_rules: bool
+    has_causes: bool
+    has_deliveries: bool
+
+
+def pending() -> Pending:
+    """Return what there is to do: all that an idle server asks for alerts, in one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(GLANCE)
+        return Pending(*map(bool, cursor.fetchone()))
 
 
 def look(now: int, *, is_slow: bool) -> bool:
@@ -21,7 +46,6 @@ def look(now: int, *, is_slow: bool) -> bool:
     if is_slow:
         _end_quiet(now)
         _notify_unshelved(now)
-        _forget(now)
     return is_more
 
 
@@ -71,7 +95,7 @@ def _notify_unshelved(now: int) -> None:
                 alarms.notify(alarm, now)
 
 
-def _forget(now: int) -> None:
+def forget(now: int) -> None:
     """Remove what is over for long."""
     old = now - KEEP
     expired = AlertDelivery.objects.filter(done_at__lt=old).order_by("done_at").values_list("id", flat=True)
@@ -83,12 +107,3 @@ def _forget(now: int) -> None:
             for model, ids in removals:
                 model.objects.filter(id__in=ids).delete()  # type: ignore[attr-defined]  # both have a manager
             Shelf.objects.filter(id__in=shelves).delete()
-
-
-def is_pending() -> bool:
-    """Return whether there is a rule, or anything that waits to be evaluated or sent."""
-    return (
-        AlertRule.objects.active().exists()
-        or AlarmCause.objects.exists()
-        or AlertDelivery.objects.filter(status="waiting").exists()
-    )

@@ -405,10 +405,10 @@ def test_alarms_and_deliveries_that_are_over_for_30_days_are_forgotten():
     look(61)
     AlertDelivery.objects.update(status="delivered", done_at=database_now())
 
-    look(29 * 24 * 60)
+    evaluation.forget(later(29 * 24 * 60))
     assert (Alarm.objects.count(), AlertDelivery.objects.count()) == (1, 1)
-    look(31 * 24 * 60)
-    look(31 * 24 * 60)
+    evaluation.forget(later(31 * 24 * 60))
+    evaluation.forget(later(31 * 24 * 60))
 
     assert (Alarm.objects.count(), AlertDelivery.objects.count()) == (0, 0)
 

@@ -4,7 +4,7 @@ at least once, with one id, and none is lost."""
 import json
 import random
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -21,10 +21,12 @@ SEED = "from tests.support.alerting import fail\nfor n in range({}, {}): fail(f'
 class BadReceiver:
     """Takes webhooks on one port, badly: some requests fail, stall or are hung up on, and it is away now and then."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, requests_a_turn: int) -> None:
         self.posts: list[Post] = []
         self.requests = 0
         self.restarts = -1
+        self.met: Counter[int | str] = Counter()
+        self._requests_a_turn = requests_a_turn
         self.port = 0
         self._dice = random.Random(seed)
         self._ending = threading.Event()
@@ -54,12 +56,14 @@ class BadReceiver:
 
     def _wait_for_turn_to_end(self, receiver: Receiver) -> None:
         start = self.requests
-        while not self._ending.wait(0.02) and self.requests - start < 150:
+        while not self._ending.wait(0.02) and self.requests - start < self._requests_a_turn:
             pass
 
     def _behave(self, _: int) -> int | str:
         self.requests += 1
-        return self._dice.choices([200, 500, 503, "drop", "stall", 302], [80, 6, 4, 6, 2, 2])[0]
+        what = self._dice.choices([200, 500, 503, "drop", "stall", 302], [80, 6, 4, 6, 2, 2])[0]
+        self.met[what] += 1
+        return what
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -124,7 +128,7 @@ def judge(server: Server, receiver: BadReceiver, secret: str, count: int) -> int
 
 def survive(database: dict[str, str], count: int, kills: int, record: Any) -> None:
     server = server_of(database)
-    with BadReceiver(seed=count) as receiver:
+    with BadReceiver(count, requests_a_turn=count // 6) as receiver:
         server.start()
         secret = make_rule(server, receiver.port)
         server.terminate()
@@ -139,6 +143,8 @@ def survive(database: dict[str, str], count: int, kills: int, record: Any) -> No
         until(lambda: all_delivered(server, count), within=300, what="every webhook to be delivered")
         repeated = judge(server, receiver, secret, count)
         server.terminate()
+    assert receiver.restarts >= 3
+    assert set(receiver.met) == {200, 500, 503, "drop", "stall", 302}
     record("webhooks", f"{count} delivered, {repeated} more than once, {receiver.requests} requests, "
            f"{receiver.restarts} restarts of the receiver, {kills + 1} kills of the server")  # fmt: skip
 

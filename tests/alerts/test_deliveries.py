@@ -67,6 +67,18 @@ def test_who_lost_the_lease_writes_nothing():
     assert state(second) == ("delivered", 2)
 
 
+def test_an_outcome_that_is_written_again_counts_once():
+    """As when the database goes away after it was written and before the round is over."""
+    (delivery,) = queue()
+    (claimed,) = claim(START)
+
+    for _ in range(2):
+        record(Outcome(claimed.id, claimed.attempts, "HTTP 500", 500), START)
+
+    delivery.refresh_from_db()
+    assert (delivery.status, delivery.tries_left) == ("waiting", MAX_TRIES - 1)
+
+
 def test_pauses_double_up_to_an_hour_and_the_last_failure_makes_a_dead_letter():
     (delivery,) = queue()
     now, pauses = START, []

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from conversations.alerts import deliveries, evaluation, http_post
-from conversations.alerts.dispatcher import Dispatcher
+from conversations.alerts.dispatcher import LOOK_EVERY_IDLE, Dispatcher
 from conversations.core.node_heartbeat import database_now
 from conversations.models import AlarmCause, AlertDelivery
 from tests.support import alerting
@@ -129,3 +129,15 @@ def test_a_mistake_of_ours_costs_an_attempt_and_is_logged(receiver, dispatcher, 
 
     until(lambda: AlertDelivery.objects.filter(error__contains="internal error", attempts__gte=2).exists())
     assert "an alert could not be sent" in caplog.text
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_without_rules_a_look_costs_one_statement(django_assert_num_queries, is_removed):
+    if is_removed:
+        alerting.rule(removed_at=1)
+    idle = Dispatcher("https://switchboard.example")
+    idle._step([])  # what is over for long is looked for at the start, and once an hour
+
+    with django_assert_num_queries(1):
+        assert idle._step([]) == (LOOK_EVERY_IDLE, [])
+    idle._loop.close()
