@@ -137,12 +137,14 @@ def test_a_dead_letter_is_sent_again(alerts: Page, receiver: Receiver) -> None:
     receiver.answers += [410]
     add(alerts, "Fragile", receiver.url)
     alerts.get_by_role("button", name="Send a test of Fragile").click()
+    expect(alerts.get_by_text("Test queued")).to_be_visible()
     until(lambda: receiver.requests == 1, within=30, what="the refusal")
 
     letters = alerts.get_by_role("region", name="Dead letters")
-    until(lambda: alerts.reload() and letters.count(), within=30, what="the dead letter to be shown")
+    until(lambda: alerts.goto("/alerts/") and letters.count(), within=30, what="the dead letter to be shown")
     expect(letters).to_contain_text("HTTP 410")
     letters.get_by_role("button", name="Send again").click()
+    expect(letters).to_have_count(0)
     until(lambda: len(receiver.posts) == 1, within=30, what="it to arrive")
 
 

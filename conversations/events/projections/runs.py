@@ -30,6 +30,7 @@ from functools import partial
 import msgspec
 
 from conversations.core import principals
+from conversations.events.payload import clean_text
 from conversations.events.projections.open_calls import FoldedCall
 from conversations.events.projections.row_changes import (
     ApprovalEnd,
@@ -120,7 +121,7 @@ def _apply(
     ended_seq = head.head_seq if is_end else None
     attempt = fields.attempt or None
     row = changes.runs.get((head.id, event.run))
-    reason = (fields.reason or "")[:200]
+    reason = clean_text((fields.reason or "")[:200])
     if row is not None:
         row.status, row.reason, row.ended_seq, row.attempt = status, reason, ended_seq, attempt or row.attempt
     else:
