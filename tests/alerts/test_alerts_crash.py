@@ -45,10 +45,11 @@ class BadReceiver:
     def _run(self) -> None:
         """Serve in turns; after each the port is closed for a moment, and who was stalled is hung up on."""
         while not self._ending.is_set():
-            with receiving(self.port) as receiver:
-                receiver.posts = self.posts
-                receiver.behave = self._behave  # type: ignore[method-assign]
-                self.port = receiver.server_address[1]
+            receiver = Receiver(self.port)
+            receiver.posts = self.posts  # before it takes the first
+            receiver.behave = self._behave  # type: ignore[method-assign]
+            self.port = receiver.server_address[1]
+            with receiving(receiver):
                 self.restarts += 1
                 self._begun.set()
                 self._wait_for_turn_to_end(receiver)

@@ -137,9 +137,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving(port: int = 0) -> Iterator[Receiver]:
+def receiving(receiver: Receiver | None = None) -> Iterator[Receiver]:
     """Run a receiver for as long as the block."""
-    with Receiver(port) as receiver:
+    with receiver or Receiver() as receiver:
         thread = threading.Thread(target=receiver.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
