@@ -22,10 +22,10 @@ _COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)[ \t]*\n", re.MULTILINE |
 def bundles(modules: Mapping[str, str], pages: Iterable[Collection[str]]) -> dict[str, str]:
     """Return the files to serve by name, of modules (name: source) and the scripts that each page names."""
     sources = {name: _COMMENT.sub("", text) for name, text in modules.items()}
-    imports = {name: [found[2] for found in _IMPORT.finditer(text)] for name, text in sources.items()}
+    imports = {name: [statement[2] for statement in _IMPORT.finditer(text)] for name, text in sources.items()}
     entries = {*chain(*pages), *(name for text in sources.values() for name in _LATER.findall(text))} - {SHARED}
     parts = {entry: _in_order([entry], imports) for entry in sorted(entries)}
-    common = set[str]().union(*(set(one) & set(other) for one, other in combinations(parts.values(), 2))) - entries
+    common = set[str]().union(*(set(part) & set(other) for part, other in combinations(parts.values(), 2))) - entries
     parts[SHARED] = _in_order([*sorted(common), SHARED], imports)
     files = {}
     for entry, part in parts.items():
