@@ -138,8 +138,8 @@ class ConversationRow:
 
     @property
     def said(self) -> Markup:
-        """The last line, every character visible."""
-        return _visible(self.last_line)
+        """The last line without the signs of Markdown, every character visible."""
+        return _visible(richtext.without_markers(self.last_line))
 
     @property
     def caption(self) -> Markup:

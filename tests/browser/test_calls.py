@@ -61,6 +61,24 @@ def test_a_new_call_comes_by_itself_and_waits_while_somebody_reads(page: Page, c
     expect(rows(page).first).to_contain_text('"number": 101')
 
 
+def test_a_click_anywhere_in_a_row_opens_the_call(page: Page, calls: Server) -> None:
+    page.goto("/calls/?tool=refund")
+    page.locator("[data-cell=duration]").first.click()
+
+    expect(page).to_have_url(re.compile(r"/calls/[^/?]+/$"))
+
+
+def test_every_column_is_in_sight_on_a_small_laptop(page: Page, calls: Server) -> None:
+    page.set_viewport_size({"width": 1100, "height": 800})
+    page.goto("/calls/")
+    frame, last = page.locator(".table-frame"), page.locator("[data-cell=in]").first
+
+    assert (
+        last.bounding_box()["x"] + last.bounding_box()["width"]
+        <= frame.bounding_box()["x"] + frame.bounding_box()["width"]
+    )
+
+
 def test_filters_work_by_the_keyboard_alone_and_live_in_the_address(page: Page, calls: Server) -> None:
     page.goto("/calls/")
 

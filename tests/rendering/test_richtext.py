@@ -136,3 +136,26 @@ def test_anything_is_drawn_well_formed_and_whole(text):
 
     assert seen.faults == []
     assert sum(map(str.isalpha, seen.text)) >= text.count("a") + text.count("b")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("**Now**: see [the map](https://x.example/a?b=c)", "Now: see the map"),
+        ("## Water report > quoted `code` and ~~old~~", "Water report quoted code and old"),
+        ("*a* _b_ __c__ ***d***", "a b c d"),
+        ("2 * 3 * 4, snake_case, **unpaired, [x] (y), `", "2 * 3 * 4, snake_case, **unpaired, [x] (y), `"),
+        ("**مرحبا** **水**", "مرحبا 水"),
+    ],
+)  # fmt: skip
+def test_a_line_of_plain_text_has_no_signs_of_markdown(line, shown):
+    assert richtext.without_markers(line) == shown
+
+
+@given(st.text(alphabet="ab[]()*_`~ #>!", max_size=200))
+def test_taking_signs_out_leaves_the_words(line):
+    words = richtext.without_markers(line)
+
+    assert len(words) <= len(line)
+    if "(" not in line:
+        assert [letter for letter in words if letter.isalpha()] == [letter for letter in line if letter.isalpha()]
