@@ -3,6 +3,7 @@
  * that were escalated to a role of theirs, in a strip below it. A frame counts them for everybody: `barred` says how
  * many each person may not decide, `escalated` how many each role was told of.
  */
+import { notifyOf } from "./desktop-notifications.js";
 import { socket } from "./socket.js";
 
 /** @param {{waiting?: number, escalated?: Object<string, number>, barred?: Object<string, number>}} standing */
@@ -14,6 +15,7 @@ export const tellWaiting = ({ waiting, escalated = {}, barred = {} }) => {
   count.hidden = !number;
   count.lastElementChild.textContent = number;
   showInTab(number);
+  notifyOf(number);
   const strip = document.querySelector(".strip[data-escalated]");
   if (!strip) return;
   const told = roles.split(" ").reduce((sum, role) => sum + (escalated[role] ?? 0), 0);

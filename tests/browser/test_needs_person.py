@@ -158,3 +158,38 @@ def test_a_long_title_keeps_most_of_its_row(served: Server, window: Page) -> Non
 
     assert share >= 0.6
     decide(served, "long")
+
+
+WATCH = """
+  globalThis.shown = [];
+  globalThis.Notification = class extends EventTarget {
+    static permission = "default";
+    static async requestPermission() { return (this.permission = "granted"); }
+    constructor(title, options) { super(); shown.push([title, options.body]); }
+    close() {}
+  };
+  Object.defineProperty(document, "hidden", { get: () => globalThis.isAway === true });
+"""
+
+
+def test_a_notification_is_shown_only_to_who_wants_it_and_looks_elsewhere(served: Server, window: Page) -> None:
+    window.add_init_script(WATCH)
+    window.goto("/")
+    badge = window.locator("[data-waiting] > span").last
+    before = int(badge.inner_text() or 0)
+
+    def wait_for(number: int, key: str, *, is_away: bool) -> None:
+        window.evaluate("(isAway) => (globalThis.isAway = isAway)", is_away)
+        work(served, f"t.ask(o, {key!r}, client_id='1')")
+        expect(badge).to_have_text(str(before + number))
+
+    wait_for(1, "unasked", is_away=True)
+    assert window.evaluate("shown") == []
+    window.get_by_role("button", name="Account: owner").click()
+    window.get_by_role("button", name="Notifications: off").click()
+    expect(window.get_by_role("button", name="Notifications: on")).to_be_visible()
+    wait_for(2, "in-sight", is_away=False)
+    assert window.evaluate("shown") == []
+    wait_for(3, "away", is_away=True)
+
+    assert window.evaluate("shown") == [["Switchboard", f"{before + 3} requests are waiting for your approval."]]

@@ -1,0 +1,44 @@
+/**
+ * A notification of the desktop when more requests wait for this person than before and the page is not in sight: only
+ * for those who switched it on in the account menu. Several tabs share one notification by its tag.
+ */
+const CHOICE = "switchboard.notifications"; // in localStorage: "on"
+const WORDS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
+
+let before; // how many waited when this page last counted
+
+/** @param {number} number requests that this person can decide */
+export function notifyOf(number) {
+  const isMore = before !== undefined && number > before;
+  before = number;
+  if (!isMore || !document.hidden || state() !== "on") return;
+  const words = number === 1 ? "1 request is waiting for your approval." : `${number} requests are waiting for your approval.`;
+  const shown = new Notification("Switchboard", { body: words, tag: "switchboard-waiting", renotify: true });
+  shown.addEventListener("click", () => {
+    shown.close();
+    focus();
+    location.assign("/approvals/");
+  });
+}
+
+/** @returns {"on"|"off"|"denied"|"missing"} */
+function state() {
+  if (!("Notification" in globalThis)) return "missing";
+  if (Notification.permission === "denied") return "denied";
+  return Notification.permission === "granted" && localStorage.getItem(CHOICE) === "on" ? "on" : "off";
+}
+
+async function change() {
+  if (state() === "on") localStorage.removeItem(CHOICE);
+  else if (state() === "off" && (await Notification.requestPermission()) === "granted") localStorage.setItem(CHOICE, "on");
+  show();
+}
+
+function show() {
+  for (const place of document.querySelectorAll("[data-notifications]")) place.textContent = WORDS[state()];
+}
+
+addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-action='notifications']")) change();
+});
+show();
