@@ -4,6 +4,7 @@ import ipaddress
 import os
 import secrets
 import sys
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -14,6 +15,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from conversations.alerts.destinations import AllowList
+from conversations.core import model_prices
+from conversations.core.model_prices import ModelPrice
 from dashboard import databases
 
 SECRETS = ("secret_key", "database_url", "redis_url", "email_url", "OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -118,6 +121,9 @@ class Config(BaseSettings):
         description="mail server for alerts: smtp://user:password@host:port, smtps:// for TLS from the start",
     )
     email_from: str = Field(default="switchboard@localhost", description="sender of alerts by e-mail")
+    prices: Path | None = Field(
+        default=None, description="JSON file of model prices, which go before the listed ones (how-to: operate)"
+    )
     openai_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="OPENAI_API_KEY")
     openai_base_url: str = Field(
         default="",
@@ -194,6 +200,13 @@ class Config(BaseSettings):
         AllowList.of(_parts(value))
         return value
 
+    @field_validator("prices")
+    @classmethod
+    def _prices(cls, value: Path | None) -> Path | None:
+        if value is not None:
+            model_prices.read_file(value)
+        return value
+
     @field_validator("email_url")
     @classmethod
     def _smtp(cls, value: str) -> str:
@@ -203,6 +216,11 @@ class Config(BaseSettings):
     def alert_allow_list(self) -> AllowList:
         """Where alerts may be sent although it is not public."""
         return AllowList.of(_parts(self.alert_hosts))
+
+    @cached_property
+    def price_table(self) -> Mapping[str, ModelPrice]:
+        """The operator's prices by model."""
+        return model_prices.read_file(self.prices) if self.prices else {}
 
     @property
     def log_format(self) -> Literal["text", "json"]:

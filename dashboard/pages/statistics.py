@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
-from conversations.core import hidden_characters
+from conversations.core import hidden_characters, model_prices
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime
 from conversations.listing.url_filters import TIME_SPANS, to_iso
@@ -88,7 +89,17 @@ def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
         "Slowest 5 %": (timestamps.duration(rank(durations_ms, 95)) or "–", ""),
         "Approval wait": (_seconds(rank(waited, 50)), ""),
         "Tokens": (_compact(spent), ""),
+        "Cost": (_total_cost(stats), ""),
     }
+
+
+def _total_cost(stats: Numbers) -> str:
+    """Say what all turns of known models cost, and that it is more where a price is unknown."""
+    costs = [model_prices.cost(entry.model, entry.input, entry.output) for entry in stats.spent if not entry.is_demo]
+    known = [dollars for dollars in costs if dollars is not None]
+    if not known:
+        return "–"
+    return model_prices.shown(sum(known, Decimal())) + ("+" if len(known) < len(costs) else "")
 
 
 def _calls(stats: Numbers) -> Chart:
@@ -158,6 +169,7 @@ def _spent(stats: Numbers) -> list[dict[str, Any]]:
             "input": f"{used:,}",
             "output": f"{output_tokens:,}",
             "turns": f"{turns:,}",
+            "cost": model_prices.shown(None if is_demo else model_prices.cost(model, used, output_tokens)),
         }
         for (agent, model, is_demo), (used, output_tokens, turns) in most[:100]
     ]

@@ -129,6 +129,6 @@ def test_static_files_are_guarded_too(server: Server, stranger: BrowserContext) 
 
     page.goto("/sign-in/", wait_until="networkidle")
 
-    assert len(files) > 5
+    assert len(files) > 2
     assert {file.header_value("x-content-type-options") for file in files} == {"nosniff"}
     assert {file.header_value("access-control-allow-origin") for file in files} == {None}

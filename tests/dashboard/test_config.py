@@ -106,6 +106,9 @@ def test_an_address_of_another_kind_or_without_a_database_is_refused(url):
         Config(database_url=url, secret_key="x" * 32)
 
 
+ASK_NO_DATABASE = {"alerts-resolver"}  # it resolves names and sends mail
+
+
 def test_the_pool_has_a_connection_for_every_thread_that_may_ask_at_once():
     pools = re.compile(r"(?:DatabaseThreads|ThreadPoolExecutor)\((.*)\)")
     sources = [path for part in ("conversations", "dashboard", "agents_app") for path in (ROOT / part).rglob("*.py")]
@@ -113,7 +116,7 @@ def test_the_pool_has_a_connection_for_every_thread_that_may_ask_at_once():
 
     names = [re.search(r'"([a-z-]+)"', words) for words in said]
     assert len(said) >= 14
-    assert {name[1] for name in names} <= set(POOL_SIZE)
+    assert {name[1] for name in names} - ASK_NO_DATABASE <= set(POOL_SIZE)
     assert databases.postgresql("postgresql://h/d")["OPTIONS"]["pool"]["max_size"] == sum(POOL_SIZE.values())
 
 
@@ -141,3 +144,14 @@ def test_a_server_ends_no_tool_that_may_go_on_while_it_stops(monkeypatch, stop_s
     end_within, drain_within = limits
     assert drain_within >= runs_end + 2
     assert end_within == drain_within + 20
+
+
+def test_a_file_of_prices_is_read_at_the_start(monkeypatch, tmp_path):
+    file = tmp_path / "prices.json"
+    monkeypatch.setenv("SWITCHBOARD_PRICES", str(file))
+
+    file.write_text('{"house": {"input": 1, "output": 2}}')
+    assert load().price_table["house"].output == 2
+    file.write_text('{"house": {"input": 1}}')
+    with pytest.raises(SystemExit, match=r"SWITCHBOARD_PRICES: .*'house' must be"):
+        load()

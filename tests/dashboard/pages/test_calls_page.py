@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from conversations.core import principals
+from conversations.core import model_prices, principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events import log
 from conversations.models import AuditEntry, Role, SavedView
@@ -80,6 +80,20 @@ def test_the_tables_behind_the_charts_begin_with_what_is_newest(browser):
     moments = re.findall(r'<th scope="row"><time datetime="([^"]+)"', table[: table.index("</table>")])
     assert len(moments) > 1
     assert moments == sorted(moments, reverse=True)
+
+
+def test_costs_are_those_of_known_models_and_a_total_says_where_some_are_unknown(browser):
+    for model, tokens in (("gpt-4o", 1_000_000), ("nobodys-model", 5)):
+        usage = {"input_tokens": tokens, "output_tokens": tokens}
+        output = {"event": "output", "agent": "A", "text": "x", "model": model, "usage": usage}
+        log.append([toolcalls.event("turns", output)])
+    listed = model_prices.shown(model_prices.cost("gpt-4o", 1_000_000, 1_000_000))
+
+    page = browser.get("/numbers/?last=24h").content.decode()
+
+    assert re.findall(r'data-cell="cost">([^<]*)<', page) == [listed, "–"]
+    assert listed.startswith("$")
+    assert f"{listed}+" in page
 
 
 def test_a_filter_that_would_leave_nothing_to_choose_is_not_drawn(browser):
