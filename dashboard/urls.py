@@ -77,7 +77,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/<str:id>/replays/", tool_call.replays, name="call-replays"),
     path("numbers/", numbers, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
-    path("approvals/decisions/", form_actions.decisions, name="decisions"),
     path("approvals/rules/", auto_approvals.rules, name="approval-rules"),
     path("approvals/rules/revocations/", auto_approvals.revocations, name="approval-rule-revocations"),
     path("approvals/<str:id>/", approvals.approval, name="approval"),

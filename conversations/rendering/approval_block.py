@@ -1,6 +1,7 @@
 """A question to a person about a tool call, and its decision: the part of a block that asks. Called by
 `tool_call_block`."""
 
+import json
 import re
 from typing import NamedTuple
 
@@ -114,6 +115,8 @@ def _json(read: event_rows.ParsedEvent, name: str) -> Markup | None:
 
 def _changes(request: event_rows.ParsedEvent, decided: event_rows.ParsedEvent) -> json_diff.RenderedDiff | None:
     sent, ran = request.body.get("args_raw"), decided.body.get("args_raw")
+    if sent is None and "args" in request.body:
+        sent = json.dumps(request.body["args"])
     return json_diff.draw(sent, ran) if isinstance(sent, str) and isinstance(ran, str) else None
 
 

@@ -1,22 +1,20 @@
-"""The approvals pages: what waits for a person, and one question with everything that can be done about it."""
+"""The approvals page: what waits for a person in a list, and beside it one request with what can be done about it."""
 
-import json
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from conversations.access import permissions
-from conversations.core import hidden_characters
+from conversations.core import page_urls
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.events import epoch
-from conversations.models import ToolSchema
 from conversations.runs.approvals import auto_approval, decide, inbox
 from conversations.runs.approvals import auto_approval_edit as actions_of_rules
 from conversations.tool_calls.schemas import argument_form
-from dashboard.pages import auto_approvals, tool_call_replay
+from dashboard.pages import approval_card, auto_approvals
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -24,91 +22,120 @@ from dashboard.pages.require_permission import require_permission
 PAGE = 50  # questions
 VIEWS = {"": ("Waiting", "pending"), "decided": ("Decided", "decided"), "all": ("All", "")}
 SHOWN = 2_000  # characters of a message
+ALWAYS = "Matching calls will be approved automatically from now on."
+DROPPED = "You edited the arguments: choose Approve with edits, or undo the edits"
 
 
 @require_safe
 @require_permission("view")
 def approvals(request: HttpRequest) -> HttpResponse:
     """List questions: those that wait, oldest first; `?view=decided` or `?view=all`, newest first; `?before=` the next
-    page. Live where no further page hides what comes new."""
+    page. Beside the list the first of them."""
+    return _page(request)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_permission("view")
+def approval(request: HttpRequest, id: str) -> HttpResponse:
+    """Draw one question beside the list; `?part=card` it alone, `?part=form` the place where it is decided. A POST
+    decides it as the pressed button says: to a script it answers `{is_decided, words, html}`, html being its block."""
+    if request.method != "POST":
+        return _drawn(request, inbox.find(id))
+    permissions.require(request.user, "decide")
+    question = inbox.find(id)
+    try:
+        also = _decide(request, question)
+    except (Conflict, Invalid) as error:
+        return _refused(request, id, error)
+    except NotAllowed as error:
+        if error.code != "four_eyes":
+            raise
+        return _refused(request, id, error)
+    if not _is_script(request):
+        return HttpResponseRedirect(_next(request, question, also))
+    decided = inbox.find(id)
+    words = f"{decided.verdict.partition(' by ')[0].capitalize()}: {decided.name}."
+    words += f" {_always_words(also)}" if also else ""
+    return JsonResponse({"done": True, "words": words, "html": approval_card.block(request, decided)})
+
+
+def _drawn(request: HttpRequest, question: inbox.ApprovalCard) -> HttpResponse:
+    part = request.GET.get("part", "")
+    if part == "form":
+        return HttpResponse(approval_card.form(request, question) if question.is_open else "")
+    if part == "card":
+        return render_page(request, "partials/approval.html", **approval_card.card(request, question))
+    return _page(request, question)
+
+
+def _decide(request: HttpRequest, question: inbox.ApprovalCard) -> str:
+    """Do what the pressed button says; answer how many others it decided, as a number, or nothing."""
+    id_ = question.row.id
+    if request.POST.get("decide") != "always":
+        decide.decide(request.user, id_, **_answer(request, question))
+        return ""
+    scope, reason = auto_approvals.scope_of(request, question), request.POST.get("reason", "").strip()[:SHOWN]
+    actions_of_rules.approve_and_make_rule(request.user, id_, scope, reason=reason)
+    return str(len(auto_approval.approve_waiting()))
+
+
+def _answer(request: HttpRequest, question: inbox.ApprovalCard) -> dict[str, Any]:
+    """Read the form: `decide` is approve, reject, respond, fields (edit by the typed fields) or raw (by JSON)."""
+    pressed, posted = request.POST.get("decide", ""), {name: str(value) for name, value in request.POST.items()}
+    answer: dict[str, Any] = {"decision": {"fields": "edit", "raw": "edit"}.get(pressed, pressed)}
+    answer |= {name: posted.get(name, "").strip()[:SHOWN] for name in ("message", "reason")}
+    schema = approval_card.schema_of(question)
+    if pressed == "respond":
+        answer["output"] = posted.get("output", "").replace("\r\n", "\n")
+    elif pressed == "fields":
+        answer["arguments"] = argument_form.read(schema, posted)
+    elif pressed == "raw":
+        answer["arguments"] = posted.get("raw", "")
+    elif pressed == "approve" and not argument_form.is_untouched(schema, approval_card.arguments_of(question), posted):
+        raise Invalid(DROPPED)
+    return answer
+
+
+def _next(request: HttpRequest, question: inbox.ApprovalCard, also: str) -> str:
+    if request.POST.get("back") == "conversation" and not also:
+        return page_urls.event_url(question.key, question.row.asked_seq)
+    return reverse("approval", args=[question.row.id]) + (f"?{urlencode({'always': also})}" if also else "")
+
+
+def _refused(request: HttpRequest, id: str, error: SwitchboardError) -> HttpResponse:
+    """Draw the question again with what was entered and what is wrong, or with what became of it."""
+    question = inbox.find(id)
+    if not _is_script(request):
+        return _page(request, question, error)
+    html = approval_card.block(request, question, request.POST, error)
+    words = approval_card.words_of(error, question, request)
+    return JsonResponse({"done": False, "words": words, "html": html}, status=status_of(error))
+
+
+def _page(
+    request: HttpRequest, selected: inbox.ApprovalCard | None = None, error: SwitchboardError | None = None
+) -> HttpResponse:
     view = request.GET.get("view", "")
     if view not in VIEWS:
         raise NotFound("There is no such list.")
     before, is_waiting = request.GET.get("before", ""), not view
     cards, cursor = inbox.page(status=VIEWS[view][1], before=before, limit=PAGE, is_oldest_first=is_waiting)
     further = urlencode({name: value for name, value in (("view", view), ("before", cursor)) if value})
-    return render_page(
-        request, "approvals.html", epoch=epoch.current(), questions=cards, drawn=inbox.drawn, view=view, views=VIEWS,
-        further=f"?{further}" if cursor else "", is_live=not cursor if is_waiting else not before,
-    )  # fmt: skip
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_permission("view")
-def approval(request: HttpRequest, id: str) -> HttpResponse:
-    """Draw one question; a POST decides it as the pressed button says."""
-    if request.method != "POST":
-        return _draw(request, id)
-    permissions.require(request.user, "decide")
-    try:
-        done = _decide(request, id)
-    except (Conflict, Invalid) as error:
-        return _draw(request, id, error)
-    except NotAllowed as error:
-        if error.code != "four_eyes":
-            raise
-        return _draw(request, id, error)
-    return HttpResponseRedirect(f"{reverse('approval', args=[id])}{done}")
-
-
-def _decide(request: HttpRequest, id: str) -> str:
-    """Do what the pressed button says; answer what the page is drawn with afterwards."""
-    if request.POST.get("decide") != "always":
-        decide.decide(request.user, id, **_answer(request, id))
-        return ""
-    scope, reason = auto_approvals.scope_of(request, inbox.find(id)), request.POST.get("reason", "").strip()[:SHOWN]
-    actions_of_rules.approve_and_make_rule(request.user, id, scope, reason=reason)
-    return f"?{urlencode({'always': len(auto_approval.approve_waiting())})}"
-
-
-def _answer(request: HttpRequest, id: str) -> dict[str, Any]:
-    """Read the form: `decide` is approve, reject, respond, fields (edit by the typed fields) or raw (by JSON)."""
-    pressed, posted = request.POST.get("decide", ""), {name: str(value) for name, value in request.POST.items()}
-    answer: dict[str, Any] = {"decision": {"fields": "edit", "raw": "edit"}.get(pressed, pressed)}
-    answer |= {name: posted.get(name, "").strip()[:SHOWN] for name in ("message", "reason")}
-    if pressed == "respond":
-        answer["output"] = posted.get("output", "").replace("\r\n", "\n")
-    elif pressed == "fields":
-        answer["arguments"] = argument_form.read(_schema(inbox.find(id)), posted)
-    elif pressed == "raw":
-        answer["arguments"] = posted.get("raw", "")
-    return answer
-
-
-def _draw(request: HttpRequest, id: str, error: SwitchboardError | None = None) -> HttpResponse:
-    card = inbox.find(id)
-    entered = {name: str(value) for name, value in request.POST.items()} if error else {}
-    schema, body = _schema(card), card.told
-    arguments = body.get("args") if isinstance(body.get("args"), dict) else None
-    written = _written(arguments) if arguments is not None else body.get("args_raw")
+    shown = selected or next(iter(cards), None)
+    card = approval_card.card(request, shown, request.POST if error else approval_card.NOTHING, error) if shown else {}
     also = request.GET.get("always", "")
     return render_page(
-        request, "approval.html", status=status_of(error), epoch=epoch.current(), q=card,
-        entries=argument_form.entries(schema, arguments, entered), has_schema=bool(schema), entered=entered,
-        raw=entered.get("raw", written or ""), spelled=hidden_characters.spelled_out(str(body.get("args_raw") or "")),
-        always=auto_approvals.choices(card), same=request.POST.getlist("same"), also=also if also.isdecimal() else "",
-        error=hidden_characters.spelled_out(error.sentence) if error else "",
-        today=tool_call_replay.question(card.row.tool_call),
+        request, "approvals.html", status=status_of(error), epoch=epoch.current(), questions=cards, drawn=inbox.drawn,
+        view=view, views=VIEWS, further=f"?{further}" if cursor else "", selected=selected, shown=shown,
+        is_live=not cursor if is_waiting else not before, always=_always_words(also) if also.isdecimal() else "",
+        error=approval_card.words_of(error, shown, request) if error and shown and not shown.is_open else "",
+        **card,
     )  # fmt: skip
 
 
-def _written(arguments: dict[str, Any]) -> str:
-    """Write arguments to be edited; where the eye cannot see a character, as escapes: it is the same JSON."""
-    text = json.dumps(arguments, indent=2, ensure_ascii=False)
-    return text if hidden_characters.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
+def _is_script(request: HttpRequest) -> bool:
+    return request.headers.get("X-Requested-With") == "fetch"
 
 
-def _schema(card: inbox.ApprovalCard) -> dict[str, Any]:
-    body = ToolSchema.objects.filter(hash=card.told.get("schema") or "").values_list("body", flat=True).first()
-    read = json.loads(body).get("params_json_schema") if body else None
-    return read if isinstance(read, dict) else {}
+def _always_words(number: str) -> str:
+    return ALWAYS + (f" Waiting calls approved as well: {number}." if number != "0" else "")

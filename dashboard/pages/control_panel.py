@@ -65,7 +65,7 @@ HAND_BACK = ControlButton("hand_back", "Hand back", "agent", "t", "primary")
 STOP = ControlButton("stop", "Stop after this turn", "stop", "s", "danger")
 STOP_WAITING = ControlButton("stop", "Stop", "stop", "s", "danger")
 ABORT = ControlButton(
-    *("abort", "Abort", "x", "a", "danger"),
+    *("abort", "Abort", "x", "Shift+S", "danger"),
     "A call in progress may still take effect; it will be marked unknown. Reason for aborting:",
 )
 

@@ -14,7 +14,7 @@ from conversations.core.errors import NotFound
 from conversations.events import epoch, log
 from conversations.models import Conversation
 from conversations.rendering import agent_colors
-from dashboard.pages import composer, control_panel, conversation_sidebar, graph, lanes
+from dashboard.pages import approval_card, composer, control_panel, conversation_sidebar, graph, lanes
 from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of, number_of
 from dashboard.pages.require_permission import require_permission
@@ -43,7 +43,7 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
 
 def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, view: str, event: int) -> HttpResponse:
     drawn: dict[str, Any] = {"event": event, "page": page, "view": view, "epoch": epoch.current()}
-    drawn |= {"lanes": lanes.lanes_of(page)} if view == "lanes" else {"entries": _drawn(row, page)}
+    drawn |= {"lanes": lanes.lanes_of(page)} if view == "lanes" else {"entries": _drawn(request, row, page)}
     drawn["standing"] = control_panel.of(request, row)
     drawn["composer"] = composer.for_conversation(request, row)
     try:
@@ -62,7 +62,7 @@ def entries(request: HttpRequest, cid: str) -> JsonResponse:
     before, after = number_of(request, "before"), number_of(request, "after")
     page = log.page_after(cid, after) if after is not None else log.page_before(cid, before)
     with _large_one_by_one(page):
-        drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(row, page)
+        drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(request, row, page)
         html = render_to_string("partials/transcript_entries.html", {"entries": drawn})
         _let_go(page, drawn)
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
@@ -123,9 +123,9 @@ def _view(request: HttpRequest) -> str:
     return view if view in VIEWS else "transcript"
 
 
-def _drawn(row: Conversation, page: log.EventWindow) -> list[Markup]:
+def _drawn(request: HttpRequest, row: Conversation, page: log.EventWindow) -> list[Markup]:
     sent = [event.seq for event in page.events if event.kind == "message"]
-    return entries_of(page, delivery_status.statuses_for(row, sent))
+    return approval_card.with_forms(request, entries_of(page, delivery_status.statuses_for(row, sent)))
 
 
 @require_safe

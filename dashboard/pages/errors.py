@@ -10,8 +10,10 @@ from django.shortcuts import render
 
 from conversations.access import permissions
 from conversations.access.audit import chain, refusal_counter
+from conversations.core import hidden_characters
 from conversations.core.db_threads import is_damage, is_unavailable, unavailable
 from conversations.core.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge, Unavailable
+from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
 from dashboard.pages.base_context import viewer_context
 
 logger = logging.getLogger("dashboard")
@@ -52,6 +54,16 @@ def status_of(error: SwitchboardError | None) -> int:
     if error is None:
         return 200
     return 422 if error.status == Invalid.status else error.status
+
+
+def problems_of(error: SwitchboardError | None) -> dict[str, str]:
+    """Return what is wrong with which field of a form, as it stands beside the field."""
+    if isinstance(error, InvalidArguments):
+        problems = error.problems
+    else:
+        problems = {error.field: error.message} if isinstance(error, Invalid) and error.field else {}
+    texts = {name: hidden_characters.spelled_out(problem) for name, problem in problems.items()}
+    return {name: f"{text[:1].upper()}{text[1:]}" for name, text in texts.items()}
 
 
 def page(request: HttpRequest, error: SwitchboardError, advice: str = "") -> HttpResponse:

@@ -1,27 +1,13 @@
-"""What the buttons of a conversation do without scripts: decide, answer, run again, stop. They lead back to it."""
+"""What the buttons of a conversation do without scripts: answer, run again, stop. They lead back to it."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_POST
 
 from conversations.core import page_urls
-from conversations.core.errors import Invalid
 from conversations.models import Conversation, Run, ToolCall
 from conversations.runs import stop_and_rerun
-from conversations.runs.approvals import decide
 from conversations.runs.responses import manual_output
 from dashboard.pages.require_permission import require_permission
-
-
-@require_POST
-@require_permission("decide")
-def decisions(request: HttpRequest) -> HttpResponse:
-    """Decide what the pressed button names (`approve:ID` or `reject:ID`), with the message beside it."""
-    decision, mark, approval = request.POST.get("decide", "").partition(":")
-    if not mark:
-        raise Invalid("must be a decision", field="decide")
-    message = request.POST.get(f"message:{approval}", "")[:2000]
-    decided = decide.decide(request.user, approval, decision, message=message)
-    return _back(decided.conversation_id, decided.asked_seq)
 
 
 @require_POST

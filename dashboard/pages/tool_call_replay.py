@@ -20,6 +20,7 @@ from conversations.runs.replay import request_replay as replays
 from conversations.runs.replay.eligibility import ReplayEligibility
 from conversations.runs.replay.recorded_call import RecordedCall
 from conversations.tool_calls.schemas import argument_form, versions
+from dashboard.pages.errors import problems_of
 
 EFFECTS = {
     "read": "Read-only: one click is enough.",
@@ -69,7 +70,7 @@ def part(
         "request": request_parts(recorded, today, is_edited=prepared[2]),
         "goes": json_tree.draw(prepared[1]) if prepared[1] else None,
         "changes": json_diff.draw(recorded.ran, prepared[1]) if prepared[2] else None,
-        "entries": argument_form.entries(schema, sent, entered or None) if schema else [],
+        "entries": argument_form.entries(schema, sent, entered or None, problems_of(wrong)) if schema else [],
         "has_schema": bool(schema),
         "raw": entered.get("raw") or (json.dumps(sent, indent=2, ensure_ascii=False) if sent is not None else ""),
         "entered": entered,

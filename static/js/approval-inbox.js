@@ -1,11 +1,15 @@
 /**
- * `<approval-inbox>`: the questions, live by the `approvals` topic. One that was decided stays where it is, with its
- * verdict; of those that wait a new one comes last, else on top, and so does one that is escalated. Those that are picked are decided together.
+ * `<approval-inbox>`: the requests in a list, live by the `approvals` topic, and beside it one of them. Of those that wait a
+ * new one comes last, else on top, and so does one that is escalated; one that was decided leaves for "Just decided", with
+ * who decided. Those that are picked are decided together.
  */
 import "./json-copy.js";
 import "./inline-actions.js";
+import "./decision-form.js";
+import { ApprovalRows } from "./approval-rows.js";
 import { drawTimes } from "./clock.js";
-import { decideAll } from "./bulk-decisions.js";
+import { BulkDecisions } from "./bulk-decisions.js";
+import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
@@ -15,18 +19,22 @@ import { tellWaiting } from "./waiting-count.js";
 class ApprovalInbox extends HTMLElement {
   #stop;
   #leave = () => {};
-  #deciding; // the question whose button was pressed last
+  #rows;
+  #bulk;
+  #wanted = ""; // the key of the card that is asked for
 
   connectedCallback() {
     this.#stop = new AbortController();
+    this.#rows = new ApprovalRows(this);
     const { signal } = this.#stop;
-    this.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.#drawBar(), { signal });
-    const note = ({ submitter }) => (this.#deciding = submitter?.closest("[data-key]")?.dataset.key);
-    document.addEventListener("submit", note, { signal, capture: true });
-    this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decideAll(event.submitter.value)), { signal });
-    const keys = { x: "[data-pick]", a: "button[value^='approve:']", r: "input[name^='message:']", e: "[data-change]", w: "[data-always]" };
-    for (const [key, part] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, () => this.#go(key, part)));
-    this.#showPicks();
+    this.addEventListener("click", (event) => this.#click(event), { signal });
+    this.addEventListener("decision:made", (event) => (event.preventDefault(), this.#goOn(event.detail.key)), { signal });
+    this.#bulk = new BulkDecisions(this, this.#rows, (words) => this.#say(words), signal);
+    addEventListener("popstate", () => this.#follow(), { signal });
+    const pick = () => this.#rows.find(this.#here)?.querySelector("[data-pick]")?.click();
+    const keys = { j: () => this.#rows.step(this.#here, 1), k: () => this.#rows.step(this.#here, -1), x: pick };
+    for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
+    this.#rows.mark(this.#shown);
     this.#leave = socket.subscribe("approvals", { render: "html" }, {
       rows: (frame) => this.#take(frame),
       down: () => (this.querySelector("[data-lost]").hidden = false),
@@ -40,77 +48,103 @@ class ApprovalInbox extends HTMLElement {
     this.#stop.abort();
   }
 
-  get #bar() { return this.querySelector("[data-bar]"); }
-  get #list() { return this.querySelector("[data-questions]"); }
-  get #picked() { return [...this.querySelectorAll("[data-pick]:checked")].map((pick) => pick.closest("[data-key]")); }
+  get #place() { return this.querySelector("[data-card]"); }
+  get #card() { return this.#place.querySelector(".question"); }
+  get #shown() { return this.#card?.dataset.key ?? ""; }
+  /** The key of the row that has the focus, else of the one that is shown. */
+  get #here() { return document.activeElement?.closest(".ask")?.dataset.key ?? this.#shown; }
 
   #take({ rows, ...standing }) {
     tellWaiting(standing);
-    let fresh = 0;
-    for (const { key, status, html, escalated } of [...rows].reverse()) {
-      const old = this.#list.querySelector(`[data-key="${CSS.escape(key)}"]`);
-      const row = render(html).querySelector("[data-key]");
-      drawTimes(row);
-      if (old) {
-        const next = key === this.#deciding && isDecided(old, row) && !hasFocusElsewhere(old) ? nextOpen(old) : null;
-        const isFresh = escalated && !("escalated" in old.dataset);
-        morph(old, row);
-        next?.querySelector("[data-pick], a")?.focus(); // whoever decides by keyboard goes on with the next one
-        if (isFresh && !old.contains(document.activeElement)) this.#list.prepend(old);
-        fresh += Boolean(isFresh);
-      }
-      else if (this.#takes(status)) {
-        if (this.dataset.view) this.#list.prepend(row);
-        else this.#list.append(row); // the oldest is decided first
-        fresh += status === "pending";
-      }
+    const fresh = this.#rows.take(rows);
+    if (fresh) this.#say(`${fresh} new ${fresh === 1 ? "approval request" : "approval requests"}`);
+    if (rows.some(({ key, status }) => key === this.#shown && status !== this.#card.dataset.status)) this.#redraw();
+    if (!this.#card && this.#rows.first) this.#show(this.#rows.first.dataset.key);
+    this.#rows.mark(this.#shown);
+    this.#bulk.show();
+  }
+
+  #click(event) {
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const key = event.target.closest(".ask")?.dataset.key;
+    const back = event.target.closest("[data-back]");
+    if (back) {
+      event.preventDefault();
+      history.pushState(null, "", back.href);
+      this.#close();
+    } else if (key && !event.target.closest("label, time")) {
+      event.preventDefault();
+      this.#open(key);
     }
-    this.querySelector("[data-empty]").hidden = this.#list.children.length > 0;
-    if (fresh) this.querySelector("[data-news]").textContent = `${fresh} new ${fresh === 1 ? "approval request" : "approval requests"}`;
-    this.#showPicks();
   }
 
-  #takes(status) {
-    const { view, live } = this.dataset;
-    return live !== undefined && (view === "all" || status === (view === "decided" ? "decided" : "pending"));
+  /** Show a request because somebody asked for it. */
+  async #open(key) {
+    if (location.href !== this.#address(key)) history.pushState(null, "", this.#address(key));
+    if (await this.#show(key)) this.#focus();
   }
 
-  #showPicks() {
-    if (!document.body.dataset.may.split(" ").includes("decide")) return;
-    for (const pick of this.querySelectorAll("[data-picks]")) pick.hidden = false;
-    this.#drawBar();
+  /** Of a request, in the view that is shown. */
+  #address(key) {
+    const { href } = this.#rows.find(key).querySelector("a");
+    return this.dataset.view ? `${href}?view=${this.dataset.view}` : href;
   }
 
-  #drawBar() {
-    const count = this.#picked.length;
-    this.#bar.hidden = !count;
-    this.querySelector("[data-picked-count]").textContent = `${count} selected`;
+  /** After a decision: the next one that waits, else stay with the verdict. */
+  async #goOn(key) {
+    const next = this.#rows.next(key)?.dataset.key;
+    if (next && (await this.#show(next))) history.replaceState(null, "", this.#address(next));
+    this.#focus();
   }
 
-  #go(key, part) {
-    const row = document.activeElement?.closest("[data-key]") ?? this.#list.firstElementChild;
-    const target = row?.querySelector(part);
-    if ("xew".includes(key)) target?.click();
-    else target?.focus();
+  #focus() {
+    this.setAttribute("data-open", "");
+    this.#place.querySelector(".approval")?.focus();
   }
 
-  async #decideAll(decision) {
-    const words = await decideAll(this.#bar, this.#picked, this.querySelector("[data-outcomes]"), decision);
-    if (words) this.querySelector("[data-news]").textContent = words;
-    this.#drawBar();
+  #close() {
+    this.removeAttribute("data-open");
+    (this.#rows.find(this.#shown) ?? this.#rows.first)?.querySelector("a").focus();
   }
-}
 
-/** Whether something else has the focus: a pressed button loses it while it is disabled. */
-const hasFocusElsewhere = (row) => document.activeElement !== document.body && !row.contains(document.activeElement);
-const isOpen = (row) => row.dataset.status === "pending";
-const isDecided = (old, row) => isOpen(old) && !isOpen(row);
+  /** The address is another one: by Back or Forward. */
+  async #follow() {
+    const row = this.#rows.all.find((other) => other.querySelector("a").pathname === location.pathname);
+    if (!row) this.#close();
+    else if (await this.#show(row.dataset.key)) this.#focus();
+  }
 
-/** The question after this one that waits, else the first that does. */
-function nextOpen(row) {
-  const rows = [...row.parentElement.children];
-  const here = rows.indexOf(row);
-  return [...rows.slice(here + 1), ...rows.slice(0, here)].find(isOpen) ?? null;
+  async #show(key) {
+    const card = await this.#loaded(key);
+    if (!card) return false;
+    this.#place.replaceChildren(card);
+    this.#rows.mark(key);
+    return true;
+  }
+
+  /** Draw the card anew: it was decided. */
+  async #redraw() {
+    const card = await this.#loaded(this.#shown);
+    if (card?.dataset.key === this.#shown) morph(this.#card, card);
+  }
+
+  async #loaded(key) {
+    this.#wanted = key;
+    const row = this.#rows.find(key);
+    try {
+      const drawn = render(await markup(`${row?.querySelector("a").href ?? location.pathname}?part=card`, { signal: this.#stop.signal }));
+      drawTimes(drawn);
+      return this.#wanted === key ? drawn.querySelector(".question") : null;
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      if (row) row.querySelector("[data-said]").textContent = error.sentence;
+      return null;
+    }
+  }
+
+  #say(words) {
+    this.querySelector("[data-news]").textContent = words;
+  }
 }
 
 customElements.define("approval-inbox", ApprovalInbox);

@@ -2,7 +2,6 @@
  * `<bulk-actions>`: verbs over the rows whose box is ticked. What is ticked stays so while rows move, change and are drawn
  * again; a new filter clears it. Rows themselves come by the socket; here is only told what could not be done.
  */
-import "./permission-gate.js";
 import { RequestError, json } from "./fetch.js";
 import { askReason } from "./reason-dialog.js";
 

@@ -6,13 +6,50 @@ import { RequestError, json, sentenceOf } from "./fetch.js";
 
 const DONE = { approve: "approved", reject: "rejected" };
 
+/** The bar over the list, for the rows that are picked. */
+export class BulkDecisions {
+  #root;
+  #rows;
+  #say;
+
+  /**
+   * @param {HTMLElement} root has the bar and the place of the outcomes
+   * @param {import("./approval-rows.js").ApprovalRows} rows
+   * @param {(words: string) => void} say reads out
+   * @param {AbortSignal} signal
+   */
+  constructor(root, rows, say, signal) {
+    [this.#root, this.#rows, this.#say] = [root, rows, say];
+    root.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.show(), { signal });
+    this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decide(event.submitter.value)), { signal });
+    this.show();
+  }
+
+  /** Show the boxes of new rows to whoever may decide, and how many are picked. */
+  show() {
+    if (!document.body.dataset.may.split(" ").includes("decide")) return;
+    for (const pick of this.#root.querySelectorAll("[data-picks]")) pick.hidden = false;
+    const count = this.#rows.picked.length;
+    this.#bar.hidden = !count;
+    this.#bar.querySelector("[data-picked-count]").textContent = `${count} selected`;
+  }
+
+  get #bar() { return this.#root.querySelector("[data-bar]"); }
+
+  async #decide(decision) {
+    const words = await decideAll(this.#bar, this.#rows.picked, this.#root.querySelector("[data-outcomes]"), decision);
+    if (words) this.#say(words);
+    this.show();
+  }
+}
+
 /**
  * @param {HTMLFormElement} bar says the decision and the message
  * @param {HTMLElement[]} picked the questions
  * @param {HTMLElement} outcomes a list
  * @returns {Promise<string>} how many were decided, in words; empty when nothing could be asked
  */
-export const decideAll = async (bar, picked, outcomes, decision) => {
+const decideAll = async (bar, picked, outcomes, decision) => {
   const { message } = bar.elements;
   const said = bar.querySelector("[data-said]");
   said.textContent = "Sending…";
@@ -37,12 +74,12 @@ const tell = (items, picked, outcomes, word) => {
   return `${done} ${word}${failed.length ? `, ${failed.length} not` : ""}`;
 };
 
-/** Tell one that was not decided, beside its buttons too where it still has any. */
+/** Tell one that was not decided, in its row too. */
 const told = ({ approval_id: key, error }, picked) => {
   const row = picked.find((one) => one.dataset.key === key);
-  const said = row?.querySelector(".verbs [data-said]");
+  const said = row?.querySelector("[data-said]");
   if (said) said.textContent = sentenceOf(error);
-  return `${row?.querySelector(".asks code")?.textContent ?? key}: ${sentenceOf(error)}`;
+  return `${row?.querySelector(".what")?.textContent ?? key}: ${sentenceOf(error)}`;
 };
 
 const line = (words) => {

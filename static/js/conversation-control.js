@@ -14,7 +14,7 @@ import { askReason } from "./reason-dialog.js";
 const PAUSE_MS = 300; // between an event and asking
 const RETRY_MS = 2_000; // after a look that failed: no event may come for what it would have told
 const WATCH_MS = 15_000; // while an agent works
-const KEYS = ["p", "t", "s", "a"];
+const KEYS = { p: "p", t: "t", s: "s", S: "Shift+S" }; // pressed, and as the buttons have it
 
 class ConversationControl extends HTMLElement {
   #stop;
@@ -29,7 +29,7 @@ class ConversationControl extends HTMLElement {
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
     document.addEventListener("transcript:drawn", ({ detail }) => detail.seq !== this.#seq && ((this.#seq = detail.seq), this.#plan()), { signal });
     document.addEventListener("visibilitychange", () => this.#plan(), { signal });
-    for (const key of KEYS) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[aria-keyshortcuts="${key}"]`)?.click()));
+    for (const [key, shown] of Object.entries(KEYS)) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[aria-keyshortcuts="${shown}"]`)?.click()));
     const watch = setInterval(() => this.#part.hasAttribute("data-working") && this.#plan(), WATCH_MS);
     signal.addEventListener("abort", () => clearInterval(watch));
   }

@@ -11,6 +11,7 @@ import "./fork-key.js";
 import "./view-keys.js";
 import "./json-copy.js";
 import "./inline-actions.js";
+import "./decision-form.js";
 import "./conversation-control.js";
 import "./speaker-picker.js"; // before the form that puts a draft back into it
 import "./message-composer.js";

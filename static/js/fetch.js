@@ -50,6 +50,25 @@ export async function markup(address, { signal } = {}) {
   return (await send(address, { headers: { Accept: "text/html", "X-Requested-With": "fetch" }, signal })).text();
 }
 
+/**
+ * Send a form to a page; answer what it tells a script, `{html, …}`, whether it took the form or not. Throws as `json`.
+ * @param {string} address
+ * @param {FormData} body
+ * @returns {Promise<any>}
+ */
+export async function submit(address, body) {
+  const headers = { Accept: "application/json", "X-Requested-With": "fetch", "X-CSRFToken": cookie("switchboard_csrf") };
+  let answer;
+  try {
+    answer = await fetch(address, { method: "POST", body, headers, credentials: "same-origin", redirect: "error" });
+  } catch {
+    throw new RequestError(0);
+  }
+  const told = await answer.json().catch(() => ({}));
+  if (told.html === undefined) throw new RequestError(answer.status, told.error ?? { code: "error", message: `The server responded with ${answer.status}.` });
+  return told;
+}
+
 async function send(address, options) {
   const headers = { ...options.headers, "X-CSRFToken": cookie("switchboard_csrf") };
   let answer;

@@ -2,11 +2,10 @@
  * `<inline-actions>`: sends what a button within the transcript asks for, without leaving the page. The block that the
  * answer changes comes by the socket, as for everybody; only what went wrong is told beside the button.
  */
-import "./permission-gate.js";
 import { RequestError, json } from "./fetch.js";
 
 const SAID = { again: "Running again.", stopping: "Stop requested.", answers: "Output sent." };
-const OVER = ["already_decided", "already_answered", "continued", "cancelled", "expired"]; // the message says who was first, or what came before
+const OVER = ["already_answered", "continued"]; // the message says who was first, or what came before
 
 class InlineActions extends HTMLElement {
   connectedCallback() {
@@ -24,7 +23,7 @@ class InlineActions extends HTMLElement {
     say(place, "Sending…");
     try {
       await json(...asked(form, button, place));
-      say(place, SAID[form.id] ?? "");
+      say(place, SAID[form.id]);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       say(place, OVER.includes(error.code) ? error.sentence : `Not done. ${error.sentence}`);
@@ -39,13 +38,8 @@ const asked = (form, button, place) => {
   const { address } = form.dataset;
   const verb = { again: "again", stopping: "cancellation" }[form.id];
   if (verb) return [`${address}${encodeURIComponent(button.value)}/${verb}`, { method: "POST" }];
-  if (form.id === "answers") {
-    const body = { output: place.querySelector("textarea").value, reason: place.querySelector("input").value };
-    return [`${address}${encodeURIComponent(button.value)}/answer`, { body }];
-  }
-  const [decision, approval] = button.value.split(":");
-  const message = place.querySelector("input").value;
-  return [`${address}${encodeURIComponent(approval)}/decision`, { body: { decision, message } }];
+  const body = { output: place.querySelector("textarea").value, reason: place.querySelector("input").value };
+  return [`${address}${encodeURIComponent(button.value)}/answer`, { body }];
 };
 
 const say = (place, words) => (place.querySelector("[data-said]").textContent = words);

@@ -4,7 +4,7 @@
  */
 
 /** Attributes that belong to the reader, not to the drawing. */
-const READERS = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"], "BY-RIGHT": ["title"], BUTTON: ["disabled"], INPUT: ["disabled"] };
+const READERS = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"], BUTTON: ["disabled"], INPUT: ["disabled"] };
 
 /**
  * @param {Node} old in the document

@@ -52,7 +52,6 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/calls/{id}/replays/": {"POST": OPERATING},
     "/approvals/": {"GET": EVERYONE},
     "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
-    "/approvals/decisions/": {"POST": DECIDING},
     "/calls/answers/": {"POST": OPERATING},
     "/approvals/rules/": {"GET": EVERYONE},
     "/approvals/rules/revocations/": {"POST": DECIDING},

@@ -55,8 +55,21 @@ def approve(server: Server, key: str) -> None:
     )
 
 
-def question(page: Page, key: str):
-    return page.locator(f'[data-key="{key}"]')
+def row(page: Page, key: str):
+    """The request in the list."""
+    return page.locator(f'.ask[data-key="{key}"]')
+
+
+def card(page: Page, key: str):
+    """The request beside the list."""
+    return page.locator(f'.question[data-key="{key}"]')
+
+
+def opened(page: Page, key: str):
+    """Open a request from the list; answer its card."""
+    row(page, key).get_by_role("link").click()
+    expect(card(page, key)).to_be_visible()
+    return card(page, key)
 
 
 def test_two_people_and_their_questions(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
@@ -69,63 +82,163 @@ def test_two_people_and_their_questions(served: Server, people: tuple[BrowserCon
 
     asks(served, "one", "two", "three", "four")
     for page in (owner, april):
-        expect(question(page, "four")).to_be_visible()
+        expect(row(page, "four")).to_be_visible()
         expect(page.locator("[data-waiting] > span:last-child")).to_have_text("4")
 
-    # who is second is told who was first; the verdict is there for both
-    april.get_by_role("link", name="Approvals", exact=False).first.focus()
-    question(april, "one").get_by_role("button", name="Reject").click()
-    expect(question(april, "one").locator(".verdict")).to_contain_text("rejected")
-    expect(question(owner, "one").locator(".verdict")).to_contain_text("rejected")
-    expect(question(owner, "one").get_by_role("button", name="Approve")).to_have_count(0)
+    # a decision is seen by both: the row leaves, with who decided
+    opened(owner, "one")
+    opened(april, "one").get_by_role("button", name="Reject").click()
+    for page in (owner, april):
+        expect(page.locator("[data-decided]").locator(row(page, "one"))).to_contain_text("rejected by april")
+    expect(card(owner, "one").locator(".verdict")).to_contain_text("rejected")
+    expect(card(owner, "one").get_by_role("button", name="Approve")).to_have_count(0)
 
     # several at once, each its own decision
-    question(april, "two").locator("[data-pick]").check()
-    question(april, "three").locator("[data-pick]").check()
+    row(april, "two").locator("[data-pick]").check()
+    row(april, "three").locator("[data-pick]").check()
     april.get_by_role("button", name="Approve all selected").click()
     for key in ("two", "three"):
-        expect(question(owner, key).locator(".verdict")).to_contain_text("approved")
+        expect(row(owner, key)).to_contain_text("approved by april")
     expect(owner.locator("[data-waiting] > span:last-child")).to_have_text("1")
 
-    # a stale page loses politely, with what was typed still there
+    # a stale page loses politely
     stale = people[0].new_page()
     stale.route_web_socket("**/ws/", lambda wire: wire.close())
     stale.goto("/approvals/four/")
+    stale.get_by_text("Respond without running…").click()
     stale.get_by_label("Output for the agent").fill("By hand.")
-    april.keyboard.press("Escape")
-    april.locator("h1").click()
-    april.keyboard.press("j")
-    question(april, "four").get_by_role("link", name="Edit or respond").click()
-    april.get_by_role("textbox", name="street").fill("Elm")
-    april.get_by_role("textbox", name="house").fill("7")
-    april.get_by_role("button", name="Approve with edits").click()
-    expect(april.get_by_text("approved with edits")).to_be_visible()
-    april.locator("details.tool > summary").click()
+    four = opened(april, "four")
+    four.get_by_role("textbox", name="street").fill("Elm")
+    four.get_by_role("textbox", name="house").fill("7")
+    four.get_by_role("button", name="Approve with edits").click()
+    expect(card(april, "four").get_by_text("approved with edits")).to_be_visible()
+    card(april, "four").locator("details.tool > summary").click()
     expect(april.get_by_text("Runs with")).to_be_visible()
     stale.get_by_role("button", name="Respond").click()
-    expect(stale.get_by_role("alert").get_by_text("april already decided: edit")).to_be_visible()
+    expect(stale.get_by_role("status").filter(has_text="april already decided: edit")).to_be_visible()
+    expect(card(stale, "four").locator(".verdict")).to_contain_text("approved with edits")
     expect(owner.locator("[data-waiting]")).to_be_hidden()
     for page in (owner, april, stale):
         page.close()
 
 
 def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
-    asks(served, "keys")
+    asks(served, "keys", "next")
     page = people[1].new_page()
     page.goto("/approvals/")
-    expect(question(page, "keys")).to_be_visible()
+    expect(row(page, "next")).to_be_visible()
+    expect(page.locator("live-state")).to_have_attribute("data-state", "live")
 
-    until_focused = question(page, "keys").locator("[data-pick]")
-    until_focused.focus()
-    page.keyboard.press("Tab")
-    page.keyboard.press("e")
-    page.wait_for_url("**/approvals/keys/")
-    page.get_by_label("Output for the agent").focus()
+    page.keyboard.press("j")
+    expect(row(page, "next").get_by_role("link")).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(card(page, "keys").locator(".approval")).to_be_focused()
+    page.keyboard.press("a")
+    expect(card(page, "keys").get_by_role("button", name="Approve")).to_be_focused()
+    expect(card(page, "keys")).to_have_attribute("data-status", "pending")  # a letter decides nothing
+    page.keyboard.press("i")
+    expect(page.get_by_label("Output for the agent")).to_be_focused()
     page.keyboard.type("Filed by hand.")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
 
-    expect(page.get_by_text("responded without running")).to_be_visible()
+    expect(row(page, "keys")).to_contain_text("responded without running by april")
+    expect(card(page, "next").locator(".approval")).to_be_focused()
+    page.go_back()
+    page.close()
+    approve(served, "next")
+
+
+def test_what_is_wrong_stands_beside_its_field(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
+    asks(served, "wrong")
+    page = people[1].new_page()
+    page.goto("/approvals/wrong/")
+    form = card(page, "wrong").locator("form")
+    house, street = (form.get_by_role("textbox", name=name) for name in ("house", "street"))
+    expect(form.get_by_role("button", name="Approve with edits")).to_be_hidden()
+
+    street.fill("Elm")
+    house.fill("x")
+    expect(form.get_by_role("button", name="Approve", exact=True)).to_be_hidden()  # it would drop the edits
+    expect(form.get_by_text("2 of 5 fields edited")).to_be_visible()
+    expect(form.get_by_text("Was Mill")).to_be_visible()
+    form.get_by_role("button", name="Approve with edits").click()
+
+    expect(house).to_be_focused()
+    expect(house).to_have_attribute("aria-invalid", "true")
+    expect(house).to_have_accessible_description("Must be a number Was empty")
+    expect(street).to_have_value("Elm")
+    expect(street).not_to_have_attribute("aria-invalid", "true")
+    assert in_every_look(page, "wrong") == {}
+    form.get_by_role("button", name="Undo edits").click()
+    expect(form.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(house).to_have_value("")
+    house.fill("7")
+    form.get_by_role("button", name="Approve with edits").click()
+    expect(card(page, "wrong").locator(".changed")).to_contain_text("house")
+    expect(card(page, "wrong").locator(".verdict")).to_contain_text("by april")
+    page.close()
+
+
+def test_who_was_about_to_decide_is_told_what_came_first(
+    served: Server, people: tuple[BrowserContext, BrowserContext]
+) -> None:
+    asks(served, "late-edit")
+    page = people[1].new_page()
+    for address in ("/conversations/late-edit/", "/approvals/late-edit/"):
+        page.goto(address)
+        expect(page.locator("live-state")).to_have_attribute("data-state", "live")
+    other = people[1].new_page()
+    other.goto("/conversations/late-edit/")
+    expect(other.locator("live-state")).to_have_attribute("data-state", "live")
+    for one in (page, other):
+        one.get_by_role("textbox", name="street").fill("Elm")
+
+    approve(served, "late-edit")
+
+    for one in (page, other):
+        said = one.get_by_role("status").filter(has_text="Decided elsewhere")
+        expect(said).to_contain_text("by owner")
+        expect(said).to_contain_text("Your edits were not used.")
+        expect(one.locator(".approval")).to_be_focused()
+        one.close()
+
+
+def test_each_press_decides_once(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
+    asks(served, "twice")
+    page = people[1].new_page()
+    page.goto("/conversations/twice/")
+    sent: list[str] = []
+    page.on("request", lambda request: request.method == "POST" and sent.append(request.url))
+
+    page.get_by_role("button", name="Approve").dblclick()
+
+    expect(page.locator(".verdict")).to_contain_text("by april")
+    expect(page.get_by_role("status").filter(has_text="Approved: city.file.")).to_be_visible()
+    assert len([address for address in sent if "/approvals/" in address]) == 1
+    page.close()
+
+
+def test_on_a_phone_the_list_leads_to_the_card_and_back(
+    served: Server, people: tuple[BrowserContext, BrowserContext]
+) -> None:
+    asks(served, "phone")
+    page = people[1].new_page()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/approvals/")
+    expect(row(page, "phone")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve")).to_be_hidden()
+
+    row(page, "phone").get_by_role("link").click()
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    expect(row(page, "phone")).to_be_hidden()
+    page.get_by_role("link", name="All requests").click()
+    expect(row(page, "phone").get_by_role("link")).to_be_focused()
+    page.go_back()
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    page.get_by_role("button", name="Approve").click()
+    expect(card(page, "phone").locator(".verdict")).to_contain_text("approved")
     page.close()
 
 
@@ -140,7 +253,7 @@ def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
     owner.goto("/approvals/")
     owner.wait_for_selector("live-state[data-state=live]")
     for key in ("first", "second"):
-        question(stale, key).locator("[data-pick]").check()
+        row(stale, key).locator("[data-pick]").check()
     approve(served, "first")
 
     stale.get_by_role("button", name="Reject all selected").click()
@@ -149,16 +262,16 @@ def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
     expect(outcomes).to_have_count(2)
     expect(outcomes.nth(0)).to_have_text("1 rejected")
     expect(outcomes.nth(1)).to_contain_text("already decided: approve")
-    expect(question(stale, "first").locator(".verbs [data-said]")).to_contain_text("already decided: approve")
-    expect(question(owner, "second").locator(".verdict")).to_contain_text("rejected")
+    expect(row(stale, "first").locator("[data-said]")).to_contain_text("already decided: approve")
+    expect(row(owner, "second")).to_contain_text("rejected by april")
 
     asks(served, "newer")
-    expect(question(owner, "newer")).to_be_visible()
+    expect(row(owner, "newer")).to_be_visible()
     expect(owner.locator("aside[data-escalated]")).to_be_hidden()
     work(served, LATE)
     expect(owner.locator("aside[data-escalated]")).to_contain_text("approval requests escalated to you: 1")
     expect(owner.locator("[data-questions] > :first-child")).to_have_attribute("data-key", "late")
-    expect(question(owner, "late")).to_contain_text("escalated to admin")
+    expect(row(owner, "late")).to_contain_text("escalated to admin")
     for page in (stale, owner):
         page.close()
 
@@ -168,7 +281,7 @@ def test_the_pages_are_accessible_in_every_look(served: Server, people: tuple[Br
     page = people[0].new_page()
     for address in ("/approvals/", "/approvals/look/", "/approvals/?view=all"):
         page.goto(address)
-        expect(question(page, "look")).to_be_visible()
+        expect(row(page, "look").or_(card(page, "look")).first).to_be_visible()
         assert in_every_look(page, address) == {}
     page.close()
     approve(served, "look")
@@ -177,18 +290,18 @@ def test_the_pages_are_accessible_in_every_look(served: Server, people: tuple[Br
 def test_approving_always_from_the_keyboard(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     asks(served, "mine", "like")
     page = people[1].new_page()
-    page.goto("/approvals/")
-    expect(question(page, "mine")).to_be_visible()
+    page.goto("/approvals/mine/")
+    expect(card(page, "mine")).to_be_visible()
 
-    question(page, "mine").locator("[data-pick]").focus()
-    page.keyboard.press("Tab")
     page.keyboard.press("w")
-    page.wait_for_url("**/approvals/mine/#always")
+    expect(page.get_by_label("Exactly these")).to_be_focused()
     page.get_by_label("Maximum uses").fill("9")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
 
+    expect(page.get_by_role("status").filter(has_text="Matching calls will be approved")).to_be_visible()
+    page.goto("/approvals/mine/")
     expect(page.get_by_text("and created an auto-approval rule")).to_be_visible()
     page.get_by_role("link", name="and created an auto-approval rule").click()
     expect(page.get_by_role("article")).to_contain_text("of 9")

@@ -79,12 +79,13 @@ def test_the_inbox_begins_with_the_oldest_and_a_new_question_comes_last(served: 
 def test_whoever_decides_by_keyboard_goes_on_with_the_next_question(served: Server, window: Page) -> None:
     ask(served, "one", "two")
     open_list(window, "/approvals/")
-    window.locator('[data-key="one"]').get_by_role("button", name="Reject").focus()
+    window.locator('.question[data-key="one"]').get_by_role("button", name="Reject").focus()
 
     window.keyboard.press("Enter")
 
-    expect(window.locator('[data-key="one"] .verdict')).to_contain_text("rejected")
-    expect(window.locator('[data-key="two"] [data-pick]')).to_be_focused()
+    expect(window.locator('[data-decided] [data-key="one"]')).to_contain_text("rejected by owner")
+    expect(window.locator('.question[data-key="two"] .approval')).to_be_focused()
+    expect(window.get_by_role("status").filter(has_text="Rejected: file_incident.")).to_be_visible()
     decide(served, "two")
 
 
@@ -95,7 +96,7 @@ def test_a_question_that_policy_denies_by_now_offers_no_approval(served: Server,
     work(served, deny + "set_policy(o, PolicyRule('', 'file_incident', 'deny'))")
     open_list(window, "/approvals/")
 
-    card = window.locator('[data-key="denied"]')
+    card = window.locator('.question[data-key="denied"]')
 
     expect(card).to_contain_text("Policy denies this call")
     expect(card.get_by_role("button", name="Approve")).to_have_count(0)

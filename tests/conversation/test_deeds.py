@@ -71,7 +71,7 @@ def test_a_run_takes_the_right_to_control(team, browsers, role, allowed, verb):
         "/api/v1/approvals/x/decision",
         "/api/v1/runs/x/again",
         "/api/v1/runs/x/cancellation",
-        "/approvals/decisions/",
+        "/approvals/x/",
         "/runs/again/",
     ],
 )
@@ -170,17 +170,17 @@ def test_a_decision_that_is_none_is_refused(team, browsers, body):
 
 def test_the_buttons_of_the_page_decide_and_lead_back(team, browsers):
     approval = teamwork.ask(team["operator"])
-    form = {"decide": f"reject:{approval.id}", f"message:{approval.id}": "not today", "message:other": "never sent"}
+    address, form = f"/approvals/{approval.id}/", {"decide": "reject", "message": "not today", "back": "conversation"}
 
-    answer = browsers["approver"].post("/approvals/decisions/", form)
+    answer = browsers["approver"].post(address, form)
 
     approval.refresh_from_db()
     assert answer["Location"] == f"/conversations/flood/?event={approval.asked_seq}#e{approval.asked_seq}"
     assert (approval.decision, approval.decided_by) == ("reject", "user:april")
     assert json.loads(Event.objects.get(kind="approval.decided").body)["message"] == "not today"
-    assert browsers["approver"].post("/approvals/decisions/", form).status_code == 409
-    assert browsers["approver"].post("/approvals/decisions/", {}).status_code == 400
-    assert browsers["operator"].post("/approvals/decisions/", form).status_code == 403
+    assert browsers["approver"].post(address, form).status_code == 409
+    assert browsers["approver"].post(address, {}).status_code == 409
+    assert browsers["operator"].post(address, form).status_code == 403
 
 
 # running again

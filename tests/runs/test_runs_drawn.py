@@ -47,8 +47,7 @@ def test_a_question_is_one_block_that_asks_and_can_be_answered(team):
 
     assert 'data-state="waiting"' in asked
     assert 'data-level="chat"' in asked
-    assert f'value="approve:{approval.id}"' in asked
-    assert f'value="reject:{approval.id}"' in asked
+    assert f'<decision-form data-key="{approval.id}"' in asked
     assert "Dialogue wants to call file_incident" in words(asked)
     assert "It goes to the city." in words(asked)
     assert "Elm" in words(asked)
@@ -238,7 +237,7 @@ def test_claims_from_outside_have_no_buttons(team):
 def test_hostile_words_stay_words_in_a_question(team, field):
     teamwork.ask(team["operator"], **{field: HOSTILE, "args": {HOSTILE: HOSTILE}})
 
-    asked = block("approve:")
+    asked = block("<decision-form")
 
     assert "<img" not in asked
     assert " onclick='" not in re.sub(r"&[^;]+;", "", asked) or "&#39;" in asked

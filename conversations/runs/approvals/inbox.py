@@ -35,6 +35,10 @@ LATELY = 5  # calls of an agent that are told beside its question
 STATUSES = ("pending", "decided", "expired", "cancelled")
 THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": "{role} is notified"}
 MAX_ESCALATED = 200
+VERDICTS = {
+    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
+}  # fmt: skip
+OVER = {"cancelled": "withdrawn"}  # status → word
 GLYPHS = {**tool_call_block.STATES, "approved": "done", "executing": "running"}
 
 VERSION = Coalesce("decided_seq", "escalated_seq", "asked_seq")
@@ -60,18 +64,17 @@ class RecentCall:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalCard:
-    """One question. `told` is the body of the event that asked, `drawn` its card; `effect` and `terms` by the
-    operators' policy as it is now; `barred` are the principals who may not decide it (four eyes). `edited` are the
-    arguments that a person wrote instead, as JSON text; None where nobody changed them."""
+    """One question. `told` is the body of `event`, which asked; `effect` and `terms` by the operators' policy as it is
+    now; `barred` are the principals who may not decide it (four eyes). `edited` are the arguments that a person
+    wrote instead, as JSON text; None where nobody changed them."""
 
     row: Approval
     key: str
     title: Markup
     told: Json
-    drawn: Markup
+    event: Stored
     agent: ParticipantMark
     effect: str
-    lately: list[RecentCall]
     held: evaluate.Effective
     terms: terms.ApprovalTerms
     barred: frozenset[str]
@@ -125,6 +128,24 @@ class ApprovalCard:
             if row is not None
             else "set in team code"
         )
+
+    @property
+    def verdict(self) -> str:
+        """What became of it and by whom, in words; empty while it is open."""
+        if self.is_open:
+            return ""
+        if self.row.rule:
+            return "approved by an auto-approval rule"
+        words = VERDICTS.get(self.row.decision or "", OVER.get(self.row.status, self.row.status))
+        by = (self.row.decided_by or "").removeprefix("user:")
+        return hidden_characters.spelled_out(f"{words} by {by}" if by and by != "system" else words)
+
+    @property
+    def glyph(self) -> str:
+        """The sign of what became of it."""
+        if self.is_open:
+            return "waiting"
+        return "rejected" if self.row.decision in (None, "", "reject") else "done"
 
     @property
     def is_denied(self) -> bool:
@@ -221,10 +242,25 @@ def item(card: ApprovalCard) -> Json:
     }
 
 
+def block(card: ApprovalCard) -> Markup:
+    """Draw a question as its block in the transcript has it."""
+    calls = log.calls_of(card.key, [card.event])
+    return tool_call_block.card(calls[card.event.seq], reverse("conversation", args=[card.key]))
+
+
+def recent_calls(card: ApprovalCard) -> list[RecentCall]:
+    """Return what the agent of an open question called lately, without the question itself."""
+    if not card.is_open:
+        return []
+    recent = _lately(str(card.told.get("agent") or ""))
+    return [call for call in recent if call.seq != card.row.asked_seq or call.conversation != card.key][:LATELY]
+
+
 def drawn(card: ApprovalCard) -> Markup:
-    """Draw a question, the same for everybody: on the page and live. One that cannot be drawn is nothing, and told."""
+    """Draw a question as a row of the list, the same for everybody: on the page and live. One that cannot be drawn is
+    nothing, and told."""
     try:
-        return safe(get_template("partials/approval.html").render({"q": card}).strip())
+        return safe(get_template("partials/approval_row.html").render({"q": card}).strip())
     except Exception:
         logger.exception("the question %r could not be drawn", card.row.id)
         return Markup()
@@ -276,39 +312,33 @@ def _questions(rows: Sequence[Approval]) -> list[ApprovalCard]:
     """Make questions of rows; one whose event cannot be read costs itself alone."""
     agent_colors.refresh_colors()
     cards: list[ApprovalCard] = []
-    lately: dict[str, list[RecentCall]] = {}
     barred = pending_counts.excluded_approvers([row.id for row in rows if row.status == "pending"])
     for row in rows:
         try:
-            cards.append(_question(row, lately, frozenset(barred.get(row.id, ()))))
+            cards.append(_question(row, frozenset(barred.get(row.id, ()))))
         except Exception:
             logger.exception("the question %r could not be drawn", row.id)
     return cards
 
 
-def _question(row: Approval, lately: dict[str, list[RecentCall]], barred: frozenset[str]) -> ApprovalCard:
+def _question(row: Approval, barred: frozenset[str]) -> ApprovalCard:
     key = row.conversation.key
-    events = log.read_after(key, row.asked_seq - 1, 1)
-    request: Json = json.loads(events[0].body)
+    (event,) = log.read_after(key, row.asked_seq - 1, 1)
+    request: Json = json.loads(event.body)
     agent = str(request.get("agent") or "")
     held = _held(agent, request)
-    if row.status == "pending" and agent not in lately:
-        lately[agent] = _lately(agent)
     return ApprovalCard(
         row=row,
         key=key,
         title=richtext.inline((row.conversation.title or key)[:200]),
         told=request,
-        drawn=_card(key, events),
+        event=event,
         agent=mark_for_name(agent),
         effect=held.effect,
         held=held,
         terms=terms.of_call(evaluate.matching(evaluate.rows(), agent, auto_approval_rules.call_of(request).tool)),
         barred=barred,
         edited=_edited(row),
-        lately=[
-            recent for recent in lately.get(agent, []) if recent.seq != row.asked_seq or recent.conversation != key
-        ][:LATELY],
     )
 
 
@@ -316,11 +346,6 @@ def _edited(row: Approval) -> str | None:
     if row.decision != "edit" or row.decided_seq is None:
         return None
     return recorded_arguments.edited(recorded_arguments.body_of(row.conversation_id, row.decided_seq))
-
-
-def _card(key: str, events: Sequence[Stored]) -> Markup:
-    calls = log.calls_of(key, events)
-    return tool_call_block.card(calls[events[0].seq], reverse("conversation", args=[key]))
 
 
 def _held(agent: str, request: Json) -> evaluate.Effective:

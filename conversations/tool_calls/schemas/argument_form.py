@@ -1,17 +1,18 @@
-"""A tool's schema → the fields of a form, and what was entered → arguments. Called by the page of a question."""
+"""A tool's schema → the fields of a form, and what was entered → arguments. Called by the card of a question."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from conversations.core import hidden_characters
-from conversations.core.errors import Invalid
+from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
 from conversations.tool_calls.schemas.schema_table import type_of
 
 MAX_ITEMS = 40  # fields; a tool with more is edited as JSON
 LEVELS = 8  # of variants in one another; a definition may refer to itself
 PREFIX = "arg."  # of a field's name in the form
+EXPECTED = {"number": "a number", "choice": "one of its choices"}
 
 Schema = dict[str, Any]  # JSON
 Kind = Literal["line", "text", "number", "choice", "json"]
@@ -19,7 +20,8 @@ Kind = Literal["line", "text", "number", "choice", "json"]
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One field. `value` is the text that stands in it; `choices` are values and their words."""
+    """One field. `value` is the text that stands in it, `was` the one that the arguments give; `choices` are values and
+    their words; `problem` is what is wrong with what was entered."""
 
     name: str
     label: str
@@ -29,23 +31,41 @@ class FormField:
     choices: tuple[tuple[str, str], ...]
     description: str
     is_required: bool
+    was: str = ""
+    problem: str = ""
+
+    @property
+    def is_edited(self) -> bool:
+        """Return whether it has another value than the arguments."""
+        return self.value != self.was
+
+    @property
+    def was_words(self) -> str:
+        """What it was, as the field shows it."""
+        return dict(self.choices).get(self.was, hidden_characters.spelled_out(self.was)[:200])
 
 
 def entries(
-    schema: Schema, arguments: Mapping[str, Any] | None, entered: Mapping[str, str] | None = None
+    schema: Schema,
+    arguments: Mapping[str, Any] | None,
+    entered: Mapping[str, str] | None = None,
+    problems: Mapping[str, str] | None = None,
 ) -> list[FormField]:
-    """Return the fields of the top level, filled with `arguments`, or with what was `entered` before."""
+    """Return the fields of the top level, filled with `arguments`, or with what was `entered` before; `problems` by the
+    names of fields."""
     properties = _properties(schema)
     if len(properties) > MAX_ITEMS:
         return []
     required = schema.get("required")
     needed = required if isinstance(required, list) else []
-    return [_entry(name, inner, schema, arguments or {}, entered or {}, name in needed) for name, inner in properties]
+    fields = [_entry(name, inner, schema, arguments or {}, entered or {}, name in needed) for name, inner in properties]
+    return [replace(field, problem=(problems or {}).get(field.name, "")) for field in fields]
 
 
 def read(schema: Schema, posted: Mapping[str, str]) -> dict[str, Any]:
-    """Read what was entered: an empty field is null where that is allowed, else left out. Raises `Invalid`."""
+    """Read what was entered: an empty field is null where that is allowed, else left out. Raises `InvalidArguments`."""
     arguments: dict[str, Any] = {}
+    problems: dict[str, str] = {}
     for name, inner in _properties(schema):
         text = posted.get(f"{PREFIX}{name}")
         if text is None:
@@ -55,36 +75,45 @@ def read(schema: Schema, posted: Mapping[str, str]) -> dict[str, Any]:
             if is_nullable:
                 arguments[name] = None
             continue
-        arguments[name] = _value(name, text.replace("\r\n", "\n"), kind, dict(choices))
+        try:
+            arguments[name] = _value(text.replace("\r\n", "\n"), kind, dict(choices))
+        except (ValueError, RecursionError):
+            problems[name] = f"must be {EXPECTED.get(kind, 'JSON')}"
+    if problems:
+        name, problem = next(iter(problems.items()))
+        raise InvalidArguments(f"the field {name} {problem}", problems=problems)
     return arguments
 
 
-def _value(name: str, text: str, kind: Kind, choices: Mapping[str, str]) -> Any:
+def is_untouched(schema: Schema, arguments: Mapping[str, Any] | None, posted: Mapping[str, str]) -> bool:
+    """Return whether a posted form has what it was drawn with; one without any of the fields does."""
+    return all(
+        posted.get(f"{PREFIX}{field.name}", field.value).replace("\r\n", "\n") == field.value
+        for field in entries(schema, arguments)
+    )
+
+
+def _value(text: str, kind: Kind, choices: Mapping[str, str]) -> Any:
     if kind in ("line", "text"):
         return text
     if kind == "choice" and text not in choices:
-        raise Invalid(f"the field {name} must be one of its choices", field=f"{PREFIX}{name}")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        expected = "a number" if kind == "number" else "JSON"
-        raise Invalid(f"the field {name} must be {expected}", field=f"{PREFIX}{name}") from None
+        raise ValueError(text)
+    return json.loads(text)
 
 
 def _entry(
     name: str, inner: Any, root: Schema, arguments: Mapping[str, Any], entered: Mapping[str, str], is_required: bool
 ) -> FormField:
     kind, _, choices = _kind(inner, root)
-    value = entered.get(f"{PREFIX}{name}")
-    if value is None:
-        value = _shown(arguments[name], kind) if name in arguments else ""
+    was = _shown(arguments[name], kind) if name in arguments else ""
+    value = entered.get(f"{PREFIX}{name}", was)
     about = inner.get("description") if isinstance(inner, dict) else None
     description = about if isinstance(about, str) else ""
     is_long = kind == "line" and (len(value) > 60 or "\n" in value)
     return FormField(
         name=name, label=hidden_characters.spelled_out(name), kind="text" if is_long else kind,
         type=hidden_characters.spelled_out(type_of(inner, root))[:80], value=value, choices=choices,
-        description=hidden_characters.spelled_out(description)[:300], is_required=is_required,
+        description=hidden_characters.spelled_out(description)[:300], is_required=is_required, was=was,
     )  # fmt: skip
 
 

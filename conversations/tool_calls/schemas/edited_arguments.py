@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
@@ -14,6 +15,14 @@ from conversations.models import ToolSchema
 from conversations.tool_calls.schemas import validation
 
 MAX_ITEMS = 256 * 1024  # characters
+
+
+class InvalidArguments(Invalid):
+    """Arguments that do not fit: `problems` says what is wrong, by the name of the argument."""
+
+    def __init__(self, message: str, *, problems: Mapping[str, str]) -> None:
+        self.problems = dict(problems)
+        super().__init__(message, field="arguments")
 
 
 def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]:
@@ -37,15 +46,28 @@ def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], 
 
 
 def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
-    """Hold an object against a JSON schema. Raises `Invalid` naming the first place at fault."""
+    """Hold an object against a JSON schema. Raises `InvalidArguments` with the first place at fault in its message."""
     try:
-        problem = min(validation.problems(value, schema), key=_place, default=None)
+        problems = sorted(validation.problems(value, schema), key=_place)
     except validation.UncheckableSchema as error:
         raise Invalid(f"the tool's schema cannot be used: {error}", field="arguments") from None
-    if problem is not None:
-        path = ".".join(map(str, problem.absolute_path))
+    if problems:
+        path = ".".join(map(str, problems[0].absolute_path))
         where = f"argument {path}" if path else "the arguments"
-        raise Invalid(f"{where}: {problem.message[:300]}", field="arguments")
+        raise InvalidArguments(f"{where}: {problems[0].message[:300]}", problems=_by_argument(value, problems))
+
+
+def _by_argument(value: dict[str, Any], problems: Sequence[ValidationError]) -> dict[str, str]:
+    """Return what is wrong with each argument, the nearest problem first; one that is missing is required."""
+    by_name: dict[str, str] = {}
+    for problem in problems:
+        path = [str(part) for part in problem.absolute_path]
+        if path:
+            inner = f"{'.'.join(path[1:])}: " if path[1:] else ""
+            by_name.setdefault(path[0], f"{inner}{problem.message[:300]}")
+        elif problem.validator == "required" and isinstance(problem.validator_value, list):
+            by_name |= {str(name): "is required" for name in problem.validator_value if name not in value}
+    return by_name
 
 
 def _object(text: str) -> dict[str, Any]:

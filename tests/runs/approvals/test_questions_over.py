@@ -124,14 +124,14 @@ def test_a_decision_after_it_is_told_what_happened(team):
 
 def test_the_question_vanishes_from_an_open_page_with_the_events_that_end_it(team):
     approval = teamwork.ask(team["operator"])
-    assert f"approve:{approval.id}" in block("file_incident")
+    assert f'<decision-form data-key="{approval.id}"' in block("file_incident")
     head, artist = log.head("flood"), LiveRenderer("flood")
 
     stop_and_rerun.stop(team["operator"], approval.run)
     frames = [json.loads(text) for _, text in artist.draw(log.read_after("flood", head))]
 
     (fresh,) = [frame["html"] for frame in frames if frame.get("group") == f"call:{approval.tool_call}"]
-    assert "approve:" not in fresh
+    assert "decision-form" not in fresh
     assert "withdrawn Not decided: the run was stopped by otto ." in words(fresh)
     assert fresh == block("file_incident")
 

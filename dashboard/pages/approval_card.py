@@ -1,0 +1,190 @@
+"""The card of an approval request: its block in the transcript with the form where it is decided. For every page that
+has it: the approvals page, and a conversation. What the form has depends on who looks and on the policy of now."""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.datastructures import MultiValueDict
+from markupsafe import Markup
+
+from conversations.access import permissions
+from conversations.core import hidden_characters
+from conversations.core.errors import Conflict, NotFound, SwitchboardError
+from conversations.core.html_escape import safe
+from conversations.models import ToolSchema
+from conversations.rendering import json_tree, richtext
+from conversations.rendering.jinja_environment import macro
+from conversations.runs.approvals import inbox
+from conversations.tool_calls.schemas import argument_form
+from dashboard.pages import auto_approvals, tool_call_replay
+from dashboard.pages.errors import problems_of
+
+MAX_ITEMS = 20  # forms of one page of a transcript; the others are loaded when they are looked at
+ABOUT = 300  # characters of what a tool does
+EFFECTS = {
+    "read": "It only reads.",
+    "idempotent": "It changes something once; repeating it changes nothing more.",
+    "unsafe": "It has side effects, and each call takes effect.",
+    "destructive": "It may delete or overwrite something for good.",
+}
+MAY_NOT = "Only approvers and admins can decide this."
+FOUR_EYES = "You wrote or sent the message this run answers, so someone else has to decide (four eyes)."
+_SLOT = re.compile(r'<decision-form data-key="([A-Za-z0-9._-]{1,64})"')
+
+Part = dict[str, Any]  # what a template asks for by name
+NOTHING: MultiValueDict[str, str] = MultiValueDict()
+
+
+def card(
+    request: HttpRequest,
+    question: inbox.ApprovalCard,
+    posted: MultiValueDict[str, str] = NOTHING,
+    error: SwitchboardError | None = None,
+) -> Part:
+    """Return what `partials/approval.html` draws; with what was `posted` and what is wrong with it."""
+    return {
+        "q": question,
+        "block": block(request, question, posted, error),
+        "lately": inbox.recent_calls(question),
+        "today": None if question.is_open else tool_call_replay.question(question.row.tool_call),
+    }
+
+
+def block(
+    request: HttpRequest,
+    question: inbox.ApprovalCard,
+    posted: MultiValueDict[str, str] = NOTHING,
+    error: SwitchboardError | None = None,
+) -> Markup:
+    """Draw a request's block, with the form while it can be decided."""
+    return _with_form(inbox.block(question), question.row.id, form(request, question, posted, error))
+
+
+def form(
+    request: HttpRequest,
+    question: inbox.ApprovalCard,
+    posted: MultiValueDict[str, str] = NOTHING,
+    error: SwitchboardError | None = None,
+    *,
+    leads_back: bool = False,
+) -> Markup:
+    """Draw what stands where an open request is decided; without scripts, `leads_back` to its conversation."""
+    drawn = {"q": question, "form": _form(request, question, posted, error) | {"leads_back": leads_back}}
+    return safe(render_to_string("partials/decision.html", drawn, request=request).strip())
+
+
+def with_forms(request: HttpRequest, entries: list[Markup]) -> list[Markup]:
+    """Put the forms of open requests into the entries of a transcript."""
+    number = 0
+    for n, entry in enumerate(entries):
+        for approval in _SLOT.findall(entry) if number < MAX_ITEMS else ():
+            number += 1
+            entry = _loaded(request, entry, approval)
+        entries[n] = entry
+    return entries
+
+
+def words_of(error: SwitchboardError, question: inbox.ApprovalCard, request: HttpRequest) -> str:
+    """Say what is wrong; of a decision that came too late who was first."""
+    is_own = question.row.decided_by == str(permissions.principal_of(request.user))
+    if isinstance(error, Conflict) and error.code == "already_decided" and is_own:
+        return f"You already decided this: {question.row.decision}."
+    return hidden_characters.spelled_out(error.sentence)
+
+
+def schema_of(question: inbox.ApprovalCard) -> dict[str, Any]:
+    """Return the JSON schema that the arguments have to fit; empty where it is not known."""
+    read = _schema_body(question).get("params_json_schema")
+    return read if isinstance(read, dict) else {}
+
+
+def arguments_of(question: inbox.ApprovalCard) -> dict[str, Any] | None:
+    """Return the arguments that were sent; None where they are no object."""
+    arguments = question.told.get("args")
+    return arguments if isinstance(arguments, dict) else None
+
+
+def written(question: inbox.ApprovalCard) -> str:
+    """Write arguments to be edited; where the eye cannot see a character, as escapes: it is the same JSON."""
+    arguments = arguments_of(question)
+    if arguments is None:
+        return str(question.told.get("args_raw") or "")
+    text = json.dumps(arguments, indent=2, ensure_ascii=False)
+    return text if hidden_characters.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
+
+
+def _loaded(request: HttpRequest, entry: Markup, approval: str) -> Markup:
+    try:
+        question = inbox.find(approval)
+    except NotFound:
+        return entry
+    return _with_form(entry, approval, form(request, question, leads_back=True)) if question.is_open else entry
+
+
+def _with_form(html: Markup, approval: str, form: Markup) -> Markup:
+    slot = Markup(macro("events/question.html", "decision")(approval))
+    begin, end = slot.index(">") + 1, slot.rindex("</")
+    return html.replace(slot.strip(), (slot[:begin] + form + slot[end:]).strip(), 1)
+
+
+def _form(
+    request: HttpRequest,
+    question: inbox.ApprovalCard,
+    posted: MultiValueDict[str, str],
+    error: SwitchboardError | None,
+) -> Part:
+    why_not = _why_not(request, question)
+    entered = {name: str(value) for name, value in posted.items()}
+    problems = problems_of(error)
+    schema, arguments = schema_of(question), arguments_of(question)
+    is_edited_here = bool(schema) and not why_not and not question.is_denied
+    raw = json.dumps(arguments, ensure_ascii=False) if arguments is not None else question.told.get("args_raw")
+    return {
+        "why_not": why_not,
+        "entries": argument_form.entries(schema, arguments, entered, problems) if is_edited_here else [],
+        "has_schema": is_edited_here,
+        "arguments": json_tree.draw(str(raw)) if raw else None,
+        "raw": entered.get("raw", written(question)),
+        "spelled": hidden_characters.spelled_out(str(question.told.get("args_raw") or "")),
+        "entered": entered,
+        "same": posted.getlist("same"),
+        "always": auto_approvals.choices(question),
+        "problems": problems,
+        "error": words_of(error, question, request) if error else "",
+        "today": tool_call_replay.question(question.row.tool_call),
+        "effect": EFFECTS.get(question.effect, ""),
+        "about": _about(question),
+        "left": _left(question),
+    }
+
+
+def _why_not(request: HttpRequest, question: inbox.ApprovalCard) -> str:
+    """Say why whoever looks may not decide; empty where they may."""
+    if not permissions.has_permission(request.user, "decide"):
+        return MAY_NOT
+    return FOUR_EYES if str(permissions.principal_of(request.user)) in question.barred else ""
+
+
+def _schema_body(question: inbox.ApprovalCard) -> dict[str, Any]:
+    body = ToolSchema.objects.filter(hash=question.told.get("schema") or "").values_list("body", flat=True).first()
+    read = json.loads(body) if body else None
+    return read if isinstance(read, dict) else {}
+
+
+def _about(question: inbox.ApprovalCard) -> Markup | None:
+    """Say what the tool does, by its own description."""
+    about = _schema_body(question).get("description")
+    return richtext.inline(" ".join(about.split())[:ABOUT]) if isinstance(about, str) and about.strip() else None
+
+
+def _left(question: inbox.ApprovalCard) -> int:
+    """Return how much of the time to decide is left, in hundredths."""
+    if question.deadline is None:
+        return 0
+    whole = (question.deadline - question.asked_at).total_seconds()
+    left = (question.deadline - datetime.now(UTC)).total_seconds()
+    return round(100 * min(1.0, max(0.0, left / whole))) if whole > 0 else 0
