@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from conversations.models import Approval, Event
 
@@ -38,6 +38,14 @@ def arguments_changed(approvals: QuerySet[Approval]) -> dict[str, tuple[str, str
         if text is not None:
             changed[row.id] = arguments_of(body_of(row.conversation_id, row.asked_seq)), text
     return changed
+
+
+def messages_of(approvals: QuerySet[Approval]) -> dict[str, str]:
+    """Return what decisions said to the agent, by the ids of the requests. One query for all."""
+    decided = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("decided_seq")).values("body")
+    rows = approvals.filter(status="decided").annotate(body=Subquery(decided[:1])).values_list("id", "body")
+    messages = {id_: json.loads(body).get("message") for id_, body in rows if body}
+    return {id_: message for id_, message in messages.items() if isinstance(message, str) and message}
 
 
 def body_of(conversation: int, seq: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ export class BulkDecisions {
    */
   constructor(root, rows, say, signal) {
     [this.#root, this.#rows, this.#say] = [root, rows, say];
+    if (!this.#bar) return; // drawn for whoever may decide
     root.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.show(), { signal });
     this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decide(event.submitter.value)), { signal });
     this.show();
@@ -27,7 +28,7 @@ export class BulkDecisions {
 
   /** Show the boxes of new rows to whoever may decide, and how many are picked. */
   show() {
-    if (!document.body.dataset.may.split(" ").includes("decide")) return;
+    if (!this.#bar) return;
     for (const pick of this.#root.querySelectorAll("[data-picks]")) pick.hidden = false;
     const count = this.#rows.picked.length;
     this.#bar.hidden = !count;

@@ -54,6 +54,20 @@ def words(html):
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
+def posted(person, approval, form, headers=None):
+    return client_of(person).post(f"/approvals/{approval}/", form, headers=headers)
+
+
+def problems_of(answer):
+    """What stands beside the fields of arguments, by their names."""
+    assert answer.status_code == 422
+    fields = re.findall(r'<div class="field">(.*?)</div>', answer.content.decode(), re.S)
+    hint = r'-problem" data-tone="failed">(.*?)<'
+    found = {re.search(r'name="arg\.(\w+)"', field): re.search(hint, field) for field in fields}
+    assert all(('aria-invalid="true"' in one) is ("-problem" in one) for one in fields)
+    return {name[1]: problem[1] for name, problem in found.items() if name and problem}
+
+
 def rows_of(html):
     return re.findall(r'<div class="ask" data-item data-key="([^"]*)"', html)
 
@@ -144,6 +158,87 @@ def test_wrong_input_is_said_and_what_was_entered_stays(people, posted, wrong):
     assert wrong in words(html)
     if "arg.house" in posted:
         assert f'value="{posted["arg.house"]}"' in html
+
+
+def test_each_wrong_field_says_what_is_wrong_with_it(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    form = {**FORM, "decide": "fields"}
+
+    parsed = posted(people["approver"], asked.id, form | {"arg.house": "x", "arg.tags": "["})
+    fitted = posted(people["approver"], asked.id, form | {"arg.house": "1.5", "arg.danger": ""})
+
+    assert problems_of(parsed) == {"house": "Must be a number", "tags": "Must be JSON"}
+    assert set(problems_of(fitted)) == {"house", "danger"}
+    assert problems_of(fitted)["danger"] == "Is required"
+    assert Approval.objects.get().status == "pending"
+
+
+def test_approving_as_sent_never_drops_edits(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+
+    refused = posted(people["approver"], asked.id, {**FORM, "decide": "approve"})
+    untouched = {"arg.street": "Mill", "arg.severity": '"low"', "arg.danger": "false", "arg.house": ""}
+    taken = posted(people["approver"], asked.id, untouched | {"arg.tags": '["water"]', "decide": "approve"})
+
+    assert refused.status_code == 422
+    assert "You edited the arguments: choose Approve with edits" in words(refused.content.decode())
+    assert (taken.status_code, Approval.objects.get().decision) == (302, "approve")
+
+
+def test_a_script_is_answered_with_the_card(people):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    as_script = {"X-Requested-With": "fetch"}
+
+    wrong = posted(people["approver"], asked.id, {"decide": "raw", "raw": "{"}, as_script)
+    done = posted(people["approver"], asked.id, {"decide": "reject", "message": "No."}, as_script)
+    again = posted(people["approver"], asked.id, {"decide": "approve"}, as_script)
+    other = posted(people["admin"], asked.id, {"decide": "approve"}, as_script)
+
+    assert [answer.status_code for answer in (wrong, done, again, other)] == [422, 200, 409, 409]
+    assert [answer.json()["done"] for answer in (wrong, done, again, other)] == [False, True, False, False]
+    assert "<form" in wrong.json()["html"]
+    assert done.json()["words"] == "Rejected: city.file."
+    assert "rejected by april" in words(done.json()["html"])
+    assert again.json()["words"] == "You already decided this: reject."
+    assert other.json()["words"].startswith("april already decided: reject, at 20")
+    assert "<form" not in other.json()["html"]
+
+
+@pytest.mark.parametrize(
+    "address", ["/approvals/", "/approvals/{id}/", "/approvals/{id}/?part=form", "/conversations/flood/"]
+)
+def test_the_same_form_stands_everywhere_for_who_may_decide_and_a_line_for_others(people, address):
+    asked = teamwork.ask(people["operator"], **ASKED)
+    address = address.format(id=asked.id)
+
+    for role, may in (("approver", True), ("admin", True), ("operator", False), ("viewer", False)):
+        page = get(people[role], address)
+
+        assert (f'action="/approvals/{asked.id}/"' in page) is may
+        assert ('name="arg.street"' in page) is may
+        assert ("Only approvers and admins can decide this." in page) is not may
+        assert "Unsafe set in team code. It has side effects" in words(page)
+
+
+def test_whoever_wrote_the_input_is_told_that_somebody_else_decides(people, settings):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"four_eyes": True})
+    asked = teamwork.ask(people["admin"], **ASKED)
+
+    own, other = get(people["admin"], f"/approvals/{asked.id}/"), get(people["approver"], f"/approvals/{asked.id}/")
+
+    assert "someone else has to decide (four eyes)" in words(own)
+    assert f'action="/approvals/{asked.id}/"' not in own
+    assert f'action="/approvals/{asked.id}/"' in other
+
+
+def test_a_denied_call_offers_no_approval_in_the_transcript_either(people):
+    teamwork.ask(people["operator"], **ASKED)
+    edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "deny"))
+
+    page = get(people["approver"], "/conversations/flood/")
+
+    assert "Policy denies this call" in page
+    assert re.findall(r'name="decide" value="(\w+)"', page) == ["reject", "respond"]
 
 
 def test_who_is_late_is_told_so_on_the_page(people):

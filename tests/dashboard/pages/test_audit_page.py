@@ -12,10 +12,13 @@ from conversations.access.audit import chain
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.access.audit.listing import verify_step
 from conversations.core import principals
+from conversations.core.errors import Conflict
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import AuditEntry, AuditHead
+from conversations.runs.approvals import decide
 from tests.dashboard.test_openapi import fits
+from tests.support import teamwork
 from tests.support.cast import client_of, last_entry, said
 from tests.support.doors import Answer
 from tests.support.hostile import payloads
@@ -132,6 +135,34 @@ def test_targets_lead_to_what_still_exists_and_to_where_one_may_go(team, browser
     assert 'href="/calls/?status=failed"' in page
     assert 'href="/people/#vera"' in admins
     assert 'href="/people/#vera"' not in page
+
+
+def test_targets_stand_in_words_with_the_conversations_title_and_what_a_decision_said(team, browser):
+    teamwork.team()
+    approval = teamwork.ask(team["operator"])
+    decide.decide(team["approver"], approval.id, "reject", message="No receipt yet.", reason="ask first")
+
+    page = text(browser.get("/audit/", {"verb": "decide"}))
+    html_of_page = browser.get("/audit/", {"verb": "decide"}).content.decode()
+
+    assert "Approval of file_incident in “Water”" in page
+    assert "ask first · “No receipt yet.”" in page
+    assert "Message to the agent No receipt yet." in page
+    assert "Conversation Conversation “Water” (flood)" in page
+    assert f'title="approval:{approval.id}"' in html_of_page
+    assert re.search(r'<time class="exact" datetime="[^"]+" data-clock', html_of_page)
+
+
+def test_a_refused_decision_shows_no_message_of_the_one_that_was_taken(team, browser):
+    teamwork.team()
+    approval = teamwork.ask(team["operator"])
+    decide.decide(team["approver"], approval.id, "reject", message="No receipt yet.")
+    with pytest.raises(Conflict):
+        decide.decide(team["admin"], approval.id, "approve")
+
+    page = text(browser.get("/audit/", {"verb": "decide"}))
+
+    assert page.count("Message to the agent") == 1
 
 
 def test_the_chain_is_verified_in_pieces(browser, monkeypatch):

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from conversations.access.audit.listing import target_links
 from conversations.access.audit.listing.query import EntryRow
+from conversations.access.audit.listing.target_links import TargetPlace
 from conversations.core import hidden_characters, secret_masking
 from conversations.core.json_values import as_text
 from conversations.core.micros import YEAR_10000, to_datetime
@@ -40,9 +41,11 @@ class AuditRow:
     """One entry of a list."""
 
     entry: EntryRow
-    hrefs: Mapping[str, str] = field(repr=False)
+    places: Mapping[str, TargetPlace] = field(repr=False)
     changes: json_diff.RenderedDiff | None = field(default=None, repr=False)
     """what a person changed of a call's arguments, where the entry is such a decision and the record still has it"""
+    message: str = field(default="", repr=False)
+    """what a decision said to the agent, where the record still has it"""
 
     @property
     def at(self) -> datetime | None:
@@ -77,14 +80,21 @@ class AuditRow:
 
     @property
     def target(self) -> Markup:
-        """To what."""
-        return richtext.inline(self.entry.target[:SHORT])
+        """To what, in words where it is known."""
+        place = self.places.get(self.entry.target)
+        return richtext.inline((place.words if place else self.entry.target)[:SHORT])
+
+    @property
+    def named(self) -> str:
+        """To what, as the log has it, fit for an attribute."""
+        return hidden_characters.spelled_out(self.entry.target[:SHORT])
 
     @property
     def target_href(self) -> str:
         """Where that is; empty when it is gone, or nowhere."""
         entry = self.entry
-        href = self.hrefs.get(entry.target) or target_links.of_export(entry.target, self.correlation)
+        place = self.places.get(entry.target)
+        href = place.href if place else target_links.of_export(entry.target, self.correlation)
         return (
             target_links.event(href, self.correlation.get("seq")) if entry.target.startswith("conversation:") else href
         )
@@ -93,6 +103,11 @@ class AuditRow:
     def reason(self) -> Markup:
         """Why, in one line."""
         return richtext.inline(" ".join(_reason(self.entry).split())[:SHORT])
+
+    @property
+    def short_message(self) -> Markup:
+        """What a decision said to the agent, in one line."""
+        return richtext.inline(" ".join(self.message.split())[:SHORT])
 
     @property
     def is_refused(self) -> bool:
@@ -118,6 +133,7 @@ class AuditRow:
         items += [_found("Acting as", entry.acting_as, "acting_as")] if entry.acting_as else []
         items += [_found("Did", entry.verb, "verb"), _found("To", entry.target, "target")]
         items += [Fact("Why", richtext.inline(reason))] if reason else []
+        items += [Fact("Message to the agent", richtext.inline(self.message))] if self.message else []
         return items + [self._place(name, value) for name, value in self.correlation.items()]
 
     @property
@@ -132,10 +148,12 @@ class AuditRow:
 
     def _place(self, name: str, value: Any) -> Fact:
         text = as_text(value)
-        href = self.hrefs.get(_named(name, value), "")
+        place = self.places.get(_named(name, value))
+        href = place.href if place else ""
         if name == "conversation" and isinstance(value, str):
             href = target_links.event(href, self.correlation.get("seq")) if href else ""
-        return Fact(hidden_characters.spelled_out(name.replace("_", " ").capitalize()), richtext.inline(text), href)
+        words = f"{place.words} ({text})" if place else text
+        return Fact(hidden_characters.spelled_out(name.replace("_", " ").capitalize()), richtext.inline(words), href)
 
 
 def rows(entries: Sequence[EntryRow], may: Collection[str]) -> list[AuditRow]:
@@ -144,8 +162,12 @@ def rows(entries: Sequence[EntryRow], may: Collection[str]) -> list[AuditRow]:
     named = {entry.target for entry in entries}
     for entry in entries:
         named |= {_named(name, value) for name, value in _correlation(entry).items()}
-    links, changed = target_links.hrefs(named, may), _changed(entries) if "view" in may else {}
-    return [AuditRow(entry, links, changed.get(entry.target)) for entry in entries]
+    places = target_links.places(named, may)
+    changed, messages = (_changed(entries), _messages(entries)) if "view" in may else ({}, {})
+    return [
+        AuditRow(entry, places, changed.get(entry.target), messages.get(entry.target, "") if _is_done(entry) else "")
+        for entry in entries
+    ]
 
 
 def _changed(entries: Sequence[EntryRow]) -> dict[str, json_diff.RenderedDiff]:
@@ -161,6 +183,21 @@ def _changed(entries: Sequence[EntryRow]) -> dict[str, json_diff.RenderedDiff]:
         f"approval:{id_}": json_diff.draw(requested, ran)
         for id_, (requested, ran) in recorded_arguments.arguments_changed(approvals).items()
     }
+
+
+def _messages(entries: Sequence[EntryRow]) -> dict[str, str]:
+    """Return what decisions said to the agent, by target, masked as reasons are."""
+    ids = [entry.target.partition(":")[2] for entry in entries if _is_done(entry)]
+    approvals = Approval.objects.filter(id__in=ids, conversation__is_staged=False) if ids else Approval.objects.none()
+    return {
+        f"approval:{id_}": secret_masking.mask(message)
+        for id_, message in recorded_arguments.messages_of(approvals).items()
+    }
+
+
+def _is_done(entry: EntryRow) -> bool:
+    """Return whether it is a decision that was taken."""
+    return entry.outcome == "done" and entry.verb == "decide" and entry.target.startswith("approval:")
 
 
 def datetime_of(at: int) -> datetime | None:

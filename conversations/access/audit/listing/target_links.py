@@ -1,8 +1,9 @@
-"""Where what an entry is about can be looked at, while it exists and whoever looks may. One query a kind."""
+"""Where what an entry is about can be looked at and what it is in words, while it exists and whoever looks may. One
+query a kind, two where a call is to be named."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
@@ -20,7 +21,17 @@ from conversations.models import (
     User,
 )
 
-Found = Mapping[str, str]  # names → addresses
+TITLE = 80  # characters of a conversation's title
+
+
+class TargetPlace(NamedTuple):
+    """Where something is, and what it is in words."""
+
+    href: str
+    words: str
+
+
+Found = Mapping[str, TargetPlace]  # by name
 KINDS: dict[str, str] = {  # kind of a target → the right to look at it
     "conversation": "view", "approval": "view", "call": "view", "run": "view", "rule": "view", "view": "view",
     "user": "people", "token": "tokens", "policy": "policies", "policies": "policies", "quarantine": "quarantine",
@@ -33,17 +44,17 @@ PLACES = {  # name in the correlation → kind of a target
 EXPORTS = {"tool-calls": "calls", "audit": "audit"}  # file → page of what it holds
 
 
-def hrefs(targets: Iterable[str], may: Collection[str]) -> dict[str, str]:
-    """Return addresses by target, for those that lead somewhere."""
+def places(targets: Iterable[str], may: Collection[str]) -> dict[str, TargetPlace]:
+    """Return places by target, for those that lead somewhere."""
     names: dict[str, set[str]] = defaultdict(set)
     for target in targets:
         kind, _, name = target.partition(":")
         if KINDS.get(kind) in may:
             names[kind].add(name)
     return {
-        f"{kind}:{name}" if name else kind: href
+        f"{kind}:{name}" if name else kind: place
         for kind, kind_names in names.items()
-        for name, href in _LOOKS[kind](kind_names).items()
+        for name, place in _LOOKS[kind](kind_names).items()
     }
 
 
@@ -62,68 +73,87 @@ def event(href: str, seq: object) -> str:
 
 
 def _conversations(keys: set[str]) -> Found:
-    visible = Conversation.objects.visible().filter(key__in=keys).values_list("key", flat=True)
-    return {key: reverse("conversation", args=[key]) for key in visible}
+    visible = Conversation.objects.visible().filter(key__in=keys).values_list("key", "title")
+    return {
+        key: TargetPlace(reverse("conversation", args=[key]), f"Conversation {_title(title, key)}")
+        for key, title in visible
+    }
 
 
 def _runs(ids: set[str]) -> Found:
     runs = Run.objects.filter(id__in=ids, conversation__is_staged=False)
-    rows = runs.values_list("id", "conversation__key", "queued_seq")
-    return {id_: event(reverse("conversation", args=[key]), seq) for id_, key, seq in rows}
+    rows = runs.values_list("id", "conversation__key", "queued_seq", "agent", "conversation__title")
+    return {
+        id_: TargetPlace(event(reverse("conversation", args=[key]), seq), f"Run of {agent} in {_title(title, key)}")
+        for id_, key, seq, agent, title in rows
+    }
 
 
 def _approvals(ids: set[str]) -> Found:
-    existing = Approval.objects.filter(id__in=ids, conversation__is_staged=False).values_list("id", flat=True)
-    return _reversed("approval", existing)
+    existing = Approval.objects.filter(id__in=ids, conversation__is_staged=False)
+    rows = list(existing.values_list("id", "tool_call", "conversation__key", "conversation__title"))
+    tools = dict(ToolCall.objects.filter(id__in=[call for _, call, _, _ in rows]).values_list("id", "name"))
+    return _reversed(
+        "approval",
+        {id_: f"Approval of {tools.get(call, 'a call')} in {_title(title, key)}" for id_, call, key, title in rows},
+    )
 
 
 def _calls(ids: set[str]) -> Found:
-    existing = ToolCall.objects.filter(id__in=ids, conversation__is_staged=False).values_list("id", flat=True)
-    return _reversed("call", existing)
+    existing = ToolCall.objects.filter(id__in=ids, conversation__is_staged=False)
+    rows = existing.values_list("id", "name", "conversation__key", "conversation__title")
+    return _reversed("call", {id_: f"Call of {name} in {_title(title, key)}" for id_, name, key, title in rows})
 
 
 def _rules(ids: set[str]) -> Found:
-    existing = AutoApprovalRule.objects.filter(id__in=ids).values_list("id", flat=True)
-    return {id_: f"{reverse('approval-rules')}?{urlencode({'rule': id_})}" for id_ in existing}
+    existing = AutoApprovalRule.objects.filter(id__in=ids).values_list("id", "tool")
+    return {
+        id_: TargetPlace(f"{reverse('approval-rules')}?{urlencode({'rule': id_})}", f"Auto-approval rule for {tool}")
+        for id_, tool in existing
+    }
 
 
 def _views(names: set[str]) -> Found:
     rows = SavedView.objects.filter(name__in=names).values_list("name", "query")
-    return {name: f"{reverse('calls')}?{query}" for name, query in rows}
+    return {name: TargetPlace(f"{reverse('calls')}?{query}", f"Saved view {name}") for name, query in rows}
 
 
 def _people(names: set[str]) -> Found:
     existing = User.objects.filter(username__in=names).values_list("username", flat=True)
-    return {name: f"{reverse('people')}#{name}" for name in existing}
+    return {name: TargetPlace(f"{reverse('people')}#{name}", f"Person {name}") for name in existing}
 
 
 def _tokens(names: set[str]) -> Found:
     existing = Token.objects.filter(name__in=names).values_list("name", flat=True)
-    return {name: f"{reverse('tokens')}?{urlencode({'q': name})}" for name in existing}
+    return {name: TargetPlace(f"{reverse('tokens')}?{urlencode({'q': name})}", f"Token {name}") for name in existing}
 
 
 def _policies(names: set[str]) -> Found:
-    return dict.fromkeys(names, reverse("policies"))
+    return {name: TargetPlace(reverse("policies"), f"Policy {name}" if name else "Policies") for name in names}
 
 
 def _quarantined(numbers: set[str]) -> Found:
     ids = [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19]
     existing = Quarantine.objects.filter(id__in=ids).values_list("id", flat=True)
-    return {str(id_): reverse("quarantined", args=[id_]) for id_ in existing}
+    return {str(id_): TargetPlace(reverse("quarantined", args=[id_]), f"Quarantined message {id_}") for id_ in existing}
 
 
 def _alerts(numbers: set[str]) -> Found:
     ids = [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19]
-    existing = AlertRule.objects.filter(id__in=ids, removed_at=None).values_list("id", flat=True)
-    return {str(id_): f"{reverse('alerts')}#rule-{id_}" for id_ in existing}
+    existing = AlertRule.objects.filter(id__in=ids, removed_at=None).values_list("id", "name")
+    return {str(id_): TargetPlace(f"{reverse('alerts')}#rule-{id_}", f"Alert rule {name}") for id_, name in existing}
 
 
-def _reversed(route: str, ids: Iterable[str]) -> Found:
+def _title(title: str, key: str) -> str:
+    return f"“{title[:TITLE]}”" if title else key
+
+
+def _reversed(route: str, words: Mapping[str, str]) -> Found:
     """Write addresses; an id that no address can hold has none."""
     links = {}
-    for id_ in ids:
+    for id_, text in words.items():
         try:
-            links[id_] = reverse(route, args=[id_])
+            links[id_] = TargetPlace(reverse(route, args=[id_]), text)
         except NoReverseMatch:
             continue
     return links
