@@ -1,6 +1,7 @@
 """How a conversation stands: who steers it and since when, what looks stuck, and what the reader can do about it."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,22 +10,28 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from conversations.access import permissions
-from conversations.conversation import conversation_row
+from conversations.conversation import attention, conversation_row, live_state
+from conversations.conversation.attention import Owned
+from conversations.conversation.live_state import Hold, LiveState, OpenRun
+from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
-from conversations.models import Conversation, Event, Run
+from conversations.events.log import run_history
+from conversations.models import Approval, Conversation, Event, Run
 from conversations.rendering import richtext
-from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from conversations.runs import stuck_detection
+from conversations.runs.approvals import pending_counts
+from conversations.runs.stuck_detection import StuckRun
 
 
 @dataclass(frozen=True, slots=True)
-class StateSince:
-    """Who did it, when, why, at which event."""
+class ShownState:
+    """One thing that is true of a conversation, in words: since when, by which event, why."""
 
-    face: ParticipantMark
-    at: datetime
-    reason: Markup
+    glyph: str
+    words: str
+    since: datetime | None
     seq: int
+    reason: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +45,27 @@ class ControlButton:
     tone: str = ""
     asks: str = ""
     is_reason_needed: bool = False
+    is_folded: bool = False  # behind the menu where the head is narrow
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPanel:
-    """What the bar over a transcript is drawn from. `waits` counts what is said and not answered yet."""
+    """What the head of a conversation is drawn from. `states`: the most urgent first, never empty; `waits` counts what
+    is said and not answered yet; `folded` are the verbs behind the menu where the head is narrow."""
 
     action: str
     shown: str
-    word: str
-    owned: StateSince | None
-    paused: StateSince | None
-    is_mine: bool
-    work: str
+    states: list[ShownState]
+    is_working: bool
     waits: int
     alarm: Markup | None
     verbs: list[ControlButton]
+    folded: list[ControlButton]
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what changes when something said here does; an age that goes on does not."""
+        return "|".join([*(f"{state.glyph} {state.words}" for state in self.states), str(self.waits)])
 
 
 PAUSE = ControlButton("pause", "Pause", "pause", "p")
@@ -62,42 +74,74 @@ TAKE_OVER = ControlButton(
     "take_over", "Take over", "hand", "t", asks="Agents wait until you hand back. Reason for taking over:"
 )
 HAND_BACK = ControlButton("hand_back", "Hand back", "agent", "t", "primary")
-STOP = ControlButton("stop", "Stop after this turn", "stop", "s", "danger")
-STOP_WAITING = ControlButton("stop", "Stop", "stop", "s", "danger")
+STOP = ControlButton("stop", "Stop after this turn", "stop", "s", "danger", is_folded=True)
+STOP_WAITING = ControlButton("stop", "Stop", "stop", "s", "danger", is_folded=True)
 ABORT = ControlButton(
     *("abort", "Abort", "x", "Shift+S", "danger"),
     "A call in progress may still take effect; it will be marked unknown. Reason for aborting:",
+    is_folded=True,
 )
 
 
 def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     """Return how it stands, with the verbs of this reader."""
-    runs = list(Run.objects.of(conversation).values_list("status", "reason", "agent", "stop"))
+    runs = list(Run.objects.of(conversation).only("id", "status", "reason", "agent", "stop", "queued_seq"))
     me = str(permissions.principal_of(request.user))
-    alarm = (
-        stuck_detection.alarms([conversation.pk]).get(conversation.pk)
-        if any(run[0] == "running" for run in runs)
-        else None
-    )
-    shown = "person" if conversation.owner else conversation.state
+    alarms = stuck_detection.alarms([conversation.pk]) if any(run.status == "running" for run in runs) else {}
+    alarm = alarms.get(conversation.pk)
+    may_control = permissions.has_permission(request.user, "control")
+    verbs = _verbs(conversation, runs, me) if may_control else []
+    states = live_state.states(_facts(request, conversation, runs, me, alarms))
     return ControlPanel(
         action=reverse("api-control", args=[conversation.key]),
-        shown=shown,
-        word=conversation_row.STATES[shown],
-        owned=_since(conversation, conversation.owned_seq),
-        paused=_since(conversation, conversation.paused_seq),
-        is_mine=conversation.owner == me,
-        work=_work(runs),
-        waits=sum(run[0] == "queued" for run in runs),
+        shown="person" if conversation.owner else conversation.state,
+        states=[_shown(state) for state in states],
+        is_working=any(run.status in ("running", "waiting") for run in runs),
+        waits=sum(run.status == "queued" for run in runs),
         alarm=richtext.inline(f"{alarm.agent} {alarm.words}") if alarm else None,
-        verbs=_verbs(conversation, runs, me) if permissions.has_permission(request.user, "control") else [],
+        verbs=[verb for verb in verbs if not verb.is_folded],
+        folded=[verb for verb in verbs if verb.is_folded],
     )
 
 
-_Runs = list[tuple[str, str, str, str]]  # status, reason, agent, what was asked of it
+def _facts(
+    request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun]
+) -> live_state.Facts:
+    waiting = [conversation.pk] if any(run.status == "waiting" and run.reason == "approval" for run in runs) else []
+    owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
+    needs = attention.of(waiting=waiting, failed=[] if runs else [conversation.pk], owned=owned, alarms=alarms)
+    need = needs.get(conversation.pk)
+    return live_state.Facts(
+        me=me,
+        can_decide=need is not None and need.reason == "approval" and _can_decide(request, conversation, me),
+        need=need,
+        owned=_hold(conversation, conversation.owned_seq, conversation.owner),
+        paused=_hold(conversation, conversation.paused_seq),
+        runs=[_open(conversation, run) for run in runs],
+    )
 
 
-def _verbs(conversation: Conversation, runs: _Runs, me: str) -> list[ControlButton]:
+def _open(conversation: Conversation, run: Run) -> OpenRun:
+    agent = run.agent if run.status == "queued" else run_history.working_agent(conversation.pk, run)
+    return OpenRun(run.status, run.reason, agent, run.stop)
+
+
+def _can_decide(request: HttpRequest, conversation: Conversation, me: str) -> bool:
+    """Return whether the reader may decide at least one of the open questions."""
+    if not permissions.has_permission(request.user, "decide"):
+        return False
+    requests = list(Approval.objects.open().filter(conversation=conversation).values_list("id", flat=True))
+    excluded = pending_counts.excluded_approvers(requests)
+    return any(me not in excluded.get(id_, ()) for id_ in requests)
+
+
+def _shown(state: LiveState) -> ShownState:
+    since = to_datetime(state.since) if state.since else None
+    words = hidden_characters.spelled_out(state.words)
+    return ShownState(state.glyph, words, since, state.seq, richtext.inline(state.reason))
+
+
+def _verbs(conversation: Conversation, runs: Sequence[Run], me: str) -> list[ControlButton]:
     verbs = [RESUME if conversation.state == "paused" else PAUSE]
     if not conversation.owner:
         verbs.append(TAKE_OVER)
@@ -108,8 +152,8 @@ def _verbs(conversation: Conversation, runs: _Runs, me: str) -> list[ControlButt
             f"{conversation_row.strip_prefix(conversation.owner)} took over. Reason for handing back on their behalf:"
         )
         verbs.append(ControlButton("hand_back", "Hand back", "agent", "t", asks=asks, is_reason_needed=True))
-    is_running = any(run[0] == "running" for run in runs)
-    requested = {run[3] for run in runs if run[0] == "running"}
+    is_running = any(run.status == "running" for run in runs)
+    requested = {run.stop for run in runs if run.status == "running"}
     if runs and not requested & {"stop", "cancel", "abort"}:
         verbs.append(STOP if is_running else STOP_WAITING)
     if is_running and "abort" not in requested:
@@ -117,28 +161,9 @@ def _verbs(conversation: Conversation, runs: _Runs, me: str) -> list[ControlButt
     return verbs
 
 
-ASKED = {
-    "pause": "is finishing its turn, then pauses",
-    "stop": "is finishing its turn, then stops",
-    "cancel": "is being stopped",
-    "abort": "is being aborted",
-}
-
-
-def _work(runs: _Runs) -> str:
-    for status, reason, agent, stop in runs:
-        if status == "running":
-            return f"{agent} {ASKED.get(stop, 'is working')}"
-        if status == "waiting":
-            return f"{agent} is waiting for approval" if reason == "approval" else f"{agent} is paused"
-    return ""
-
-
-def _since(conversation: Conversation, seq: int) -> StateSince | None:
+def _hold(conversation: Conversation, seq: int, owner: str = "") -> Hold | None:
     event = Event.objects.filter(conversation=conversation, seq=seq).first() if seq else None
     if event is None:
         return None
     body = json.loads(event.body)
-    by = body.get("by") or event.principal
-    face = mark_for(by, by)
-    return StateSince(face, to_datetime(event.at), richtext.inline(body.get("reason") or ""), seq)
+    return Hold(owner or body.get("by") or event.principal, event.at, seq, body.get("reason") or "")

@@ -1,5 +1,5 @@
 /**
- * `<conversation-control data-address>`: the bar over a transcript. It sends a verb and asks how the conversation stands
+ * `<conversation-control data-address>`: the head of a conversation. It sends a verb and asks how the conversation stands
  * whenever events came, and with it what became of people's messages; while an agent works also now and then, since what
  * is stuck tells nothing.
  */
@@ -15,6 +15,7 @@ const PAUSE_MS = 300; // between an event and asking
 const RETRY_MS = 2_000; // after a look that failed: no event may come for what it would have told
 const WATCH_MS = 15_000; // while an agent works
 const KEYS = { p: "p", t: "t", s: "s", S: "Shift+S" }; // pressed, and as the buttons have it
+const PARTS = ["[data-standing]", '[data-verbs="first"]', '[data-verbs="folded"]', "[data-alarm]"]; // what is drawn anew
 
 class ConversationControl extends HTMLElement {
   #stop;
@@ -51,7 +52,7 @@ class ConversationControl extends HTMLElement {
     try {
       const fresh = render(await markup(`${this.dataset.address}?${unsettled()}`, { signal: this.#stop.signal }));
       drawTimes(fresh);
-      morph(this.#part, fresh.querySelector("[data-standing]"));
+      for (const part of PARTS) morph(this.querySelector(part), fresh.querySelector(part));
       this.#lookAgain(place(fresh.querySelector("[data-deliveries]")));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
@@ -67,6 +68,7 @@ class ConversationControl extends HTMLElement {
   #submit(event) {
     if (event.target.method !== "post" || !event.submitter) return;
     event.preventDefault();
+    this.querySelector("[popover]:popover-open")?.hidePopover();
     this.#send(event.target.getAttribute("action"), event.submitter);
   }
 

@@ -18,6 +18,7 @@ class ConversationPanel extends HTMLElement {
   connectedCallback() {
     for (const name of ["transcript:drawn", "event:picked", "visibilitychange"]) document.addEventListener(name, this);
     this.#more?.addEventListener("click", () => this.#toggle());
+    this.addEventListener("keydown", (event) => this.#key(event));
   }
 
   disconnectedCallback() {
@@ -27,7 +28,7 @@ class ConversationPanel extends HTMLElement {
   }
 
   handleEvent({ type, detail }) {
-    if (type === "event:picked") return this.#pick(detail.row.dataset.seq);
+    if (type === "event:picked") return this.#pick(detail.row.dataset.seq, detail.isSought);
     if (type === "transcript:drawn") this.#seq = Math.max(this.#seq, detail.seq);
     return this.#plan();
   }
@@ -53,7 +54,8 @@ class ConversationPanel extends HTMLElement {
     this.#plan();
   }
 
-  #pick(seq) {
+  #pick(seq, isSought) {
+    if (isSought && this.parentElement.hasAttribute("data-open")) this.#toggle(); // what was asked for is under the panel
     clearTimeout(this.#picked);
     this.#picked = setTimeout(() => this.#facts(seq), SETTLED);
   }
@@ -75,6 +77,14 @@ class ConversationPanel extends HTMLElement {
   #toggle() {
     const isOpen = this.parentElement.toggleAttribute("data-open");
     this.#more.setAttribute("aria-expanded", isOpen);
+    if (isOpen) this.focus({ preventScroll: true });
+  }
+
+  /** Closed by Esc where it lies over the transcript. */
+  #key(event) {
+    if (event.key !== "Escape" || !this.parentElement.hasAttribute("data-open")) return;
+    this.#toggle();
+    this.#more.focus();
   }
 }
 customElements.define("conversation-panel", ConversationPanel);

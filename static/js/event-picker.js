@@ -6,7 +6,7 @@ const COLLAPSED = "details.tool, details.unfold, details.again"; // what of a ro
 const QUIETLY = { preventScroll: true, focusVisible: false }; // nobody asked where the focus is
 
 /**
- * Around the transcript of one conversation and all that links into it. Tells, bubbling: `event:picked` {row}, `said` {words}.
+ * Around the transcript of one conversation and all that links into it. Tells, bubbling: `event:picked` {row, isSought: by an address or a link}, `said` {words}.
  * `data-event` is the seq to start with.
  */
 class EventPicker extends HTMLElement {
@@ -53,7 +53,7 @@ class EventPicker extends HTMLElement {
     this.#picked?.removeAttribute("aria-current");
     row.setAttribute("aria-current", "true");
     if (block) row.scrollIntoView({ block });
-    this.dispatchEvent(new CustomEvent("event:picked", { bubbles: true, detail: { row } }));
+    this.dispatchEvent(new CustomEvent("event:picked", { bubbles: true, detail: { row, isSought: Boolean(block) && block !== "nearest" } }));
   }
 
   #click(event) {

@@ -4,7 +4,7 @@
  */
 const LETTERS = "switchboard-letters"; // "off" in localStorage
 const LEADER_MS = 1_000; // how long `g` waits for its letter
-const FIELDS = "input, textarea, select, [contenteditable], dialog, [popover]";
+const FIELDS = "input, textarea, select, [contenteditable], dialog, [popover]:popover-open";
 
 const keys = new Map();
 let leader = "";

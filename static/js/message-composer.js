@@ -4,6 +4,7 @@
  * writer had seen, it asks first. `data-new`: the words begin a conversation. Tells, bubbling: `composer:typing`,
  * `composer:rested`.
  */
+import { ComposerFold } from "./composer-fold.js";
 import { Draft, newId } from "./drafts.js";
 import { RequestError, json } from "./fetch.js";
 import { SendReport } from "./send-report.js";
@@ -17,10 +18,12 @@ class MessageComposer extends HTMLElement {
   #report;
   #stop = new AbortController();
   #isSending = false;
+  #fold;
 
   connectedCallback() {
     this.#form = this.querySelector("form");
     this.#draft = new Draft(`${document.body.dataset.person}:${this.dataset.key}`, this.#fields.client_id.value);
+    this.#fold = new ComposerFold(this, this.#stop.signal);
     this.#report = new SendReport(this, () => this.#send({ anyway: true }), this.#stop.signal);
     this.querySelector("[data-keys]").hidden = false;
     this.#restore();
@@ -34,6 +37,11 @@ class MessageComposer extends HTMLElement {
     this.#stop.abort();
   }
 
+  /** Show all fields: somebody is about to write. */
+  unfold() {
+    this.#fold.open();
+  }
+
   get #fields() {
     return this.#form.elements;
   }
@@ -45,6 +53,7 @@ class MessageComposer extends HTMLElement {
   #restore() {
     const kept = this.#fields.content.value ? null : this.#draft.restore();
     if (!kept) return;
+    this.unfold();
     this.#fields.content.value = kept.content;
     this.#fields.to.value = kept.to;
     if (kept.speaker) this.#speaker.chosen = kept.speaker;

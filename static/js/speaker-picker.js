@@ -17,10 +17,10 @@ class SpeakerPicker extends HTMLElement {
     this.addEventListener("input", () => this.#changed(), { signal });
     if (!this.dataset.prospects) return;
     const standing = new MutationObserver(() => this.#plan()); // how the conversation stands is drawn anew when it changes
-    standing.observe(document.querySelector("conversation-control"), { subtree: true, childList: true, characterData: true, attributes: true });
+    standing.observe(document.querySelector("[data-standing]"), { attributeFilter: ["data-fingerprint"] });
     signal.addEventListener("abort", () => standing.disconnect());
     for (const [key, name] of [["m", "content"], ["M", "as"]]) {
-      signal.addEventListener("abort", onKey(key, (event) => (event.preventDefault(), this.#fields[name]?.focus())));
+      signal.addEventListener("abort", onKey(key, (event) => (event.preventDefault(), this.closest("message-composer").unfold(), this.#fields[name]?.focus())));
     }
   }
 

@@ -75,18 +75,21 @@ def test_the_page_one_is_on_stands_in_view_in_a_narrow_navigation(page: Page) ->
     expect(page.get_by_role("link", name="Operations")).to_be_in_viewport(ratio=0.9)
 
 
-def test_more_opens_the_panel_below_on_a_narrow_screen(transcript: Transcript) -> None:
+def test_details_open_over_the_transcript_on_a_narrow_screen(transcript: Transcript) -> None:
     transcript.page.set_viewport_size({"width": 390, "height": 800})
     transcript.open()
-    more = transcript.page.get_by_role("button", name="More")
+    details = transcript.page.get_by_role("button", name="Details")
     panel = transcript.page.locator("conversation-panel")
     expect(panel).to_be_hidden()
 
-    more.click()
+    details.click()
 
     expect(panel).to_be_visible()
-    expect(more).to_have_attribute("aria-expanded", "true")
+    expect(details).to_have_attribute("aria-expanded", "true")
     assert panel.evaluate("(p) => p.scrollWidth - p.clientWidth") == 0
+    transcript.page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(details).to_be_focused()
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)

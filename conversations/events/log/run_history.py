@@ -1,5 +1,6 @@
 """The newest runs of a conversation and the events that tell who held each of them. Read by the timeline."""
 
+import json
 from collections.abc import Sequence
 
 from django.db import connection
@@ -9,9 +10,11 @@ from conversations.events.log import bounded_reads
 from conversations.events.log.records import Stored
 from conversations.events.log.sql import marks
 from conversations.events.log.tool_calls import COLUMNS
-from conversations.models import Run
+from conversations.models import Event, Run, ToolCall
 
 MAX_ITEMS = 600  # events, or 4 MiB; a longer run is told from there on
+LOOKED_AT = 8  # turns and handoffs in which the agent at work is looked for
+RESULTS, RESULT_BYTES = 3, 4096  # of a run, and of each
 KINDS = registry.names_with("holds_run")
 
 
@@ -32,3 +35,27 @@ def events_of_runs(conversation: int, key: str, runs: Sequence[Run]) -> list[Sto
     with connection.cursor() as cursor:
         rows = bounded_reads.rows(cursor, COLUMNS, source, values, order="seq DESC", limit=MAX_ITEMS)
     return [Stored(key, *row) for row in reversed(rows)]
+
+
+def working_agent(conversation: int, run: Run) -> str:
+    """Return who works in a run now: the agent of its newest handoff or turn among the newest events, else its own."""
+    sql = (
+        "SELECT kind,body FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND kind<>'token'"
+        " AND kind IN ('agent.handoff','model.turn') AND run=%s ORDER BY seq DESC LIMIT %s"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [conversation, run.queued_seq, run.id, LOOKED_AT])
+        for kind, body in cursor.fetchall():
+            fields = json.loads(body)
+            name = fields.get("to_agent" if kind == "agent.handoff" else "agent")
+            if not fields.get("parent_call") and isinstance(name, str) and name:
+                return name
+    return run.agent
+
+
+def results_of_run(conversation: int, key: str, run: str) -> list[Stored]:
+    """Return the events that ended the newest calls of a run well, in order, where what they returned is short."""
+    calls = ToolCall.objects.filter(run=run, conversation=conversation, status="done", output_bytes__lte=RESULT_BYTES)
+    seqs = [seq for seq in calls.order_by("-finished_seq").values_list("finished_seq", flat=True)[:RESULTS] if seq]
+    events = Event.objects.filter(conversation=conversation, seq__in=seqs).order_by("seq")
+    return [Stored(key, *row) for row in events.values_list(*COLUMNS.split(","))]

@@ -1,0 +1,104 @@
+"""The state of a conversation in words, the most urgent first: "Waiting for you", "Triage is working". No query.
+
+Drawn in the head of its page; `conversation_row` says the same shorter in the list.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from conversations.conversation.attention import Attention
+from conversations.conversation.conversation_row import strip_prefix
+
+_STOPPING = {
+    "pause": "is finishing its turn, then pauses",
+    "stop": "is finishing its turn, then stops",
+    "cancel": "is being stopped",
+    "abort": "is being aborted",
+}
+_APPROVAL = {True: "Waiting for you", False: "Waiting for approval"}
+
+
+class Hold(NamedTuple):
+    """Who paused a conversation or took it over: a principal, since when (µs UTC), by which event, why."""
+
+    by: str
+    since: int
+    seq: int
+    reason: str
+
+
+class OpenRun(NamedTuple):
+    """A run that is not over: its status, why it waits, who works in it now, and what a person asked of it."""
+
+    status: str
+    reason: str
+    agent: str
+    stop: str
+
+
+class LiveState(NamedTuple):
+    """One state: the glyph, the words, since when (µs UTC, 0: not said), and the event that says why."""
+
+    glyph: str
+    words: str
+    since: int = 0
+    seq: int = 0
+    reason: str = ""
+
+
+class Facts(NamedTuple):
+    """What is known of a conversation; `me` is the reader, who may decide about what waits if `can_decide`."""
+
+    me: str
+    can_decide: bool = False
+    need: Attention | None = None
+    owned: Hold | None = None
+    paused: Hold | None = None
+    runs: Sequence[OpenRun] = ()
+
+
+def states(facts: Facts) -> list[LiveState]:
+    """Return what is true of it, the most urgent first; at least one, which is Idle where nothing else is."""
+    need = facts.need.reason if facts.need else ""
+    since = facts.need.since if facts.need else 0
+    known = [
+        LiveState("waiting", _APPROVAL[facts.can_decide], since) if need == "approval" else None,
+        LiveState("waiting", "Waiting for your reply", since) if need == "reply" and _is_mine(facts) else None,
+        _owned(facts.owned, facts.me),
+        _paused(facts.paused, facts.me),
+        LiveState("stuck", "Looks stuck", since) if need == "stuck" else None,
+        _working(facts.runs, has_question=need == "approval"),
+        LiveState("failed", "Failed", since) if need == "failed" else None,
+    ]
+    return [state for state in known if state] or [LiveState("open", "Idle")]
+
+
+def _is_mine(facts: Facts) -> bool:
+    return facts.owned is not None and facts.owned.by == facts.me
+
+
+def _owned(hold: Hold | None, me: str) -> LiveState | None:
+    if hold is None:
+        return None
+    words = "You took over" if hold.by == me else f"{strip_prefix(hold.by)} took over"
+    return LiveState("person", words, hold.since, hold.seq, hold.reason)
+
+
+def _paused(hold: Hold | None, me: str) -> LiveState | None:
+    if hold is None:
+        return None
+    who = "you" if hold.by == me else strip_prefix(hold.by)
+    return LiveState("paused", f"Paused by {who}", hold.since, hold.seq, hold.reason)
+
+
+def _working(runs: Sequence[OpenRun], *, has_question: bool) -> LiveState | None:
+    for run in runs:
+        if run.status == "running":
+            return LiveState("running", f"{run.agent} {_STOPPING.get(run.stop, 'is working')}")
+        if run.status == "waiting" and run.reason == "server":
+            return LiveState("paused", f"{run.agent} is waiting for a server")
+        if run.status == "waiting" and run.reason != "approval":
+            return LiveState("paused", f"{run.agent} is paused")
+    if runs and not has_question:
+        return LiveState("queued", "Queued")
+    return None

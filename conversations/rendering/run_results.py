@@ -1,0 +1,59 @@
+"""What a run has come to so far: the objects that its tools returned, as short lists of fields. No query."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from conversations.events.log.records import Stored
+from conversations.rendering import event_rows, richtext
+
+FIELDS = 6  # of a result
+LETTERS = 160  # of a value
+
+
+class RunResult(NamedTuple):
+    """What a tool returned: its name, the event, and fields as they are drawn."""
+
+    name: Markup
+    seq: int
+    fields: list[tuple[Markup, Markup]]
+
+
+def of_events(events: Iterable[Stored]) -> list[RunResult]:
+    """Draw what calls returned, given the events that ended them; what is no object with plain fields is left out."""
+    drawn = (_result(event) for event in events)
+    return [result for result in drawn if result.fields]
+
+
+def _result(event: Stored) -> RunResult:
+    read = event_rows.read(event)
+    fields = [(_label(name), _short(_text(value))) for name, value in _object(read.body).items() if _text(value)]
+    return RunResult(_short(read.said.name or "tool"), event.seq, fields[:FIELDS])
+
+
+def _object(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = body.get("output", body.get("result_summary"))
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _label(name: str) -> Markup:
+    words = name.replace("_", " ").strip()
+    return _short(words[:1].upper() + words[1:])
+
+
+def _short(text: str) -> Markup:
+    line = " ".join(text[: 4 * LETTERS].split())
+    return richtext.inline(line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}…")

@@ -1,0 +1,127 @@
+"""The head of a conversation: one row, the state in words, room for the transcript, a composer that unfolds."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+
+from tests.browser import in_every_look, sign_in, work
+from tests.support.live import Server
+
+ROOM = """() => {
+  const height = (found) => document.querySelector(found).getBoundingClientRect().height;
+  return [height(".transcript") / innerHeight, height(".conversation-head"),
+    document.documentElement.scrollWidth - innerWidth];
+}"""
+SIZES = {  # the window, how much of it the transcript has at least, and how high the head may be
+    "wide": (1440, 900, 0.75, 48),
+    "phone": (390, 844, 0.65, 80),
+    "200 % zoom": (720, 450, 0.5, 48),
+}
+
+
+@pytest.fixture(scope="module")
+def asking(served: Server) -> str:
+    """A conversation that waits for an approval."""
+    work(served, "t.ask(o, 'asking')")
+    return "/conversations/asking/"
+
+
+def opened(page: Page, address: str) -> Page:
+    page.goto(address)
+    expect(page.locator("live-state")).to_have_attribute("data-state", "live")
+    return page
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_transcript_has_the_room(window: Page, asking: str, size: str) -> None:
+    width, height, least, most = SIZES[size]
+    window.set_viewport_size(ViewportSize(width=width, height=height))
+
+    share, head, too_wide = opened(window, asking).evaluate(ROOM)
+
+    assert share >= least
+    assert head <= most
+    assert too_wide <= 0
+
+
+def test_the_head_says_who_waits_for_whom_since_when(window: Page, asking: str) -> None:
+    opened(window, asking)
+
+    expect(window.locator("[data-standing]")).to_have_text(re.compile(r"^\s*Waiting for you, (now|\d+ (s|min))\s*$"))
+    expect(window.get_by_role("navigation", name="View").get_by_role("link", name="Transcript")).to_have_attribute(
+        "aria-current", "page"
+    )
+
+
+def test_a_viewer_is_told_that_it_waits_and_has_no_verbs(chromium: Browser, served: Server, asking: str) -> None:
+    context = chromium.new_context(base_url=served.url)
+    try:
+        page = viewer(served, context)
+        opened(page, asking)
+        expect(page.locator("[data-standing]")).to_contain_text("Waiting for approval, ")
+        expect(page.locator(".conversation-head").get_by_role("button", name="Pause")).to_have_count(0)
+    finally:
+        context.close()
+
+
+def viewer(served: Server, context: BrowserContext) -> Page:
+    sign_in(served, context, "vera", "viewer")
+    return context.new_page()
+
+
+def test_a_narrow_head_folds_what_it_has_no_room_for(window: Page, asking: str) -> None:
+    window.set_viewport_size({"width": 700, "height": 800})
+    opened(window, asking)
+    stop, steps = window.get_by_role("button", name="Stop", exact=True), window.get_by_role("radio", name="Steps")
+    expect(stop).to_be_hidden()
+
+    window.get_by_role("button", name="More").press("Enter")
+    expect(stop).to_be_visible()
+    steps.check(force=True)
+    window.keyboard.press("Escape")
+
+    expect(stop).to_be_hidden()
+    expect(window.locator(".transcript")).to_have_attribute("data-detail", "steps")
+    expect(window.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_the_composer_unfolds_for_a_writer_and_moves_nothing_under_a_press(window: Page, asking: str) -> None:
+    opened(window, asking)
+    recipient, field = window.locator("message-composer .to"), window.get_by_role("textbox", name="Message", exact=True)
+    expect(recipient).to_be_hidden()
+
+    window.keyboard.press("m")
+    expect(recipient).to_be_visible()
+    field.fill("a thought")
+    window.locator(".conversation-head h1").click()
+    expect(recipient).to_be_visible()  # there are words in it
+    field.fill("")
+    row = window.locator(".transcript .event").last
+    box = row.bounding_box()
+    assert box
+    window.mouse.move(box["x"] + 300, box["y"] + 8)
+    window.mouse.down()
+    assert row.bounding_box() == box
+    window.mouse.up()
+
+    expect(recipient).to_be_hidden()
+    expect(row).to_have_attribute("aria-current", "true")
+
+
+def test_the_panel_leads_with_the_run_and_folds_ids(window: Page, asking: str) -> None:
+    window.set_viewport_size({"width": 1440, "height": 900})
+    panel = opened(window, asking).locator("conversation-panel")
+
+    expect(panel.locator("h2").first).to_contain_text("Runs")
+    expect(panel.get_by_text("Chain hash")).to_be_hidden()
+    panel.get_by_text("Record and IDs").click()
+    expect(panel.get_by_text("Chain hash")).to_be_visible()
+
+
+def test_every_look_of_it(window: Page, asking: str) -> None:
+    found: dict[str, Any] = in_every_look(opened(window, asking), "head")
+    window.get_by_role("textbox", name="Message", exact=True).focus()
+
+    assert found | in_every_look(window, "writing") == {}
