@@ -14,27 +14,34 @@ from conversations.core.errors import NotFound
 from conversations.events import epoch, log
 from conversations.models import Conversation
 from conversations.rendering import agent_colors
-from dashboard.pages import approval_card, composer, control_panel, conversation_sidebar, graph, lanes
+from dashboard.pages import approval_card, composer, control_panel, conversation_sidebar, graph, lanes, timeline
 from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of, number_of
 from dashboard.pages.require_permission import require_permission
 
+PARTS = {"graph": "partials/exchanges.html", "timeline": "partials/conversation_timeline.html"}
 LARGE = 256 << 10  # characters of the bodies of a page
 _drawing_large = BoundedSemaphore(2)
-VIEWS = {"transcript": "conversation.html", "lanes": "lanes.html", "graph": "graph.html"}  # `?view=` → template
+VIEWS = {  # `?view=` → template
+    "transcript": "conversation.html",
+    "lanes": "lanes.html",
+    "timeline": "timeline.html",
+    "graph": "graph.html",
+}
 
 
 @require_safe
 def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     """Show the newest entries, or with `?event=N` those around event N.
 
-    `?view=lanes` shows a column for each voice, `?view=graph` who spoke to whom (`&part=graph` that part alone).
+    `?view=lanes` shows a column for each voice, `?view=timeline` runs, calls and waits along time, `?view=graph` who
+    spoke to whom (with `&part=` the last two answer that part alone).
     404 for an unknown conversation.
     """
     row = _find(cid)
     view = _view(request)
-    if view == "graph":
-        return _graph(request, row)
+    if view in PARTS:
+        return _part(request, row, view)
     event = min(number_of(request, "event") or 0, row.head_seq)
     page = log.page_around(cid, event) if event else log.newest_page(cid)
     with _large_one_by_one(page):
@@ -109,12 +116,21 @@ def _let_go(page: log.EventWindow, drawn: list[Markup]) -> None:
         items.clear()
 
 
-def _graph(request: HttpRequest, row: Conversation) -> HttpResponse:
-    drawn: dict[str, Any] = {"graph": graph.graph_of(row)}
-    if request.GET.get("part") == "graph":
-        return render_page(request, "partials/exchanges.html", **drawn)
-    drawn |= {"view": "graph", "event": 0, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
-    return render_page(request, VIEWS["graph"], **drawn, **conversation_sidebar.of_conversation(row))
+def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
+    """Show a view that is drawn anew as a whole; with `&part=` answer what is drawn alone."""
+    event = min(number_of(request, "event") or 0, row.head_seq)
+    drawn: dict[str, Any] = (
+        {"graph": graph.graph_of(row)} if view == "graph" else {"chart": _timeline(request, row, event)}
+    )
+    if request.GET.get("part") == view:
+        return render_page(request, PARTS[view], **drawn)
+    drawn |= {"view": view, "event": event, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
+    return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
+
+
+def _timeline(request: HttpRequest, row: Conversation, event: int) -> timeline.TimelinePage:
+    failures = request.GET.get("failures") == "1"
+    return timeline.timeline_of(row, start=number_of(request, "from"), event=event, failures=failures)
 
 
 def _view(request: HttpRequest) -> str:

@@ -2,7 +2,7 @@
 import { onKey } from "./keys.js";
 
 const here = () =>
-  document.querySelector('.transcript [data-seq][aria-current="true"]')?.dataset.seq ??
+  document.querySelector('.column [data-seq][aria-current="true"]')?.dataset.seq ??
   new URLSearchParams(location.search).get("event");
 
 const address = (link) => {

@@ -1,0 +1,104 @@
+"""What a conversation's timeline is made of, read within bounds: runs, calls without their bodies, and the events that
+tell who held a run from when to when. Called by the timeline page."""
+
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models import OuterRef, Subquery
+
+from conversations.events.log import bounded_reads
+from conversations.events.log.records import Stored
+from conversations.events.log.run_history import KINDS
+from conversations.events.log.sql import marks
+from conversations.events.log.tool_calls import COLUMNS
+from conversations.models import Event, Run, ToolCall
+
+NEWEST = 10_000  # events looked at; what was before has no rows
+WORDS = 2_000  # characters of a message whose beginning is told
+
+
+class CallTimes(NamedTuple):
+    """A tool call without its arguments and output; times in µs UTC, `finished_at` None while it goes on."""
+
+    id: str
+    run: str | None
+    agent: str
+    name: str
+    called_seq: int
+    finished_seq: int | None
+    status: str
+    started_at: int
+    duration_ms: float | None
+    approver: str | None = None
+    finished_at: int | None = None
+
+    @property
+    def began_at(self) -> int:
+        """Return when it was entered: one that waited for a decision was called long before."""
+        if self.finished_at is None or self.duration_ms is None:
+            return self.started_at
+        return max(self.started_at, self.finished_at - int(self.duration_ms * 1000))
+
+    @property
+    def ended_at(self) -> int | None:
+        """Return when it ended; one that waits for a decision has not begun."""
+        if self.status in ("waiting", "approved"):
+            return self.started_at
+        if self.duration_ms is not None:
+            return self.began_at + int(self.duration_ms * 1000)
+        return self.finished_at
+
+    @property
+    def place_seq(self) -> int:
+        """Return the event at whose place it stands: where it was entered."""
+        return self.finished_seq if self.approver is not None and self.finished_seq else self.called_seq
+
+
+class RunTimes(NamedTuple):
+    """A run, as its row says."""
+
+    id: str
+    kind: str
+    agent: str
+    status: str
+
+
+class TimelineEvents(NamedTuple):
+    """What was read, from event `first` to `head`, which was at `last_at` (µs UTC)."""
+
+    first: int
+    head: int
+    last_at: int
+    events: list[Stored]
+    calls: list[CallTimes]
+    runs: list[RunTimes]
+
+
+def read(conversation: int, key: str, head: int) -> TimelineEvents:
+    """Read the newest 10,000 events up to `head`, fewer where those that are drawn are more than 4 MiB."""
+    first, events = _events(conversation, key, max(1, head - NEWEST + 1), head)
+    calls = ToolCall.objects.filter(conversation_id=conversation, called_seq__gte=first, called_seq__lte=head)
+    ends = Event.objects.filter(conversation_id=conversation, seq=OuterRef("finished_seq")).values("at")
+    calls = calls.annotate(finished_at=Subquery(ends[:1])).order_by("called_seq")
+    runs = Run.objects.filter(id__in={event.run for event in events if event.run})
+    last = Event.objects.filter(conversation_id=conversation, seq=head).values_list("at", flat=True).first()
+    return TimelineEvents(
+        first=first,
+        head=head,
+        last_at=last or 0,
+        events=events,
+        calls=[CallTimes(*row) for row in calls.values_list(*CallTimes._fields)],
+        runs=[RunTimes(*row) for row in runs.values_list(*RunTimes._fields)],
+    )
+
+
+def _events(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:
+    source = (
+        "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s AND kind<>'token'"
+        f" AND (kind='message' OR kind IN ({marks(len(KINDS))}) OR kind LIKE %s)"
+    )
+    values = [conversation, least, head, *KINDS, "%.stage"]
+    with connection.cursor() as cursor:
+        rows = bounded_reads.rows(cursor, COLUMNS, source, values, order="seq DESC", limit=NEWEST)
+    events = [Stored(key, *row) for row in reversed(rows)]
+    return events[0].seq if bounded_reads.size(rows) > bounded_reads.READ_BYTES else least, events

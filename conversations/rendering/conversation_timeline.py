@@ -1,0 +1,386 @@
+"""A whole conversation along time: runs, who held them, turns, calls, waits, runs inside calls, messages. No query.
+
+`layout` makes plain rows of any number of events; `drawn` adds faces, places and words to those of one window, so that
+a long conversation costs no more to draw than a short one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from conversations.core import hidden_characters
+from conversations.events import payload, registry
+from conversations.events.log.records import Stored
+from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
+from conversations.rendering import timestamps
+from conversations.rendering.event_rows import line
+from conversations.rendering.participant_marks import ParticipantMark, mark_for
+from conversations.rendering.timeline_scale import TimelineScale, scale_of
+
+ENDS = registry.run_ends()
+QUEUE_US = 1_000_000  # a shorter time in the queue has no row
+DEPTHS = 5  # that are indented; what is deeper stands at the last
+STATES = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "waiting": "waiting"}
+STATES |= {"interrupted": "unknown", "running": "running", "queued": "queued", "executing": "running"}
+STATES |= {
+    "timeout": "failed",
+    "rejected": "rejected",
+    "blocked": "rejected",
+    "unknown": "unknown",
+    "called": "running",
+}
+BAD = ("failed", "unknown")
+
+
+class TimelineRow(NamedTuple):
+    """One row: what it is, whose, from when to when (µs UTC; None: it goes on), the events it began and ended with, and
+    the times within it at which a model worked."""
+
+    kind: str  # run, agent, call, wait, queue or message
+    depth: int
+    name: str  # of an agent or sender (as on the wire), or of a tool
+    words: str
+    start: int
+    end: int | None
+    seq: int
+    last_seq: int
+    state: str = ""
+    turns: tuple[tuple[int, int], ...] = ()
+
+
+class TimelineTotals(NamedTuple):
+    """How long it all took and what that was, in µs."""
+
+    whole: int
+    models: int
+    tools: int
+    waits: int
+
+
+class TimelineLayout(NamedTuple):
+    """All rows in order, the scale they stand on, from the first moment to the last."""
+
+    rows: list[TimelineRow]
+    scale: TimelineScale
+    first: int
+    last: int
+    totals: TimelineTotals
+
+    def row_of(self, seq: int) -> int:
+        """Return the number of the row that an event belongs to: the innermost one around it, else the one before."""
+        best = 0
+        for n, row in enumerate(self.rows):
+            if row.seq == seq or row.last_seq == seq:
+                return n
+            if row.seq < seq and (row.last_seq >= seq or self.rows[best].last_seq < seq):
+                best = n
+        return best
+
+
+class TimelineBar(NamedTuple):
+    """A bar of a row, in places of the scale."""
+
+    kind: str
+    x: int
+    width: int
+
+
+class DrawnRow(NamedTuple):
+    """A row as templates/partials/conversation_timeline.html draws it; `number` counts from 0 over all rows."""
+
+    number: int
+    kind: str
+    depth: int
+    face: ParticipantMark | None
+    name: str
+    words: str
+    state: str
+    took: str
+    since: timestamps.When | None
+    seq: int
+    bars: list[TimelineBar]
+
+
+def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> TimelineLayout:
+    """Place what was read; with `failures` only rows that failed, and those that they stand in. `upto`: the moment that
+    is the end (µs UTC), else the last event's."""
+    calls = _Calls(read.calls)
+    by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
+    rows: list[list[TimelineRow]] = []
+    for event in read.events:
+        body = _body(event)
+        if event.run and event.kind != "message":
+            by_run.setdefault(event.run, []).append((event, body))
+        elif event.kind == "message":
+            rows.append([_message(event, body)])
+    runs = {run.id: run for run in read.runs}
+    for run, events in by_run.items():
+        rows.append(_RunReader(run, runs.get(run), calls.of_run(run)).rows(events))
+    rows += [[_call(call, 0)] for call in calls.left(by_run)]
+    rows.sort(key=lambda block: (block[0].seq, block[0].start))
+    flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
+    everything = [row for block in rows for row in block]
+    first = min((row.start for row in everything), default=0)
+    last = max(upto, read.last_at, *(row.end or row.start for row in everything)) if everything else first
+    scale = scale_of(_busy(everything, last), first, last)
+    return TimelineLayout(flat, scale, first, last, _totals(everything, first, last))
+
+
+def drawn(plan: TimelineLayout, start: int, count: int) -> list[DrawnRow]:
+    """Draw a window of the rows."""
+    return [_drawn(plan, n, row) for n, row in enumerate(plan.rows[start : start + count], start)]
+
+
+def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
+    scale, end = plan.scale, row.end if row.end is not None else plan.last
+    kind = "failed" if row.state in BAD else row.kind
+    bars = [_bar(kind, scale.at(row.start), scale.at(end))]
+    bars += [_bar("model", scale.at(begin), scale.at(stop)) for begin, stop in row.turns]
+    is_tool = row.kind == "call"
+    return DrawnRow(
+        number=number,
+        kind=row.kind,
+        depth=min(row.depth, DEPTHS),
+        face=mark_for(row.name) if row.name and not is_tool else None,
+        name=hidden_characters.spelled_out(row.name)[:120] if is_tool else "",
+        words=hidden_characters.spelled_out(row.words)[:160],
+        state=row.state,
+        took="" if row.end is None or row.kind == "message" else timestamps.duration((row.end - row.start) / 1000),
+        since=timestamps.moment(row.start) if row.end is None or row.kind == "message" else None,
+        seq=row.seq,
+        bars=bars,
+    )
+
+
+def _bar(kind: str, x: int, end: int) -> TimelineBar:
+    return TimelineBar(kind, x, max(0, end - x))
+
+
+def _body(event: Stored) -> Mapping[str, Any]:
+    try:
+        body = payload.decoded(event.body.encode("utf-8", "replace"))
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _message(event: Stored, body: Mapping[str, Any]) -> TimelineRow:
+    sender, text = line(body.get("sender")), line(body.get("content"))
+    return TimelineRow(
+        "message", 0, sender or "system", " ".join(text.split()), event.at, event.at, event.seq, event.seq
+    )
+
+
+def _call(call: CallTimes, depth: int) -> TimelineRow:
+    last = call.finished_seq or call.called_seq
+    words = "" if call.run else f"called by {call.agent}" if call.agent else ""
+    span = (call.began_at, call.ended_at, call.called_seq, last)
+    return TimelineRow("call", depth, call.name, words, *span, STATES.get(call.status, ""))
+
+
+def _with_failures(block: Sequence[TimelineRow]) -> list[TimelineRow]:
+    """Keep the rows that failed, and those around them."""
+    shown: list[TimelineRow] = []
+    depth = -1  # below which a row is around one that is shown
+    for row in reversed(block):
+        if row.state in BAD or row.depth < depth:
+            shown.append(row)
+            depth = row.depth
+    return shown[::-1]
+
+
+def _busy(rows: Iterable[TimelineRow], last: int) -> Iterable[tuple[int, int]]:
+    for row in rows:
+        if row.kind in ("agent", "call"):
+            yield row.start, row.end if row.end is not None else last
+        elif row.kind != "run":
+            yield row.start, row.start  # that a wait began is a moment; the wait itself is folded
+
+
+def _totals(rows: Sequence[TimelineRow], first: int, last: int) -> TimelineTotals:
+    models = sum(stop - begin for row in rows for begin, stop in row.turns)
+    tools = sum((row.end or row.start) - row.start for row in rows if row.kind == "call" and row.depth < DEPTHS)
+    waits = sum((row.end if row.end is not None else last) - row.start for row in rows if row.kind == "wait")
+    return TimelineTotals(last - first, models, tools, waits)
+
+
+class _Calls:
+    """The calls, by the runs that they belong to."""
+
+    def __init__(self, calls: Iterable[CallTimes]) -> None:
+        self._by_run: dict[str, list[CallTimes]] = {}
+        for call in calls:
+            self._by_run.setdefault(call.run or "", []).append(call)
+
+    def of_run(self, run: str) -> list[CallTimes]:
+        return self._by_run.get(run, [])
+
+    def left(self, runs: Mapping[str, object]) -> list[CallTimes]:
+        """Return those of no run that is drawn."""
+        return [call for run, calls in self._by_run.items() if run not in runs for call in calls]
+
+
+class _Held:
+    """A stretch of a run while it is read: who held it, or what it waited for."""
+
+    def __init__(self, kind: str, name: str, words: str, event: Stored) -> None:
+        self.kind, self.name, self.words = kind, name, words
+        self.seq, self.last_seq, self.start = event.seq, event.seq, event.at
+        self.end: int | None = None
+        self.turns: list[tuple[int, int]] = []
+        self.inner: list[_Inner] = []
+
+
+class _Inner(_Held):
+    """A run inside a call."""
+
+    def __init__(self, parent: str, name: str, event: Stored, start: int) -> None:
+        super().__init__("agent", name, "", event)
+        self.parent, self.start = parent, start
+
+
+class _RunReader:
+    """Reads one run's events into its rows: the run, who held it one after the other, calls and waits within."""
+
+    def __init__(self, run: str, row: RunTimes | None, calls: Sequence[CallTimes]) -> None:
+        self._row, self._calls = row, calls
+        self._agent = row.agent if row else ""
+        self._asked: list[str] = []
+        self._held: list[_Held] = []
+        self._open: _Held | None = None
+        self._inner: dict[str, _Inner] = {}
+
+    def rows(self, events: Sequence[tuple[Stored, Mapping[str, Any]]]) -> list[TimelineRow]:
+        """Return the run's row and those within it, in order."""
+        for event, body in events:
+            self._read(event, body)
+        first, last = events[0][0], events[-1][0]
+        is_over = last.kind in ENDS
+        status = self._row.status if self._row else "done" if is_over else "running"
+        name = f"agent:{self._agent_of(events)}"
+        last_seq = max([last.seq, *(call.finished_seq or 0 for call in self._calls)])
+        run = TimelineRow(
+            *("run", 0, name, "replay" if self._row and self._row.kind == "replay" else "run", first.at),
+            *(last.at if is_over else None, first.seq, last_seq, STATES.get(status, "")),
+        )
+        return [run, *self._within()]
+
+    def _agent_of(self, events: Sequence[tuple[Stored, Mapping[str, Any]]]) -> str:
+        return (self._row.agent if self._row else "") or line(events[0][1].get("agent")) or self._agent or "unknown"
+
+    def _read(self, event: Stored, body: Mapping[str, Any]) -> None:
+        kind = event.kind
+        if self._open is not None:
+            self._open.last_seq = event.seq
+        if kind in ("run.queued", "run.resumed"):
+            self._begin("queue", event, "", "waiting for a worker")
+        elif kind == "run.started":
+            self._begin("agent", event, self._agent or line(body.get("agent")))
+        elif kind == "agent.handoff":
+            self._agent = line(body.get("to_agent")) or self._agent
+            self._begin("agent", event, self._agent)
+        elif kind == "approval.requested":
+            self._asked.append(line(body.get("name")))
+        elif kind == "run.waiting":
+            self._begin("wait", event, "", self._why(body))
+        elif kind == "model.turn":
+            self._turn(event, body)
+        elif kind.endswith(".stage"):
+            self._stage(body)
+        elif kind in ENDS:
+            self._end(event)
+
+    def _why(self, body: Mapping[str, Any]) -> str:
+        names, self._asked = list(dict.fromkeys(filter(None, self._asked))), []
+        reason = line(body.get("reason"))
+        if reason == "pause":
+            return "paused"
+        if reason == "server":
+            return f"waiting for MCP server {line(body.get('server'))}"
+        return f"waiting for approval of {', '.join(names)}" if names else "waiting for approval"
+
+    def _begin(self, kind: str, event: Stored, name: str, words: str = "") -> None:
+        self._end(event)
+        self._open = _Held(kind, name, words, event)
+        self._held.append(self._open)
+
+    def _end(self, event: Stored) -> None:
+        ended, self._open = self._open, None
+        if ended is None:
+            return
+        ended.end = event.at
+        if ended.kind == "queue" and ended.end - ended.start < QUEUE_US:
+            self._held.remove(ended)
+
+    def _turn(self, event: Stored, body: Mapping[str, Any]) -> None:
+        took = body.get("duration_ms")
+        start = event.at - int(took * 1000) if isinstance(took, int | float) and 0 <= took < 1e9 else event.at
+        parent = line(body.get("parent_call"))
+        if not parent:
+            if self._open is not None:
+                self._open.turns.append((max(start, self._open.start), event.at))
+            return
+        agent = line(body.get("agent"))
+        inner = self._inner.get(parent)
+        if inner is None or inner.name != agent:
+            inner = self._inner[parent] = _Inner(parent, agent, event, start)
+            if self._open is not None:
+                self._open.inner.append(inner)
+        inner.turns.append((start, event.at))
+        inner.end, inner.last_seq = event.at, event.seq
+
+    def _stage(self, body: Mapping[str, Any]) -> None:
+        stage = line(body.get("stage")).replace("_", " ")
+        if not body.get("parent_call") and self._open is not None and self._open.kind == "agent":
+            self._open.words = stage if stage.casefold() != self._open.name.casefold() else ""
+
+    def _within(self) -> Iterable[TimelineRow]:
+        left = sorted(self._calls, key=lambda call: call.place_seq)
+        starts = [held.seq for held in self._held[1:]] + [1 << 62]
+        for held, until in zip(self._held, starts, strict=True):
+            yield self._row_of(held, 1)
+            mine = [call for call in left if call.place_seq < until]
+            left = left[len(mine) :]
+            yield from self._calls_within(mine, held.inner, 2)
+        for call in left:
+            yield _call(call, 1)
+
+    def _calls_within(self, calls: Sequence[CallTimes], inner: Sequence[_Inner], depth: int) -> Iterable[TimelineRow]:
+        """Yield calls in order; those of an agent inside a call stand in that agent's row."""
+        nested: dict[str, list[CallTimes]] = {}
+        outer: list[CallTimes] = []
+        by_parent: dict[str, list[_Inner]] = {}
+        for within in inner:
+            by_parent.setdefault(within.parent, []).append(within)
+        for call in calls:
+            around = next((o for o in reversed(outer) if _holds(o, call) and _speaks(by_parent, o, call)), None)
+            if around is None:
+                outer.append(call)
+            else:
+                nested.setdefault(around.id, []).append(call)
+        for call in outer:
+            yield _call(call, depth)
+            for within in by_parent.pop(call.id, []):
+                yield self._row_of(within, depth + 1)
+            for inner_call in nested.get(call.id, []):
+                yield _call(inner_call, depth + 2)
+        for left in by_parent.values():
+            for within in left:
+                yield self._row_of(within, depth)
+
+    def _row_of(self, held: _Held, depth: int) -> TimelineRow:
+        state = "waiting" if held.kind == "wait" and held.end is None else ""
+        name = f"agent:{held.name}" if held.name else ""
+        return TimelineRow(
+            *(held.kind, depth, name, held.words, held.start, held.end, held.seq, held.last_seq, state),
+            turns=tuple(held.turns),
+        )
+
+
+def _holds(outer: CallTimes, call: CallTimes) -> bool:
+    return outer.called_seq < call.called_seq < (outer.finished_seq or 1 << 62)
+
+
+def _speaks(by_parent: Mapping[str, Sequence[_Inner]], outer: CallTimes, call: CallTimes) -> bool:
+    return any(inner.name == call.agent for inner in by_parent.get(outer.id, ()))

@@ -1,0 +1,111 @@
+"""Time → place along a timeline: work keeps its length, stretches in which nothing happens are folded. Plain numbers.
+
+Read by `conversation_timeline`; the browser says by the same stretches which time a place is (`timeline-scale.js`).
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+WIDTH = 1_000_000  # places; whole numbers, so that a row of a long timeline is exact
+IDLE_SHARE = 0.5  # of the work: what all folded stretches take together, at most
+MANY = 16  # gaps
+LEAST_US = 1_000  # a stretch that is not longer is never folded
+
+
+class Stretch(NamedTuple):
+    """From one moment (µs UTC) to the next, and the places of both; `is_folded`: it is drawn shorter than it was."""
+
+    start: int
+    end: int
+    x: int
+    x_end: int
+    is_folded: bool
+
+
+class TimelineScale:
+    """The places of moments from the first to the last. Outside of them is the nearest end."""
+
+    def __init__(self, stretches: Sequence[Stretch]) -> None:
+        self.stretches = stretches
+        self._starts = [stretch.start for stretch in stretches]
+        self._places = [stretch.x for stretch in stretches]
+
+    def at(self, moment: int) -> int:
+        """Return the place of a moment."""
+        if not self.stretches:
+            return 0
+        stretch = self.stretches[max(0, bisect_right(self._starts, moment) - 1)]
+        span = stretch.end - stretch.start
+        part = min(1.0, max(0.0, (moment - stretch.start) / span)) if span else 0.0
+        return round(stretch.x + part * (stretch.x_end - stretch.x))
+
+    def moment(self, x: int) -> int:
+        """Return the moment of a place, µs UTC."""
+        if not self.stretches:
+            return 0
+        stretch = self.stretches[max(0, bisect_right(self._places, x) - 1)]
+        span = stretch.x_end - stretch.x
+        part = min(1.0, max(0.0, (x - stretch.x) / span)) if span else 0.0
+        return round(stretch.start + part * (stretch.end - stretch.start))
+
+    @property
+    def folded(self) -> list[Stretch]:
+        """Return the stretches that are drawn shorter than they were."""
+        return [stretch for stretch in self.stretches if stretch.is_folded]
+
+
+def scale_of(busy: Iterable[tuple[int, int]], first: int, last: int) -> TimelineScale:
+    """Fold what lies between busy times (µs UTC, begin and end; a moment is both)."""
+    merged = _merged(busy, first, last)
+    gaps = [after[0] - before[1] for before, after in pairwise(merged)]
+    work = sum(end - start for start, end in merged)
+    longest = _longest(gaps, work)
+    return TimelineScale(_placed(_parts(merged, longest), work + sum(min(gap, longest) for gap in gaps)))
+
+
+def _merged(busy: Iterable[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
+    merged = [(first, first)]
+    for start, end in sorted(busy):
+        if start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged if merged[-1][1] >= last else [*merged, (last, last)]
+
+
+def _longest(gaps: Sequence[int], work: int) -> int:
+    """Return how long a gap may be drawn: all together within the share of the work; of many gaps, as in a talk
+    without work, the shortest are drawn whole."""
+    if not gaps:
+        return LEAST_US
+    usual = sorted(gaps)[len(gaps) // 4] if len(gaps) >= MANY else 0
+    return max(LEAST_US, usual, int(work * IDLE_SHARE / len(gaps)))
+
+
+def _parts(merged: Sequence[tuple[int, int]], longest: int) -> list[tuple[int, int, int]]:
+    """Return begin, end and drawn length of each part; neighbours that are drawn whole are one."""
+    parts: list[tuple[int, int, int]] = []
+    before = merged[0][0]
+    for start, end in merged:
+        gap = start - before
+        if gap > longest:
+            parts.append((before, start, longest))
+            parts.append((start, end, end - start))
+        elif parts and parts[-1][2] == parts[-1][1] - parts[-1][0]:
+            parts[-1] = (parts[-1][0], end, end - parts[-1][0])
+        else:
+            parts.append((before, end, end - before))
+        before = end
+    return parts
+
+
+def _placed(parts: Sequence[tuple[int, int, int]], whole: int) -> list[Stretch]:
+    placed, so_far = [], 0
+    for start, end, length in parts:
+        x = round(so_far / whole * WIDTH) if whole else 0
+        so_far += length
+        x_end = round(so_far / whole * WIDTH) if whole else 0
+        placed.append(Stretch(start, end, x, x_end, length < end - start))
+    return placed

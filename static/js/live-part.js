@@ -1,0 +1,86 @@
+/**
+ * Keeps a part of a conversation's page fresh that is drawn anew as a whole: `[data-part data-head]` within an element with
+ * `data-topic` and `data-epoch`. Tells, from the element, what `live-transcript` tells of the record.
+ */
+import { ConnectionReport } from "./connection-report.js";
+import { RequestError } from "./fetch.js";
+import { socket } from "./socket.js";
+
+const PAUSE_MS = 1_000; // between two drawings while events come, or as long as the last one took, times BUSY
+const BUSY = 4;
+
+export class LivePart {
+  #element;
+  #renew;
+  #report;
+  #unsubscribe;
+  #seq; // the newest event we were told of
+  #timer = 0;
+  #tookMs = 0;
+  #isStale = false; // history is another one: whatever is drawn has to go
+  #onVisible = () => this.#plan();
+
+  /** @param {HTMLElement} element @param {() => Promise<void>} renew  asks for the part and draws it */
+  constructor(element, renew) {
+    this.#element = element;
+    this.#renew = renew;
+    this.#report = new ConnectionReport((name, detail) => this.#tell(name, detail));
+    this.#seq = this.#head;
+    const { topic, epoch } = element.dataset;
+    this.#unsubscribe = socket.subscribe(topic, { after: this.#seq, epoch }, {
+      events: ({ events }) => this.#heard(events),
+      caughtUp: ({ seq }) => this.#report.caughtUp(seq),
+      presence: ({ people }) => this.#tell("transcript:presence", { people }),
+      reset: () => this.#reset(),
+      down: () => this.#report.down(this.#seq),
+      up: () => this.#report.up(this.#seq),
+      error: (frame) => this.#report.error(frame),
+    });
+    document.addEventListener("visibilitychange", this.#onVisible);
+  }
+
+  close() {
+    this.#unsubscribe();
+    clearTimeout(this.#timer);
+    document.removeEventListener("visibilitychange", this.#onVisible);
+  }
+
+  get #head() {
+    return Number(this.#element.querySelector("[data-part]").dataset.head);
+  }
+
+  #heard(events) {
+    for (const event of events) this.#report.applied(event);
+    this.#seq = events.at(-1).seq;
+    this.#tell("transcript:drawn", { count: 0, names: [], seq: this.#seq });
+    this.#plan();
+  }
+
+  #reset() {
+    [this.#seq, this.#isStale] = [0, true];
+    this.#plan();
+  }
+
+  #plan() {
+    const isBehind = this.#seq > this.#head || this.#isStale;
+    if (isBehind && !document.hidden) this.#timer ||= setTimeout(() => this.#draw(), Math.max(PAUSE_MS, this.#tookMs * BUSY));
+  }
+
+  async #draw() {
+    const began = performance.now();
+    try {
+      await this.#renew();
+      if (this.#isStale) this.#report.reset();
+      this.#isStale = false;
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error; // the server is away: it is asked again
+    }
+    this.#tookMs = performance.now() - began;
+    this.#timer = 0;
+    if (this.#element.isConnected) this.#plan();
+  }
+
+  #tell(name, detail) {
+    this.#element.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
+  }
+}

@@ -1,0 +1,75 @@
+/** The window of rows that a timeline's page holds: its room among all rows, and the places of what is drawn in it. */
+import { drawTimes } from "./clock.js";
+import { morph } from "./morph.js";
+
+const NEAR = 20; // rows before the end of the window at which the next is asked for
+
+export class TimelineWindow {
+  #element;
+  #scale;
+
+  /** @param {HTMLElement} element @param {import("./timeline-scale.js").TimelineScale} scale */
+  constructor(element, scale) {
+    this.#element = element;
+    this.#scale = scale;
+  }
+
+  get part() { return this.#element.querySelector("[data-part]"); }
+  get scroller() { return this.#element.querySelector(".waterfall-scroll"); }
+  get rows() { return [...this.#element.querySelectorAll(".timeline-rows .span")]; }
+  row(seq) { return seq ? this.#element.querySelector(`.timeline-rows [data-seq="${CSS.escape(seq)}"]`) : null; }
+  get #height() { return this.#element.querySelector(".timeline-rows > li")?.offsetHeight ?? 1; }
+
+  get isAtEnd() {
+    const { scroller } = this;
+    return !scroller || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < this.#height;
+  }
+
+  /** Draw a window in the place of this one; who is at the end stays there. @param {DocumentFragment} fresh */
+  draw(fresh, picked) {
+    const [wasAtEnd, top] = [this.isAtEnd, this.scroller?.scrollTop ?? 0];
+    const part = fresh.querySelector("[data-part]");
+    drawTimes(fresh);
+    this.#scale.read(part);
+    this.place(part);
+    for (const row of part.querySelectorAll(".timeline-rows .span")) row.removeAttribute("aria-current");
+    morph(this.part, part);
+    this.settle(picked);
+    if (this.scroller) this.scroller.scrollTop = wasAtEnd ? this.scroller.scrollHeight : top;
+  }
+
+  /** Give the rows that are not here their room, and everything its place. */
+  settle(picked) {
+    const { part, rows } = this;
+    this.#scale.read(part);
+    part.querySelector("[data-zooms]").hidden = false;
+    const [start, total] = [Number(part.dataset.start), Number(part.dataset.total)];
+    const room = { ".before": start, ".after": Math.max(0, total - start - rows.length) };
+    for (const [name, count] of Object.entries(room)) {
+      const space = part.querySelector(name);
+      if (space) space.style.blockSize = `${count * this.#height}px`;
+    }
+    this.row(picked)?.setAttribute("aria-current", "true");
+    this.place();
+  }
+
+  /** Draw what is shown of the scale. */
+  place(part = this.part) {
+    const [x, width] = this.#scale.box;
+    for (const track of part.querySelectorAll(".timeline-rows .track")) track.setAttribute("viewBox", `${x} 0 ${width} 28`);
+    part.querySelector(".folds")?.setAttribute("viewBox", `${x} 0 ${width} 10`);
+    const ticks = [...part.querySelectorAll(".ticks > span")];
+    this.#scale.ticks(ticks.length).forEach((words, n) => (ticks[n].textContent = words));
+  }
+
+  /** The number of the row at which the next window is to begin; null while this one is enough. */
+  get wanted() {
+    const { part, rows, scroller } = this;
+    const [start, total] = [Number(part.dataset.start), Number(part.dataset.total)];
+    const first = Math.floor(scroller.scrollTop / this.#height);
+    const last = first + Math.ceil(scroller.clientHeight / this.#height);
+    const isEnough = (start === 0 || first >= start + NEAR) && (start + rows.length >= total || last <= start + rows.length - NEAR);
+    const wanted = Math.max(0, Math.min(total - rows.length, Math.round((first + last - rows.length) / 2)));
+    return isEnough || wanted === start ? null : wanted;
+  }
+}

@@ -1,0 +1,197 @@
+"""The timeline of a conversation: its rows and how they nest, the scale, folded pauses, failures alone, one window."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from conversations.events.log.records import Stored
+from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
+from conversations.models import Conversation
+from conversations.rendering import conversation_timeline
+from conversations.rendering.timeline_scale import WIDTH, scale_of
+from conversations.runs.approvals import decide
+from tests.support import large_talks, teamwork
+from tests.support.cast import client_of
+
+SECOND = 1_000_000
+
+
+def at(seconds):
+    return int(seconds * SECOND)
+
+
+def events(*told, run="r"):
+    return [
+        Stored(
+            "c", seq, kind, at(when), "agent:Dialogue", None if kind == "message" else run, None, None, json.dumps(body)
+        )
+        for seq, when, kind, body in told
+    ]
+
+
+def call(id_, name, agent, seqs, when, ms, *, run="r", status="done", approver=None):
+    return CallTimes(id_, run, agent, name, *seqs, status, at(when), ms, approver, at(when + (ms or 0) / 1000))
+
+
+TOLD = events(
+    (1, 0, "message", {"sender": "user:Rosa", "content": "The  road\nis flooded"}),
+    (2, 0, "run.queued", {"agent": "Dialogue"}),
+    (3, 0.1, "run.started", {"agent": "Dialogue"}),
+    (4, 1, "model.turn", {"agent": "Dialogue", "turn": 1, "duration_ms": 800}),
+    (5, 1, "agent.handoff", {"from_agent": "Dialogue", "to_agent": "Coordinator"}),
+    (6, 1, "town_hall.stage", {"stage": "incident_formatting"}),
+    (9, 3, "model.turn", {"agent": "Formatter", "turn": 2, "duration_ms": 500, "parent_call": "outer"}),
+    (11, 4, "approval.requested", {"name": "file_incident"}),
+    (12, 4, "run.waiting", {"reason": "approval"}),
+    (14, 3604, "run.resumed", {"reason": "approve"}),
+    (15, 3604.2, "run.started", {"agent": "Dialogue", "attempt": 2}),
+    (18, 3606, "run.done", {}),
+)
+CALLS = [
+    call("outer", "format_incident", "Coordinator", (7, 10), 2, 1500),
+    call("inner", "look_up", "Formatter", (8, 9), 2.2, 100, status="failed"),
+    CallTimes("asked", "r", "Coordinator", "file_incident", 11, 17, "done", at(4), 300, "user:otto", at(3605)),
+]
+READ = TimelineEvents(1, 18, at(3606), TOLD, CALLS, [RunTimes("r", "agent", "Dialogue", "done")])
+
+
+def rows_of(found):
+    return [(row.kind, row.depth, row.name, row.words) for row in found.rows]
+
+
+def test_calls_stand_in_who_made_them_and_runs_inside_calls_in_the_call():
+    assert rows_of(conversation_timeline.layout(READ)) == [
+        ("message", 0, "user:Rosa", "The road is flooded"),
+        ("run", 0, "agent:Dialogue", "run"),
+        ("agent", 1, "agent:Dialogue", ""),
+        ("agent", 1, "agent:Coordinator", "incident formatting"),
+        ("call", 2, "format_incident", ""),
+        ("agent", 3, "agent:Formatter", ""),
+        ("call", 4, "look_up", ""),
+        ("wait", 1, "", "waiting for approval of file_incident"),
+        ("agent", 1, "agent:Coordinator", ""),
+        ("call", 2, "file_incident", ""),  # where it was entered, not where it was asked about
+    ]
+
+
+def test_a_long_wait_is_folded_and_work_keeps_its_length():
+    found = conversation_timeline.layout(READ)
+    drawn = {(row.kind, row.number): row for row in conversation_timeline.drawn(found, 0, 50)}
+    width = {key: row.bars[0].width for key, row in drawn.items()}
+
+    assert [stretch.is_folded for stretch in found.scale.stretches].count(True) >= 1
+    assert width["wait", 7] < 0.45 * WIDTH
+    assert width["call", 4] == pytest.approx(15 * width["call", 6], rel=0.01)
+    assert drawn["wait", 7].took == "1.0 h"
+    assert found.totals.waits == at(3600)
+    assert found.totals.models == at(1.3)
+
+
+def test_failures_alone_keep_what_they_stand_in():
+    assert [row.name for row in conversation_timeline.layout(READ, failures=True).rows] == [
+        *("agent:Dialogue", "agent:Coordinator", "format_incident", "agent:Formatter", "look_up")
+    ]
+
+
+def test_an_event_belongs_to_the_innermost_row_around_it():
+    found = conversation_timeline.layout(READ)
+
+    assert [found.rows[found.row_of(seq)].name for seq in (1, 2, 4, 8, 9, 17)] == [
+        *("user:Rosa", "agent:Dialogue", "agent:Dialogue", "look_up", "agent:Formatter", "file_incident")
+    ]
+
+
+@pytest.mark.parametrize("cut", range(1, len(TOLD)))
+def test_what_goes_on_reaches_to_the_last_event(cut):
+    told = TOLD[:cut]
+    calls = [one for one in CALLS if one.called_seq <= told[-1].seq]
+    read = TimelineEvents(1, told[-1].seq, told[-1].at, told, calls, [RunTimes("r", "agent", "Dialogue", "running")])
+
+    found = conversation_timeline.layout(read)
+
+    for row in conversation_timeline.drawn(found, 0, 50):
+        assert all(0 <= bar.x <= bar.x + bar.width <= WIDTH for bar in row.bars)
+
+
+def test_a_conversation_without_anything_to_draw_has_no_rows():
+    found = conversation_timeline.layout(TimelineEvents(1, 0, 0, [], [], []))
+
+    assert found.rows == []
+    assert conversation_timeline.drawn(found, 0, 10) == []
+
+
+def test_places_and_moments_are_each_others_reverse():
+    scale = scale_of([(0, 5 * SECOND), (900 * SECOND, 905 * SECOND)], 0, 905 * SECOND)
+
+    for moment in (0, SECOND, 5 * SECOND, 500 * SECOND, 900 * SECOND, 905 * SECOND):
+        assert scale.moment(scale.at(moment)) == pytest.approx(moment, abs=0.002 * SECOND)
+    assert scale.at(905 * SECOND) == WIDTH
+    assert len(scale.folded) == 1
+
+
+def test_a_talk_without_work_is_not_folded_to_nothing():
+    moments = [(n * 60 * SECOND, n * 60 * SECOND) for n in range(50)]
+
+    scale = scale_of(moments, 0, 49 * 60 * SECOND)
+
+    places = [scale.at(moment) for moment, _ in moments]
+    assert all(after - before > WIDTH / 60 for before, after in pairwise(places))
+
+
+@pytest.mark.parametrize("body", ["[]", "nonsense", '{"agent": [1], "duration_ms": "x", "parent_call": {}}', "{}"])
+def test_hostile_bodies_cost_themselves_alone(body):
+    kinds = ("run.queued", "run.started", "model.turn", "agent.handoff", "approval.requested", "run.waiting", "x.stage")
+    told = [Stored("c", n, kind, at(n), "agent:A", "r", None, None, body) for n, kind in enumerate(kinds, 1)]
+
+    found = conversation_timeline.layout(TimelineEvents(1, 7, at(7), told, [], []))
+
+    assert found.rows[0].kind == "run"
+    assert conversation_timeline.drawn(found, 0, 50)
+
+
+# on the page
+
+
+def page(user, query="", key="flood"):
+    return client_of(user).get(f"/conversations/{key}/?view=timeline{query}").content.decode()
+
+
+@pytest.mark.django_db
+def test_the_page_shows_a_question_and_what_came_of_it(team):
+    teamwork.team()
+    asked = teamwork.ask(team["operator"])
+    assert "waiting for approval of file_incident" in page(team["viewer"])
+
+    teamwork.go_on(decide.decide(team["approver"], asked.id, "approve"))
+
+    html = page(team["viewer"], "&part=timeline")
+    assert '<code class="clip">file_incident</code>' in html
+    assert "<html" not in html
+
+
+@pytest.mark.django_db
+def test_one_window_of_a_large_conversation_is_drawn_and_any_event_found(team):
+    large_talks.write("large", events=2_000)
+
+    newest, failures = page(team["viewer"], key="large"), page(team["viewer"], "&failures=1", key="large")
+    around = page(team["viewer"], "&event=1001", key="large")
+
+    assert newest.count('class="span"') == around.count('class="span"') == 120
+    calls, runs = {n for n in range(200) if n % 9 == 0}, {n for n in range(200) if n % 50 == 0}
+    assert failures.count('class="span"') == 3 * len(calls) + len(runs - calls)  # a call in its agent's row, in its run
+    assert 'data-seq="1001" data-number="600"' in around
+    assert around.count('aria-current="true"') == 1
+    assert 'data-state="failed"' in failures
+    assert Conversation.objects.get(key="large").head_seq == 2_000
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "query", ["&from=x", "&from=-1", "&from=999999999999", "&event=999999", "&event=x", "&failures=2"]
+)
+def test_a_mangled_address_still_opens(team, query):
+    teamwork.team()
+    teamwork.ask(team["operator"])
+
+    assert 'class="span"' in page(team["viewer"], query)
