@@ -217,7 +217,7 @@ def test_the_same_form_stands_everywhere_for_who_may_decide_and_a_line_for_other
         assert (f'action="/approvals/{asked.id}/"' in page) is may
         assert ('name="arg.street"' in page) is may
         assert ("Only approvers and admins can decide this." in page) is not may
-        assert "Unsafe, set in team code. It has side effects" in words(page)
+        assert "Unsafe , set in team code. It has side effects" in words(page)
 
 
 def test_whoever_wrote_the_input_is_told_that_somebody_else_decides(people, settings):
