@@ -64,6 +64,7 @@ class DecisionForm extends HTMLElement {
     const { edited, all } = markEdits(this);
     const [plain, withEdits] = ["approve", "fields"].map((value) => this.querySelector(`button[value=${value}]`));
     if (!plain || !withEdits) return;
+    this.toggleAttribute("data-edited", edited > 0);
     plain.hidden = edited > 0;
     withEdits.hidden = !edited;
     this.querySelector("[data-edits]").hidden = !edited;
