@@ -1,6 +1,9 @@
 """Gives the demo what it touches: the log, the sockets, the rows (§9). It ends when something real is there."""
 
 import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
@@ -8,9 +11,12 @@ from django.db.models import QuerySet
 
 from conversations import search
 from conversations.core import principals
+from conversations.core.ids import new_id
 from conversations.events import log
+from conversations.events.log.records import NewEvent
 from conversations.import_export import demo
-from conversations.models import Conversation, Event
+from conversations.import_export.demo import DemoDecision, Payload
+from conversations.models import Approval, Conversation, Event, Run, ToolSchema
 from conversations.realtime.server import ServerRuntime
 
 LOOK_EVERY = 1.0  # seconds between two looks for something real
@@ -29,21 +35,23 @@ class Demo:
     async def run(self) -> None:
         """Play until the record has something real."""
         self._is_real = await asyncio.to_thread(_is_real)
+        await asyncio.to_thread(_end_left_runs)
         existing = await asyncio.to_thread(_demos)
         looking = asyncio.create_task(self._keep_looking(), name="demo-look")
         try:
-            await demo.run(self._publish, self._has_viewers, lambda: self._is_real, self._forget, existing=existing)
+            await demo.run(
+                self._publish, self._has_viewers, lambda: self._is_real, self._forget, _Approvals(), existing=existing
+            )
         finally:
             looking.cancel()
 
-    async def _publish(self, key: str, payload: dict[str, Any]) -> None:
-        prefix = "stream" if "event" in payload else "chat"
-        event = log.from_internal(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")
-        event = event._replace(is_live=False)  # a recording: no agent answers it (§3.4)
+    async def _publish(self, key: str, payload: Payload) -> int:
+        event = _recorded(key, payload)
         if event.kind == "token":
             self._engine.writer.submit([event])
-        else:
-            await self._engine.store([event])
+            return 0
+        (stored,) = await self._engine.store([event])
+        return stored.seq
 
     def _has_viewers(self) -> bool:
         return bool(self._engine.watch.sockets)
@@ -55,6 +63,56 @@ class Demo:
         while not self._is_real:
             await asyncio.sleep(LOOK_EVERY)
             self._is_real = await asyncio.to_thread(_is_real)
+
+
+class _Approvals:
+    """Requests in the demo, decided as any other."""
+
+    async def request(self, key: str, payloads: Sequence[Payload], schema: Payload) -> None:
+        """Store a run that waits, with its request."""
+        await asyncio.to_thread(_request, key, payloads, schema)
+
+    async def decision(self, approval: str) -> DemoDecision | None:
+        """Return what was decided; None while it waits."""
+        return await asyncio.to_thread(_decision, approval)
+
+
+def _recorded(key: str, payload: Payload) -> NewEvent:
+    """Make an event of a recording: no agent answers it (§3.4)."""
+    prefix = "stream" if "event" in payload else "chat"
+    return log.from_internal(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")._replace(is_live=False)
+
+
+def _request(key: str, payloads: Sequence[Payload], schema: Payload) -> None:
+    body = json.dumps(schema, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    hash_ = hashlib.sha256(body.encode()).hexdigest()
+    with log.write_transaction():
+        ToolSchema.objects.get_or_create(hash=hash_, defaults={"name": str(schema["name"]), "body": body})
+        log.append(
+            [
+                _recorded(key, payload | ({"schema": hash_} if payload["event"] == "approval.requested" else {}))
+                for payload in payloads
+            ]
+        )
+
+
+def _decision(approval: str) -> DemoDecision | None:
+    row = Approval.objects.filter(id=approval).first()
+    if row is None or row.status in ("cancelled", "expired"):
+        return DemoDecision("ended")
+    if row.status == "pending":
+        return None
+    body = json.loads(Event.objects.get(conversation=row.conversation_id, seq=row.decided_seq or 0).body)
+    return DemoDecision(str(row.decision), body.get("args"), body.get("output") or "", row.decided_by or "")
+
+
+def _end_left_runs() -> None:
+    """End what waits in the demo of a server that has stopped: nobody would go on after the decision."""
+    runs = Run.objects.filter(kind="recording", status__in=("waiting", "queued", "running"))
+    for run, agent, key in list(runs.values_list("id", "agent", "conversation__key")):
+        body = {"event": "run.cancelled", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "recording"}
+        body["reason"] = "the server stopped"
+        log.append([_recorded(key, body)])
 
 
 def _demos() -> list[str]:

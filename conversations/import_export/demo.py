@@ -1,18 +1,30 @@
-"""The demo: plays its script again and again while somebody looks, until the record has something real to show.
+"""The demo: plays its script again and again while somebody looks, until the record has something real to show. It
+pauses at a call that whoever looks decides.
 
 `dashboard.demo` runs it and gives it everything it touches. Its events are `system`'s, as an agent of ours would write
 them: run, agent and turn, tokens as a preview, and an output at the end of every turn that streamed (§3.1).
 """
 
 import asyncio
+import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from conversations.core.ids import new_id
-from conversations.import_export.demo_script import SCRIPT, TITLE, Beat, CallsTool, ControlStep, Hands, Person, Speaks
+from conversations.import_export.demo_script import (
+    SCRIPT,
+    TITLE,
+    AsksPerson,
+    Beat,
+    CallsTool,
+    ControlStep,
+    Hands,
+    Person,
+    Speaks,
+)
 
 KEPT = 3  # conversations
 BETWEEN = 8.0  # seconds between two conversations
@@ -20,8 +32,27 @@ LOOK_EVERY = 0.5  # seconds, while nobody looks
 WORD = 0.12  # seconds: about 8 words a second
 
 Payload = dict[str, Any]  # JSON
-Publish = Callable[[str, Payload], Awaitable[object]]  # conversation, payload without its id; answers when stored
+Publish = Callable[[str, Payload], Awaitable[int]]  # conversation, payload → its number, when stored; a token's is 0
 Forget = Callable[[str], Awaitable[object]]
+
+
+class DemoDecision(NamedTuple):
+    """What became of a request: approve, edit, reject, respond, or `ended` when nobody has to decide any more."""
+
+    decision: str
+    args: Payload | None = None  # of an edit
+    output: str = ""  # of an answer
+    by: str = ""
+
+
+class Approvals(Protocol):
+    """Where the demo asks the person who looks."""
+
+    async def request(self, key: str, payloads: Sequence[Payload], schema: Payload) -> None:
+        """Store a run that waits, with its request, in one transaction; `schema` is the tool's."""
+
+    async def decision(self, approval: str) -> DemoDecision | None:
+        """Return what was decided; None while it waits."""
 
 
 class Clock(Protocol):
@@ -36,6 +67,7 @@ async def run(
     has_viewers: Callable[[], bool],
     is_real: Callable[[], bool],
     forget: Forget,
+    approvals: Approvals,
     *,
     existing: Iterable[str] = (),
     clock: Clock = asyncio,
@@ -57,25 +89,36 @@ async def run(
             await forget(keys.pop(0))
         if is_real():
             return
-        await _Stage(keys[-1], publish, has_viewers, clock).play(is_real)
+        await _Stage(keys[-1], publish, has_viewers, approvals, clock).play(is_real)
         await clock.sleep(BETWEEN)
 
 
 class _Stage:
     """One conversation while it is played."""
 
-    def __init__(self, key: str, publish: Publish, has_viewers: Callable[[], bool], clock: Clock) -> None:
+    def __init__(
+        self, key: str, publish: Publish, has_viewers: Callable[[], bool], approvals: Approvals, clock: Clock
+    ) -> None:
         self._key, self._publish, self._has_viewers, self._clock = key, publish, has_viewers, clock
-        self._run, self._turn = "", 0
+        self._approvals = approvals
+        self._run, self._turn, self._input_seq = "", 0, 0
+        self._agent = ""  # of the run that waited for a person, until it ends
 
     async def play(self, is_real: Callable[[], bool]) -> None:
         """Play the script; stop before a run when something real is there."""
         await self._tell({"event": "conversation.opened", "title": TITLE, "handler": "Dialogue", "demo": True})
         for beat in SCRIPT:
             await self._wait(beat.after)
-            if isinstance(beat, Person) and is_real():  # also when it became so while nobody looked
-                return
-            await self._do(beat, "")
+            if isinstance(beat, Person):
+                await self._end_run()
+                if is_real():  # also when it became so while nobody looked
+                    return
+            if isinstance(beat, AsksPerson):
+                if not await self._ask(beat):
+                    return
+            else:
+                await self._do(beat, "")
+        await self._end_run()
 
     async def _beat(self, beat: Beat, parent: str) -> None:
         await self._wait(beat.after)
@@ -85,7 +128,7 @@ class _Stage:
         match beat:
             case Person():
                 self._run, self._turn = new_id(), 0
-                await self._envelope("message", f"user:{beat.name}", f"agent:{beat.to}", beat.text)
+                self._input_seq = await self._envelope("message", f"user:{beat.name}", f"agent:{beat.to}", beat.text)
             case ControlStep():
                 await self._envelope("control", "system", f"agent:{beat.to}", beat.text)
             case Hands():
@@ -108,10 +151,47 @@ class _Stage:
         if beat.to:
             await self._envelope("message", f"agent:{beat.agent}", beat.to, beat.text, output_id=output_id)
 
-    async def _call(self, beat: CallsTool, parent: str) -> None:
+    async def _ask(self, beat: AsksPerson) -> bool:
+        """Have a call decided by who looks, and go on as that person decided; return whether the script goes on."""
+        call, approval, raw = self._new_call(beat.call, ""), new_id(), _text(beat.call.args)
+        run: Payload = {"run_id": self._run, "agent": beat.call.agent, "run_kind": "recording"}
+        digest = hashlib.sha256(raw.encode()).hexdigest()
+        request = {**call, "event": "approval.requested", "approval_id": approval, "args_raw": raw, "digest": digest}
+        payloads: list[Payload] = [
+            {"event": "run.queued", **run, "input_seq": self._input_seq},
+            {"event": "run.started", **run, "attempt": 1, "worker": "demo"},
+            {**request, "effect": "unsafe", "why": beat.why},
+            {"event": "run.waiting", "run_id": self._run, "agent": beat.call.agent, "reason": "approval"},
+        ]
+        await self._approvals.request(self._key, [self._complete(payload) for payload in payloads], beat.schema)
+        while (decided := await self._approvals.decision(approval)) is None:
+            await self._wait(LOOK_EVERY)
+        if decided.decision == "ended":
+            return False
+        self._agent = beat.call.agent
+        await self._tell({"event": "run.started", **run, "attempt": 2, "worker": "demo"})
+        if decided.decision in ("approve", "edit"):
+            args = decided.args if decided.args is not None else beat.call.args
+            edited = {"edited_by": decided.by} if decided.decision == "edit" else {}
+            await self._enter({**call, **edited, "args": args}, beat.call)
+            return True
+        if decided.decision == "respond":
+            answer = {"status": "success", "output": decided.output, "answered_by": decided.by}
+            await self._tell({**call, **answer, "result_summary": decided.output[:120]})
+        for other in beat.otherwise:
+            await self._beat(other, "")
+        await self._end_run()
+        return False
+
+    async def _end_run(self) -> None:
+        if self._agent:
+            await self._tell({"event": "run.done", "run_id": self._run, "agent": self._agent, "run_kind": "recording"})
+            self._agent = ""
+
+    def _new_call(self, beat: CallsTool, parent: str) -> Payload:
         self._turn += 1
         qualified = ".".join(filter(None, (beat.more.get("namespace"), beat.name)))
-        call = {
+        return {
             "event": "tool_step",
             "name": beat.name,
             "args": beat.args,
@@ -123,29 +203,41 @@ class _Stage:
             **beat.more,
             **self._mine(beat.agent, parent),
         }
-        await self._tell({**call, "status": "start", "args_raw": json.dumps(beat.args, ensure_ascii=False)})
+
+    async def _call(self, beat: CallsTool, parent: str) -> None:
+        await self._enter(self._new_call(beat, parent), beat)
+
+    async def _enter(self, call: Payload, beat: CallsTool) -> None:
+        await self._tell({**call, "status": "start", "args_raw": _text(call["args"])})
         for inner in beat.inside:
             await self._beat(inner, call["tool_call"])
         await self._wait(beat.takes)
         spent = beat.takes + sum(_length(inner) for inner in beat.inside)
         await self._tell({**call, **_outcome(beat), "duration_ms": round(spent * 1000)})
 
-    async def _envelope(self, kind: str, sender: str, recipient: str, content: str, **metadata: str) -> None:
+    async def _envelope(self, kind: str, sender: str, recipient: str, content: str, **metadata: str) -> int:
         ends = {"sender": sender, "recipient": recipient}
         run = {"run_id": self._run} if sender.startswith("agent:") else {}
-        await self._tell({"type": kind, **ends, "content": content, "metadata": metadata, **run})
+        return await self._tell({"type": kind, **ends, "content": content, "metadata": metadata, **run})
 
     def _mine(self, agent: str, parent: str = "") -> Payload:
         mine: Payload = {"run_id": self._run, "agent": agent, "turn": self._turn}
         return mine | ({"parent_call": parent} if parent else {})
 
-    async def _tell(self, payload: Payload) -> None:
+    async def _tell(self, payload: Payload) -> int:
+        return await self._publish(self._key, self._complete(payload))
+
+    def _complete(self, payload: Payload) -> Payload:
         ids = {} if payload.get("event") == "token" or "id" in payload else {"id": new_id()}
-        await self._publish(self._key, {**payload, **ids, "created_at": datetime.now(UTC).isoformat()})
+        return {**payload, **ids, "created_at": datetime.now(UTC).isoformat()}
 
     async def _wait(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
         await _viewers(self._has_viewers, self._clock)
+
+
+def _text(args: Payload) -> str:
+    return json.dumps(args, ensure_ascii=False)
 
 
 def _outcome(beat: CallsTool) -> Payload:

@@ -60,11 +60,53 @@ class ControlStep:
     after: float = 0.8
 
 
-Beat = Person | Speaks | Hands | CallsTool | ControlStep
+@dataclass(frozen=True)
+class AsksPerson:
+    """A call that waits until whoever looks decides it. Approved it goes on, with the arguments decided on; else
+    `otherwise` is played and the conversation ends."""
+
+    call: CallsTool
+    schema: dict[str, Any]
+    why: str
+    otherwise: "tuple[Beat, ...]"
+    after: float = 0.7
+
+
+Beat = Person | Speaks | Hands | CallsTool | ControlStep | AsksPerson
 
 DIALOGUE, TRIAGE, COORDINATOR = "Dialogue", "Triage", "Format Coordinator"
 INCIDENTS, FEEDBACK = "Incident Formatter", "Feedback Formatter"
 CITIZEN = "user:Inês Carvalho"
+
+FILE_INCIDENT: dict[str, Any] = {
+    "name": "file_incident",
+    "description": "File an incident with the city: a crew is sent out.",
+    "params_json_schema": {
+        "type": "object",
+        "properties": {
+            "incident_type": {"type": "string", "description": "what it is about", "minLength": 1},
+            "severity_level": {
+                "type": "integer", "description": "1 (can wait) to 5 (danger to life)", "minimum": 1, "maximum": 5,
+            },
+            "lamps": {"type": "array", "items": {"type": "string"}, "description": "numbers in the lamp register"},
+        },
+        "required": ["incident_type", "severity_level", "lamps"],
+        "additionalProperties": False,
+    },
+    "strict": True,
+}  # fmt: skip
+
+NOT_FILED: tuple[Beat, ...] = (
+    Speaks(COORDINATOR, "The report was not filed: a person decided otherwise.", to=f"agent:{DIALOGUE}"),
+    Hands(COORDINATOR, DIALOGUE, "not filed"),
+    Speaks(
+        DIALOGUE,
+        "Thank you for waiting, Inês. A colleague has looked at your report and did not file it as it is. It stays "
+        "with us, and somebody will call you. Until then please take Mill Lane, it is lit all the way.",
+        to=CITIZEN,
+        after=0.8,
+    ),
+)
 
 SCRIPT: tuple[Beat, ...] = (
     Person(
@@ -158,16 +200,21 @@ SCRIPT: tuple[Beat, ...] = (
             ),
         ),
     ),
-    CallsTool(
-        COORDINATOR,
-        "file_incident",
-        {"incident_type": "street lighting", "severity_level": 3, "lamps": ["CF-118", "CF-119", "CF-120"]},
-        {
-            "reference": "INC-2291",
-            "assigned_to": {"team": "Street lighting", "crew": "night", "phone": None},
-            "promise": {"first_look": "today, 23:00", "repair_by": "2026-11-24"},
-        },
-        takes=1.3,
+    AsksPerson(
+        CallsTool(
+            COORDINATOR,
+            "file_incident",
+            {"incident_type": "street lighting", "severity_level": 3, "lamps": ["CF-118", "CF-119", "CF-120"]},
+            {
+                "reference": "INC-2291",
+                "assigned_to": {"team": "Street lighting", "crew": "night", "phone": None},
+                "promise": {"first_look": "today, 23:00", "repair_by": "2026-11-24"},
+            },
+            takes=1.3,
+        ),
+        schema=FILE_INCIDENT,
+        why="file_incident sends out a crew, so it requires approval. This is the demo: nothing leaves this server",
+        otherwise=NOT_FILED,
     ),
     Speaks(
         COORDINATOR,

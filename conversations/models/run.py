@@ -68,5 +68,6 @@ class Run(models.Model):
 
     @property
     def end_fields(self) -> dict[str, object]:
-        """What its last event says beside how it ended: of a replay that it is one, since it is not run again."""
-        return {"run_kind": self.kind} if self.kind == "replay" else {}
+        """What its last event says beside how it ended: of what is not run again its kind (replay, or recording: the
+        demo's)."""
+        return {"run_kind": self.kind} if self.kind != "agent" else {}

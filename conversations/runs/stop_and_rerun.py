@@ -73,6 +73,8 @@ def run_again(by: Who, run: str) -> str:
         conversation = Conversation.objects.locked(old.conversation_id)
         if old.kind == "replay":
             raise Conflict("replay the call again from its page instead", code="is_replay")
+        if old.kind == "recording":
+            raise Conflict("this run is part of the demo's recording", code="is_recording")
         if old.status not in ("failed", "cancelled", "interrupted", "incompatible"):
             raise Conflict(f"run {run} is {old.status}: only runs that did not finish can run again")
         if not Agent.objects.filter(name=old.agent).exists():

@@ -6,11 +6,16 @@ import pytest
 
 from conversations.access.authentication import Caller
 from conversations.core import principals
+from conversations.core.errors import Conflict
 from conversations.events import log
-from conversations.models import Agent, Conversation, Event, Run
+from conversations.import_export import demo as player
+from conversations.models import Agent, Approval, Conversation, Event, Run, ToolCall
 from conversations.realtime.server import ServerRuntime
 from conversations.realtime.session_guard import Reader
+from conversations.runs import claims, stop_and_rerun
+from conversations.runs.approvals.decide import decide
 from dashboard import demo
+from tests.support.cast import cast
 
 pytestmark = pytest.mark.django_db
 
@@ -32,13 +37,13 @@ def test_a_demo_conversation_is_removed_whole():
 
 def test_what_somebody_published_into_the_demo_stays_and_ends_it():
     opened("demo-1")
-    assert demo._look() == (False, ["demo-1"])
+    assert not demo._is_real()
     log.append([log.from_internal("demo-1", {"event": "log", "text": "mine"}, principals.token_principal("robot"))])
 
     demo._remove("demo-1")
 
     assert log.head("demo-1") == 2
-    assert demo._look() == (True, ["demo-1"])
+    assert demo._is_real()
 
 
 def test_only_the_demos_own_conversations_are_removed():
@@ -76,3 +81,100 @@ def test_a_request_that_takes_long_is_no_viewer_of_the_demo_and_no_socket():
         assert engine.watch.admit(Reader(visitor), most=1)
         assert shown._has_viewers()
     assert not engine.watch.guarded - engine.watch.sockets - {responses}
+
+
+class Stage:
+    """Plays the demo into the database at once; `decides(approval)` is what the person does when it is their turn."""
+
+    def __init__(self, decides):
+        self.decides = decides
+
+    async def publish(self, key, payload):
+        (stored,) = await asyncio.to_thread(log.append, [demo._recorded(key, payload)])
+        return stored.seq
+
+    async def sleep(self, seconds):
+        await asyncio.to_thread(self._decide)
+
+    def _decide(self):
+        for approval in Approval.objects.filter(status="pending"):
+            self.decides(approval.id)
+
+    def is_real(self):
+        return Approval.objects.exclude(status="pending").exists()
+
+    def play(self):
+        async def forget(key):
+            raise AssertionError(key)
+
+        is_over = [False]
+
+        async def main():
+            looking = asyncio.create_task(self._look(is_over))
+            await player.run(self.publish, lambda: True, lambda: is_over[0], forget, demo._Approvals(), clock=self)
+            looking.cancel()
+
+        asyncio.run(main())
+        return self
+
+    async def _look(self, is_over):
+        while True:
+            is_over[0] = await asyncio.to_thread(self.is_real)
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("decision", "more", "status", "words"),
+    [
+        ("approve", {}, "done", "INC-2291"),
+        ("edit", {"arguments": {"incident_type": "lamps", "severity_level": 4, "lamps": []}}, "done", "INC-2291"),
+        ("reject", {"message": "not yet"}, "rejected", "did not file it"),
+        ("respond", {"output": "by phone"}, "done", "did not file it"),
+    ],
+)
+def test_the_demo_goes_on_as_the_newcomer_decided(decision, more, status, words):
+    people = cast()
+
+    Stage(lambda approval: decide(people["approver"], approval, decision, **more)).play()
+
+    (run,), (call,) = Run.objects.all(), ToolCall.objects.filter(name="file_incident")
+    assert (run.kind, run.status, run.attempt, call.status) == ("recording", "done", 2, status)
+    assert Event.objects.filter(conversation=run.conversation_id, kind="message", body__contains=words).exists()
+    starts = [e.body for e in Event.objects.filter(kind="tool_step", body__contains='"file_incident"')]
+    assert any('"severity_level": 4' in body or '"severity_level":4' in body for body in starts) is (decision == "edit")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_worker_takes_the_demos_run_and_nobody_runs_it_again():
+    people, run = cast(), []
+
+    def approve(approval):
+        decide(people["approver"], approval, "approve")
+        run.append(Run.objects.get())
+        assert run[0].status == "queued"
+        assert claims.claim("w", [run[0].agent], at_most=5) == []
+
+    Stage(approve).play()
+
+    with pytest.raises(Conflict, match="demo"):
+        stop_and_rerun.run_again(people["operator"], run[0].id)
+
+
+def test_a_request_that_a_stopped_server_left_is_withdrawn_at_the_next_start():
+    opened("demo-1")
+    run = {"run_id": "r", "agent": "Dialogue", "run_kind": "recording"}
+    asked = {"event": "approval.requested", "run_id": "r", "agent": "Dialogue", "approval_id": "a", "tool_call": "t"}
+    payloads = [
+        {"event": "run.queued", **run, "input_seq": 1},
+        asked | {"name": "file_incident", "args": {}},
+        {"event": "run.waiting", "run_id": "r", "agent": "Dialogue", "reason": "approval"},
+    ]
+    demo._request("demo-1", [payload | {"id": str(n)} for n, payload in enumerate(payloads)], {"name": "file_incident"})
+    assert demo._decision("a") is None
+
+    demo._end_left_runs()
+
+    assert Run.objects.get().status == "cancelled"
+    assert Approval.objects.get().status == "cancelled"
+    assert demo._decision("a").decision == "ended"

@@ -10,6 +10,7 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.import_export import demo
+from conversations.import_export.demo import DemoDecision
 from conversations.models import Conversation
 
 
@@ -20,9 +21,18 @@ class Town:
         self.loops, self.time = loops, 0.0
         self.told, self.forgotten = [], []
         self.viewers = lambda: True
+        self.decided = DemoDecision("approve", by="user:ada")
 
     async def publish(self, key, payload):
         self.told.append((self.time, key, payload))
+        return len(self.told)
+
+    async def request(self, key, payloads, schema):
+        self.told += [(self.time, key, payload) for payload in payloads]
+        self.asked_at = self.time
+
+    async def decision(self, approval):
+        return self.decided if self.time >= self.asked_at + 5 else None
 
     async def forget(self, key):
         self.forgotten.append(key)
@@ -37,7 +47,7 @@ class Town:
         return sum(payload.get("content", "").startswith("Que bom") for _, _, payload in self.told)
 
     def run(self, **more):
-        asyncio.run(demo.run(self.publish, lambda: self.viewers(), self.is_real, self.forget, clock=self, **more))
+        asyncio.run(demo.run(self.publish, lambda: self.viewers(), self.is_real, self.forget, self, clock=self, **more))
         return self
 
     @property
@@ -137,7 +147,39 @@ def test_demo_finishes_its_run_when_something_real_comes():
 
     town.run()
 
-    assert town.payloads[-1]["content"].startswith("Thank you for waiting")
+    assert town.payloads[-2]["content"].startswith("Thank you for waiting")
+    assert town.payloads[-1]["event"] == "run.done"
+
+
+def test_demo_waits_for_a_person_as_long_as_it_takes_and_only_while_somebody_looks():
+    town = Town()
+    asked = []
+
+    async def decision(approval):
+        asked.append(town.time)
+        return DemoDecision("approve") if town.time > 5000 else None
+
+    town.decision = decision
+    town.viewers = lambda: not 100 <= town.time < 4000
+
+    town.run()
+
+    assert not [at for at in asked if 101 < at < 4000]
+    assert town.told[-1][0] > 5000
+
+
+@pytest.mark.parametrize("decision", ["reject", "respond", "ended"])
+def test_demo_ends_otherwise_when_the_call_is_not_made(decision):
+    town = Town()
+    town.decided = DemoDecision(decision, output="by phone", by="user:ada")
+    town.is_real = lambda: town.time > 50
+
+    town.run()
+
+    names = [p["name"] for p in town.of("tool_step") if p["status"] == "start"]
+    assert "file_incident" not in names
+    assert not [p for p in town.of("message") if "INC-2291" in p["content"]]
+    assert [p["event"] for p in town.of("run.done")] == ([] if decision == "ended" else ["run.done"])
 
 
 @pytest.mark.parametrize("away_from", [0, 25])  # before the first run, and before one in the middle

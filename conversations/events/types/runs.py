@@ -18,7 +18,7 @@ class RunQueued(RunEvent):
     event: Literal["run.queued"] = "run.queued"
     run_id: str
     agent: str
-    run_kind: Literal["agent", "replay"] = "agent"
+    run_kind: Literal["agent", "replay", "recording"] = "agent"
     input_seq: int
     reason: str | None = None
     by: str | None = None
@@ -41,7 +41,7 @@ class RunStarted(RunEvent):
     run_id: str
     attempt: int
     worker: str
-    run_kind: Literal["agent", "replay"] = "agent"
+    run_kind: Literal["agent", "replay", "recording"] = "agent"
 
 
 @event_type(
@@ -108,7 +108,7 @@ class RunStopping(RunEvent):
     event: Literal["run.stopping"] = "run.stopping"
     run_id: str
     how: Literal["stop", "cancel", "abort"]
-    run_kind: Literal["agent", "replay"] = "agent"
+    run_kind: Literal["agent", "replay", "recording"] = "agent"
     by: str = ""
     reason: str | None = None
 
