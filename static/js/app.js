@@ -3,6 +3,5 @@ import "./theme.js";
 import "./desktop-notifications.js";
 import "./clock.js";
 import "./connection.js";
-import "./navigation.js";
 import "./keys.js";
 import "./palette.js";

@@ -80,7 +80,7 @@ onKey("k", () => move(-1));
 onKey("g c", () => location.assign(document.querySelector(".topbar > .brand").href));
 onKey("g a", () => location.assign("/approvals/"));
 onKey("g s", () => location.assign("/search/"));
-onKey("g u", () => document.querySelector(".nav > [href='/audit/']")?.click()); // where it is drawn
+onKey("g u", () => document.querySelector(".menu > [href='/audit/']")?.click()); // where it is drawn
 onKey("/", () => {
   const field = document.querySelector("main [type=search]");
   if (field) field.select();

@@ -99,9 +99,9 @@ const ofConversation = ({ title, conversation_id: id, url }) => ({
 
 /** @returns {import("./options.js").Option[]} what this page can do, whoever asks */
 function known() {
-  const links = [...document.querySelectorAll(".nav > a, .menu > a")];
+  const links = new Map([...document.querySelectorAll(".menu > a, .nav > a")].map((link) => [link.href, link]));
   return [
-    ...links.map((link) => ({ symbol: "right", words: wordsOf(link), note: waitingOf(link), href: link.href })),
+    ...[...links.values()].map((link) => ({ symbol: "right", words: wordsOf(link), note: waitingOf(link), href: link.href })),
     ...["system", "light", "dark"]
       .filter((name) => name !== theme())
       .map((name) => ({ symbol: "theme", words: `Theme: ${name}`, act: () => choose(name) })),

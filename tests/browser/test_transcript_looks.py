@@ -68,13 +68,6 @@ def test_a_long_name_among_the_voices_leaves_its_kind_on_one_line(transcript: Tr
     assert len(set(heights)) == 1
 
 
-def test_the_page_one_is_on_stands_in_view_in_a_narrow_navigation(page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.goto("/ops/")
-
-    expect(page.get_by_role("link", name="Operations")).to_be_in_viewport(ratio=0.9)
-
-
 def test_details_open_over_the_transcript_on_a_narrow_screen(transcript: Transcript) -> None:
     transcript.page.set_viewport_size({"width": 390, "height": 800})
     transcript.open()

@@ -1,0 +1,77 @@
+"""The two groups of pages: on a wide screen Admin opens a menu, on a phone four tabs and More."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import sign_in, violations
+from tests.support.live import Server
+
+PHONE = {"width": 360, "height": 780}
+
+
+def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
+    page.goto("/")
+    main = page.get_by_role("navigation", name="Main")
+    assert main.get_by_role("link").all_inner_texts() == [
+        "Conversations", "Approvals", "Tool calls", "Agents", "Statistics"
+    ]  # fmt: skip
+
+    main.get_by_role("button", name="Admin").click()
+    menu = page.get_by_role("navigation", name="Admin")
+    assert menu.get_by_role("link").all_inner_texts() == [
+        "Audit", "People", "Tokens", "Policies", "Alerts", "Operations"
+    ]  # fmt: skip
+    below = menu.bounding_box()
+    button = main.get_by_role("button", name="Admin").bounding_box()
+    assert below and button and abs(below["x"] - button["x"]) < 20
+    assert violations(page) == []
+
+    menu.get_by_role("link", name="Tokens").click()
+    expect(page).to_have_title("Tokens · Switchboard")
+    expect(page.get_by_role("button", name="Admin")).to_have_attribute("aria-current", "page")
+
+
+def test_the_menu_is_opened_walked_and_left_by_keyboard(page: Page) -> None:
+    page.goto("/")
+    button = page.get_by_role("button", name="Admin")
+
+    button.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Audit")).to_be_focused()
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("navigation", name="Admin")).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_a_phone_has_four_tabs_and_more(page: Page) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto("/alerts/")
+    tabs = page.get_by_role("navigation", name="Main").locator(":is(a, button):visible")
+    assert [words.split()[0] for words in tabs.all_inner_texts()] == [
+        "Conversations", "Approvals", "Tool", "Agents", "More"
+    ]  # fmt: skip
+    boxes = [tab.bounding_box() for tab in tabs.all()]
+    assert all(box and box["height"] >= 44 and box["x"] >= 0 and box["x"] + box["width"] <= 360.5 for box in boxes)
+
+    page.get_by_role("button", name="More").click()
+    menu = page.get_by_role("navigation", name="Admin")
+    expect(menu.get_by_role("link", name="Alerts")).to_have_attribute("aria-current", "page")
+    assert violations(page) == []
+    menu.get_by_role("link", name="Statistics").click()
+
+    expect(page).to_have_title("Statistics · Switchboard")
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_who_has_no_right_to_admin_pages_sees_none(chromium: Browser, server: Server, width: int) -> None:
+    context = chromium.new_context(base_url=server.url, viewport={"width": width, "height": 800})
+    sign_in(server, context, f"vera{width}", "viewer")
+    page = context.new_page()
+    page.goto("/")
+
+    expect(page.get_by_role("button", name="Admin")).to_be_hidden()
+    if width == 360:
+        page.get_by_role("button", name="More").click()
+        expect(page.locator("#more-menu").get_by_role("link")).to_have_count(1)
+    context.close()
