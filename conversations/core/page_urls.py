@@ -3,6 +3,11 @@
 from django.urls import reverse
 
 
+def conversation_url(conversation: str) -> str:
+    """Return where a conversation's transcript is."""
+    return reverse("conversation", args=[conversation])
+
+
 def event_url(conversation: str, seq: int) -> str:
     """Return where an event stands in its conversation's transcript."""
-    return f"{reverse('conversation', args=[conversation])}?event={seq}#e{seq}"
+    return f"{conversation_url(conversation)}?event={seq}#e{seq}"

@@ -11,7 +11,7 @@ from conversations.conversation import conversation_list, conversation_row
 from conversations.core import hidden_characters
 from conversations.events import epoch
 from conversations.models import User
-from dashboard.pages import composer
+from dashboard.pages import composer, first_steps
 from dashboard.pages.base_context import render_page
 
 PAGE = 60  # rows
@@ -52,6 +52,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
         "older_href": _href(q, participant, state, page.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"
+    context["steps"] = None if is_part or is_filtered or before else first_steps.shown(request)
     return render_page(
         request, "partials/fleet.html" if is_part else "conversations.html", epoch=epoch.current(), **context
     )

@@ -16,6 +16,7 @@ export const tellWaiting = ({ waiting, escalated = {}, barred = {} }) => {
   count.lastElementChild.textContent = number;
   showInTab(number);
   notifyOf(number);
+  showTurn(number);
   const strip = document.querySelector(".strip[data-escalated]");
   if (!strip) return;
   const told = roles.split(" ").reduce((sum, role) => sum + (escalated[role] ?? 0), 0);
@@ -23,6 +24,14 @@ export const tellWaiting = ({ waiting, escalated = {}, barred = {} }) => {
   const shown = strip.querySelector("[data-number]");
   if (shown.textContent !== `${told}`) shown.textContent = told;
 };
+
+/** On a page of the demo: that it is the newcomer's turn, and after the decision what comes next. */
+function showTurn(number) {
+  const turn = document.querySelector(".strip[data-your-turn]");
+  const next = document.querySelector(".strip[data-next-step]");
+  if (next && !turn.hidden && !number) next.hidden = false;
+  if (turn) turn.hidden = !number;
+}
 
 /** Show the number before the page's title and by a dot in its icon: it is seen while another tab is open. */
 function showInTab(number) {

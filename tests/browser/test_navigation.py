@@ -23,7 +23,9 @@ def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
     ]  # fmt: skip
     below = menu.bounding_box()
     button = main.get_by_role("button", name="Admin").bounding_box()
-    assert below and button and abs(below["x"] - button["x"]) < 20
+    assert below
+    assert button
+    assert abs(below["x"] - button["x"]) < 20
     assert violations(page) == []
 
     menu.get_by_role("link", name="Tokens").click()

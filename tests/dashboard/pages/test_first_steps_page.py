@@ -1,0 +1,95 @@
+"""What a newcomer sees first, and the page that connects an agent."""
+
+import html
+import re
+import shlex
+
+import pytest
+
+from conversations.core import principals
+from conversations.events import log
+from conversations.models import Token
+from tests.support.cast import cast, client_of
+
+pytestmark = pytest.mark.django_db
+
+SENTENCE = "Switchboard shows what your AI agents do, live"
+
+
+@pytest.fixture
+def team():
+    return {role: client_of(person) for role, person in cast().items()}
+
+
+def say(key, by, **more):
+    log.append([log.from_internal(key, {"event": "log", "text": "x", **more}, by)])
+
+
+def open_demo():
+    opened = {"event": "conversation.opened", "title": "T", "demo": True}
+    log.append([log.from_internal("demo-1", opened, principals.SYSTEM)])
+
+
+def test_the_first_page_says_what_this_is_until_there_is_something_of_ones_own(team):
+    open_demo()
+    page = team["viewer"].get("/").content.decode()
+    assert SENTENCE in page
+    assert "a recording" in page
+    assert "/connect/" not in page
+
+    assert "/connect/" in team["admin"].get("/").content.decode()
+    say("real", principals.token_principal("robot"))
+
+    assert SENTENCE not in team["viewer"].get("/").content.decode()
+    assert "Your conversations are below." in team["viewer"].get("/first-steps/").content.decode()
+
+
+def test_dismissed_is_dismissed_for_this_browser_only(team):
+    answer = team["admin"].post("/first-steps/dismissal/")
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+
+    assert SENTENCE not in team["admin"].get("/").content.decode()
+    assert SENTENCE in team["viewer"].get("/").content.decode()
+
+
+def test_a_token_is_made_for_one_agent_and_shown_once_with_three_lines(team):
+    page = team["admin"].post("/connect/", {"agent": "Scout"}).content.decode()
+
+    lines = [html.unescape(value) for value in re.findall(r'readonly value="([^"]*)" aria-label="Line', page)]
+    token = Token.objects.get()
+    assert (token.role, token.agent, len(lines)) == ("agent", "Scout", 3)
+    assert lines[1].startswith("export SWITCHBOARD_TOKEN=sb_")
+    assert shlex.split(lines[2])[0] == "curl"
+    assert "Waiting for your first event" in page
+    again = team["admin"].post("/connect/", {"agent": "Scout"})
+    assert again.status_code == 409
+    assert "already exists" in again.content.decode()
+
+
+@pytest.mark.parametrize("agent", ["a b", "x'; rm -rf /", "$(id)", "<b>", "a" * 200])
+def test_a_name_that_no_token_can_have_is_refused_beside_its_field(team, agent):
+    answer = team["admin"].post("/connect/", {"agent": agent})
+
+    assert answer.status_code == 422
+    assert 'aria-invalid="true"' in answer.content.decode()
+    assert not Token.objects.exists()
+
+
+def test_the_first_event_of_the_token_is_linked_and_no_other(team):
+    say("before", principals.token_principal("Scout"))
+    page = html.unescape(team["admin"].post("/connect/", {"agent": "Scout"}).content.decode())
+    found = re.search(r'data-src="(/connect/[^"]*part=waiting)"', page)
+    assert found
+    say("other", principals.token_principal("robot"))
+    assert "Waiting" in team["admin"].get(found[1]).content.decode()
+
+    say("mine", principals.token_principal("Scout"))
+
+    assert 'href="/conversations/mine/?event=1#e1"' in team["admin"].get(found[1]).content.decode()
+
+
+def test_nobody_but_the_admin_connects_agents(team):
+    for role in ("viewer", "operator", "approver", "auditor"):
+        assert team[role].get("/connect/").status_code == 403
+        assert team[role].post("/connect/", {"agent": "Scout"}).status_code == 403
+    assert not Token.objects.exists()
