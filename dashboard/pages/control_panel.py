@@ -107,7 +107,7 @@ def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
 def _facts(
     request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun]
 ) -> live_state.Facts:
-    waiting = [conversation.pk] if any(run.status == "waiting" and run.reason == "approval" for run in runs) else []
+    waiting = [conversation.pk] if _has_question(conversation, runs) else []
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
     needs = attention.of(waiting=waiting, failed=[] if runs else [conversation.pk], owned=owned, alarms=alarms)
     need = needs.get(conversation.pk)
@@ -119,6 +119,12 @@ def _facts(
         paused=_hold(conversation, conversation.paused_seq),
         runs=[_open(conversation, run) for run in runs],
     )
+
+
+def _has_question(conversation: Conversation, runs: Sequence[Run]) -> bool:
+    if conversation.is_demo:  # a recording's run is none of the agents'
+        return Approval.objects.open().filter(conversation=conversation).exists()
+    return any(run.status == "waiting" and run.reason == "approval" for run in runs)
 
 
 def _open(conversation: Conversation, run: Run) -> OpenRun:

@@ -9,6 +9,7 @@ import pytest
 from conversations.core import principals
 from conversations.events import log
 from conversations.models import Token
+from dashboard import demo
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db
@@ -93,3 +94,19 @@ def test_nobody_but_the_admin_connects_agents(team):
         assert team[role].get("/connect/").status_code == 403
         assert team[role].post("/connect/", {"agent": "Scout"}).status_code == 403
     assert not Token.objects.exists()
+
+
+def test_a_demo_that_waits_says_so_in_its_head_and_in_the_first_steps(team):
+    open_demo()
+    run = {"run_id": "r", "agent": "Dialogue", "run_kind": "recording"}
+    asked = {"event": "approval.requested", "run_id": "r", "agent": "Dialogue", "approval_id": "a", "tool_call": "t"}
+    payloads = [
+        {"event": "run.queued", **run, "input_seq": 1},
+        asked | {"name": "file_incident", "args": {}},
+        {"event": "run.waiting", "run_id": "r", "agent": "Dialogue", "reason": "approval"},
+    ]
+    demo._request("demo-1", [payload | {"id": str(n)} for n, payload in enumerate(payloads)], {"name": "file_incident"})
+
+    assert "Waiting for you" in team["admin"].get("/conversations/demo-1/").content.decode()
+    assert 'href="/conversations/demo-1/?event=3#e3"' in team["admin"].get("/first-steps/").content.decode()
+    assert "approve this call" not in team["viewer"].get("/first-steps/").content.decode()
