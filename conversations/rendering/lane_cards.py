@@ -35,6 +35,8 @@ class Card(NamedTuple):
     facts: tuple[str, ...] = ()
     is_code: bool = False
     is_open: bool = False  # more text comes
+    folds: int = 0  # the output right before it, which says the same and is not drawn beside it
+    run: str = ""
     sign: str = ""  # the word of the state, where it has to be told
 
 
@@ -91,7 +93,8 @@ def _card(
     sender, recipient = ends(event, call)
     read = event_rows.read(call.called if call else event)
     is_to_all = recipient is None and event_rows.is_to_all(read)
-    return Card(row, sender, recipient, is_to_all, verb, text, is_code=code, sign=_SIGNS.get(row.state, ""))
+    card = Card(row, sender, recipient, is_to_all, verb, text, is_code=code, sign=_SIGNS.get(row.state, ""))
+    return card._replace(run=hidden_characters.spelled_out(event.run or ""))
 
 
 def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
@@ -101,11 +104,11 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
         row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
         return _card(row, event, None, text=_short(event.body[:_READ]), verb=event.kind[:64], code=True)
     is_claim = "claimable" in event_type.traits and not principals.is_ours(event.principal)
-    level, state = "all" if repeat == "same" else event_type.level, "" if is_claim else event_type.state
-    row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY)
-    notes = (_duration(read), "claim" if is_claim else "", "again" if repeat else "")
+    state = "" if is_claim else event_type.state
+    row = event_rows.row(read, event_type.level, state=state, group=group, sender=_sender(read) or NOBODY)
+    notes = (_duration(read), "claim" if is_claim else "", "again" if repeat == "named" else "")
     card = _card(row, event, None, text=_words(read, event_type.lane.field), verb=event_type.lane.verb)
-    return card._replace(facts=tuple(filter(None, notes)))
+    return card._replace(facts=tuple(filter(None, notes)), folds=event.seq - 1 if repeat == "same" else 0)
 
 
 def _of_call(call: CallEvents, group: str | None) -> Card:

@@ -1,7 +1,9 @@
 """Draw the entries of a page of history, with the turns that are still being written. For the conversation page."""
 
+import re
 from collections.abc import Mapping
 from heapq import merge
+from itertools import zip_longest
 from operator import attrgetter
 from types import MappingProxyType
 
@@ -16,6 +18,8 @@ from conversations.rendering.lane_cards import LanePen
 from conversations.rendering.participant_marks import ParticipantMark
 from conversations.tool_calls import tool_name_cache
 
+HEAD = 4000  # characters of a card, in which its element begins
+_FOLDED = re.compile(r' data-folds="(\d+)"')
 Ends = tuple[ParticipantMark, ParticipantMark | None]
 
 
@@ -34,7 +38,14 @@ def entries_of(page: EventWindow, deliveries: Mapping[int, DeliveryStatus] = Map
 def cards_of(page: EventWindow) -> list[tuple[Markup, Ends]]:
     """Draw a page for lanes, in seq order: each card with whose lane it is in, and whose it points at."""
     sheet = _sheet_of(page, LanePen(page.key, page.preview_after, page.previous), {})
-    return [(entry.html, entry.ends) for entry in sheet.entries if entry.ends is not None]
+    cards = [(entry.html, entry.ends) for entry in sheet.entries if entry.ends is not None]
+    return [card for card, after in zip_longest(cards, cards[1:]) if after is None or not _folds(after[0], card[0])]
+
+
+def _folds(card: Markup, before: Markup) -> bool:
+    """Return whether a card stands for the one right before it: a message that repeats an output."""
+    folded = _FOLDED.search(card[:HEAD])
+    return folded is not None and f' id="e{folded[1]}"' in before[:HEAD]
 
 
 def _sheet_of(page: EventWindow, pen: EventRenderer, deliveries: Mapping[int, DeliveryStatus]) -> "_Sheet":

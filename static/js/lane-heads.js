@@ -2,15 +2,19 @@
  * `<lane-heads>`: who has a lane, in order. Gives cards their places, and a new voice a lane of its own, before they are
  * shown. Without scripts the page comes with both (`dashboard/pages/lanes.py`).
  */
+import { LaneActivity } from "./lane-activity.js";
+
 const MOST = 40; // lanes; who comes later shares the last one
 
 /** Stands in the `.lanes` that scroll. While the tail is followed, the newest card is brought in view sideways too. */
 class LaneHeads extends HTMLElement {
   /** @type {Map<string, number>} */
   #places = new Map();
+  #activity = new LaneActivity();
 
   connectedCallback() {
     for (const head of this.querySelectorAll(":scope > [data-key]")) this.#places.set(head.dataset.key, this.#places.size + 1);
+    this.#dress([...this.parentElement.querySelectorAll(":scope > .rows > .lane-event")]);
     for (const name of ["event:picked", "transcript:drawn", "transcript:live"]) document.addEventListener(name, this);
   }
 
@@ -26,7 +30,23 @@ class LaneHeads extends HTMLElement {
 
   /** @param {ParentNode} drawn cards that are about to enter the page */
   place(drawn) {
-    for (const card of drawn.querySelectorAll(".lane-event")) this.#put(card);
+    const cards = [...drawn.querySelectorAll(".lane-event")].filter((card) => !this.#isFolded(card));
+    for (const card of cards) this.#put(card);
+    this.#dress(cards);
+  }
+
+  /** An output is not drawn beside the message that says the same, whichever comes first. */
+  #isFolded(card) {
+    const { seq, folds } = card.dataset;
+    const output = folds && document.querySelector(`.lane-event[data-seq="${folds}"]`);
+    if (output) output.remove();
+    const isFolded = document.querySelector(`.lane-event[data-folds="${seq}"]`) !== null;
+    if (isFolded) card.remove();
+    return isFolded;
+  }
+
+  #dress(cards) {
+    if (cards.length) this.#activity.draw(cards, (lane) => this.children[lane]?.dataset.hue);
   }
 
   get #newest() {

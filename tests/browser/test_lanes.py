@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from tests.browser import LOOKS, violations
+from tests.browser import LOOKS, violations, work
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
 
@@ -87,17 +87,71 @@ def test_events_come_live_and_none_is_lost_or_doubled_over_a_cut_connection(lane
     assert names == heads(lanes.page) == ["Rosa", "Desk", "Dialogue", "Triage", "Insights"]
 
 
-def test_a_card_stands_under_its_head_and_its_arrow_ends_under_the_recipients(lanes: Transcript) -> None:
+SIDES = "(one) => { const box = one.getBoundingClientRect(); return [box.left, box.right]; }"
+
+
+def test_a_card_stands_beside_its_lane_and_an_arrow_reaches_from_head_to_head(lanes: Transcript) -> None:
+    lanes.call(status="start")
     lanes.open(VIEW)
-    middle = "(one) => { const box = one.getBoundingClientRect(); return box.left + box.width / 2; }"
-    head = [one.evaluate(middle) for one in lanes.page.locator(".lane-head").all()]
-    card, reach = lanes.row(3).locator(".lane-card"), lanes.row(3).locator(".reach")
+    head = [sum(one.evaluate(SIDES)) / 2 for one in lanes.page.locator(".lane-head").all()]
 
-    ends = reach.evaluate("(one) => { const box = one.getBoundingClientRect(); return [box.left, box.right]; }")
+    words, arrow = lanes.row(3).locator(".lane-card").evaluate(SIDES), lanes.row(3).locator(".reach").evaluate(SIDES)
+    card = lanes.row(4).locator(".lane-card").evaluate(SIDES)
 
-    assert abs(card.evaluate(middle) - head[1]) < 2
-    assert abs(ends[0] - head[1]) < 2
-    assert abs(ends[1] - head[3]) < 2
+    assert abs(arrow[0] - head[1]) < 2
+    assert abs(arrow[1] - head[3]) < 2
+    assert arrow[0] < words[0] < words[1] < arrow[1]
+    assert 0 < card[0] - head[3] < 20
+
+
+def test_a_screen_shows_fifteen_events_and_more(lanes: Transcript) -> None:
+    for n in range(40):
+        lanes.say(f"A line of some words, the {n}th", sender=f"agent:Worker {n % 5}")
+    lanes.page.set_viewport_size({"width": 1440, "height": 900})
+    lanes.open(VIEW)
+
+    seen = lanes.page.evaluate(IN_VIEW)
+
+    assert seen >= 18
+
+
+IN_VIEW = """() => {
+  const view = document.querySelector(".transcript").getBoundingClientRect();
+  const top = document.querySelector("lane-heads").getBoundingClientRect().bottom;
+  return [...document.querySelectorAll(".lane-event")].map((one) => one.getBoundingClientRect())
+    .filter((box) => box.top >= top - 1 && box.bottom <= view.bottom + 1).length;
+}"""
+BARS = """() => [...document.querySelectorAll(".lane-event")].map((one) =>
+  [...one.querySelectorAll(".activity")].map((bar) => Number(bar.dataset.at)))"""
+
+
+def test_an_output_and_the_message_that_says_the_same_are_one_row(lanes: Transcript) -> None:
+    lanes.open(VIEW)
+    lanes.stream(event="output", agent="Dialogue", text="It is filed.")
+    lanes.sees()
+    expect(lanes.page.locator(".lane-event", has_text="It is filed.")).to_have_attribute("data-seq", "4")
+    lanes.say("It is filed.")
+    lanes.sees()
+
+    for _ in range(2):
+        expect(lanes.page.locator(".lane-event", has_text="It is filed.")).to_have_count(1)
+        expect(lanes.row(5)).to_have_attribute("data-way", "on")
+        assert lanes.rows == [1, 2, 3, 5]
+        lanes.open(VIEW)
+    lanes.page.goto(f"/conversations/{lanes.key}/{VIEW}&event=4#e4")
+    expect(lanes.row(5)).to_have_attribute("aria-current", "true")
+
+
+def test_bars_show_who_holds_a_run_live_and_after_a_reload(server: Server, page: Page) -> None:
+    work(server, "from tests.support import large_talks; large_talks.write('bars', events=10)")
+    page.goto(f"/conversations/bars/{VIEW}")
+    expect(page.locator(".activity").first).to_be_attached()
+    bars = page.evaluate(BARS)
+
+    assert bars[0] == []  # the question
+    assert bars[2:4] == [[2], [2]]  # the first agent, from when its run starts
+    assert bars[5:7] == [[3], [3]]  # the second, from the handoff on
+    assert 3 in bars[-1]  # until the run ends
 
 
 def test_reading_upwards_pauses_and_the_pill_leads_back(lanes: Transcript) -> None:
