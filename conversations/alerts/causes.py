@@ -8,6 +8,7 @@ from conversations.alerts import alarms
 from conversations.alerts.kinds import Case
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import lock_actions, write_transaction
+from conversations.events import registry
 from conversations.events.payload import clean_text
 from conversations.models import AlarmCause, AlertRule, Conversation, Event, Run
 
@@ -69,7 +70,8 @@ def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:
 def _failure(fields: dict[str, object]) -> tuple[str, str]:
     reason, name = _text(fields, "reason"), _text(fields, "event")
     error = _text(fields, "error") or reason
-    cause = {"run.interrupted": "its worker was lost", "run.incompatible": "it could not resume"}.get(name)
+    known = registry.find(name)
+    cause = known.alarm_cause if known is not None else ""
     return cause or f"failed ({reason})"[:LEGIBLE], mask(error)[:LEGIBLE]
 
 

@@ -104,6 +104,7 @@ class EventType:
     run_end: RunEnd | None = None
     closes_question: str = ""  # the state in which it leaves one that nobody decided
     alarm: str = ""  # the kind of alarm that it raises where it is ours
+    alarm_cause: str = ""  # what such an alarm says; empty: what the event's reason says
     speaker: str = ""  # who is drawn to say it where the payload names nobody
     done: str = ""  # what whoever came too late is told that it did
     traits: frozenset[Trait] = frozenset()
@@ -148,6 +149,7 @@ def event_type(
     run_end: RunEnd | None = None,
     closes_question: str = "",
     alarm: str = "",
+    alarm_cause: str = "",
     speaker: str = "",
     done: str = "",
     traits: Collection[Trait] = (),
@@ -161,7 +163,7 @@ def event_type(
             raise ValueError(f"there are two event types {kind}")
         TYPES[kind] = EventType(
             kind, schema, row, fold, authority, level, state, lane, search, run_end, closes_question, alarm,
-            speaker, done, frozenset(traits), None if name else _struct(schema),
+            alarm_cause, speaker, done, frozenset(traits), None if name else _struct(schema),
         )  # fmt: skip
         return schema
 

@@ -21,7 +21,7 @@ class ApprovalInbox extends HTMLElement {
   #leave = () => {};
   #rows;
   #bulk;
-  #wanted = ""; // the key of the card that is asked for
+  #wanted = ""; // the key of the card that was asked for last
 
   connectedCallback() {
     this.#stop = new AbortController();
@@ -107,34 +107,34 @@ class ApprovalInbox extends HTMLElement {
     (this.#rows.find(this.#shown) ?? this.#rows.first)?.querySelector("a").focus();
   }
 
-  /** The address is another one: by Back or Forward. */
-  async #follow() {
+  async #follow() { // Back or Forward
     const row = this.#rows.all.find((other) => other.querySelector("a").pathname === location.pathname);
     if (!row) this.#close();
     else if (await this.#show(row.dataset.key)) this.#focus();
   }
 
   async #show(key) {
+    this.#wanted = key;
     const card = await this.#loaded(key);
-    if (!card) return false;
+    if (!card || this.#wanted !== key) return false;
     this.#place.replaceChildren(card);
     this.#rows.mark(key);
     return true;
   }
 
-  /** Draw the card anew: it was decided. */
+  /** Draw the card anew: it was decided. Whichever is wanted meanwhile takes its place all the same. */
   async #redraw() {
-    const card = await this.#loaded(this.#shown);
-    if (card?.dataset.key === this.#shown) morph(this.#card, card);
+    const key = this.#shown;
+    const card = await this.#loaded(key);
+    if (card && key === this.#shown) morph(this.#card, card);
   }
 
   async #loaded(key) {
-    this.#wanted = key;
     const row = this.#rows.find(key);
     try {
       const drawn = render(await markup(`${row?.querySelector("a").href ?? location.pathname}?part=card`, { signal: this.#stop.signal }));
       drawTimes(drawn);
-      return this.#wanted === key ? drawn.querySelector(".question") : null;
+      return drawn.querySelector(".question");
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       if (row) row.querySelector("[data-said]").textContent = error.sentence;

@@ -8,7 +8,6 @@ import pytest
 from django.db import connection
 from prometheus_client.parser import text_string_to_metric_families
 
-from conversations.core import node_heartbeat
 from conversations.models import Conversation
 from conversations.realtime import node_facts
 from tests.support.live import Server, until
@@ -140,15 +139,3 @@ def test_a_missing_index_is_found_out():
 
     (warning,) = node_facts.missing_indexes()
     assert index.name in warning
-
-
-@pytest.mark.django_db
-def test_a_clock_that_is_off_is_told(monkeypatch):
-    from conversations.realtime.server import ServerRuntime
-
-    true = node_heartbeat.database_now
-    monkeypatch.setattr(node_heartbeat, "database_now", lambda: true() - 5_000_000)
-
-    (warning,) = node_facts.NodeMetrics(ServerRuntime()).facts()["warnings"]
-
-    assert "5.0 s" in warning

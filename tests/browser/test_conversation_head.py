@@ -77,7 +77,7 @@ def test_a_narrow_head_folds_what_it_has_no_room_for(window: Page, asking: str) 
     stop, steps = window.get_by_role("button", name="Stop", exact=True), window.get_by_role("radio", name="Steps")
     expect(stop).to_be_hidden()
 
-    window.get_by_role("button", name="More").press("Enter")
+    window.get_by_role("button", name="More", exact=True).press("Enter")
     expect(stop).to_be_visible()
     steps.check(force=True)
     window.keyboard.press("Escape")

@@ -15,10 +15,11 @@ import pytest
 from django.db import DatabaseError
 from django.test import Client
 
+from conversations.conversation import list_query
 from conversations.core.db_threads import unavailable, with_connection
 from conversations.core.errors import Unavailable
 from conversations.events.log.commit_batch import is_of_database
-from conversations.models.conversation import ConversationQuerySet
+from conversations.rendering import agent_colors
 from conversations.transport.recorder import store
 from tests.support.live import Server, prepared, scratch
 
@@ -226,10 +227,11 @@ def raiser(error: Exception) -> Callable[..., NoReturn]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("path", ["/", "/api/v1/conversations"])
-def test_page_that_meets_damage_answers_503_with_what_to_do(team, damage_met, monkeypatch, path) -> None:
+@pytest.mark.parametrize(("place", "name"), [(list_query, "find"), (agent_colors, "refresh_colors")])
+def test_page_that_meets_damage_answers_503_with_what_to_do(team, damage_met, monkeypatch, path, place, name) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(team["viewer"])
-    monkeypatch.setattr(ConversationQuerySet, "visible", raiser(damage_met))
+    monkeypatch.setattr(place, name, raiser(damage_met))
 
     answer = client.get(path)
 
@@ -238,6 +240,7 @@ def test_page_that_meets_damage_answers_503_with_what_to_do(team, damage_met, mo
     assert "switchboard verify" in answer.content.decode()
 
 
+@pytest.mark.django_db
 def test_damage_is_the_databases_fault_and_no_events(damage_met) -> None:
     with pytest.raises(Unavailable, match="the database is damaged"):
         with_connection(raiser(damage_met))

@@ -30,7 +30,7 @@ def _block(key: str, n: int, half: int) -> list[NewEvent]:
     came = (
         {"status": "error", "error": "503"} if n % 9 == 0 else {"status": "success", "output": f"open until {n % 24}"}
     )
-    end: Body = {"event": "run.failed", "reason": "error", "error": "503"} if n % 50 == 0 else {"event": "run.done"}
+    end: Body = {"event": "run.failed", "reason": "error", "error": "503"} if n % 50 == 25 else {"event": "run.done"}
     turn = {"event": "model.turn", "turn": 1, "model": "demo model", "demo": True, "tools": [], "duration_ms": 1.5}
     ours: list[Body] = [
         {"event": "run.queued", "agent": agent, "run_kind": "agent", "input_seq": n * BLOCK + 1},

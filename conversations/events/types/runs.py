@@ -128,6 +128,7 @@ class RunCancelled(RunEndEvent):
 @event_type(
     Row(view="run_interrupted"), fold=step("interrupted", is_end=True), authority=OURS, level="chat", state="unknown",
     lane=Lane("was interrupted", "reason"), search=Search(is_error=True), alarm="run_failed",
+    alarm_cause="its worker was lost",
     run_end=RunEnd("the run was interrupted", "its worker was lost"),
     traits={"claimable", "wakes_worker", "holds_run"},
 )  # fmt: skip
@@ -141,6 +142,7 @@ class RunInterrupted(RunEndEvent):
 @event_type(
     Row(view="run_incompatible"), fold=step("incompatible", is_end=True), authority=OURS, level="chat", state="failed",
     lane=Lane("could not resume", "reason"), search=Search(is_error=True), alarm="run_failed",
+    alarm_cause="it could not resume",
     run_end=RunEnd("the run could not resume", "its run could not resume"),
     traits={"claimable", "holds_run"},
 )  # fmt: skip
