@@ -178,7 +178,7 @@ def test_one_window_of_a_large_conversation_is_drawn_and_any_event_found(team):
     around = page(team["viewer"], "&event=1001", key="large")
 
     assert newest.count('class="span"') == around.count('class="span"') == 120
-    calls, runs = {n for n in range(200) if n % 9 == 0}, {n for n in range(200) if n % 50 == 0}
+    calls, runs = {n for n in range(200) if n % 9 == 0}, {n for n in range(200) if n % 50 == 25}
     assert failures.count('class="span"') == 3 * len(calls) + len(runs - calls)  # a call in its agent's row, in its run
     assert 'data-seq="1001" data-number="600"' in around
     assert around.count('aria-current="true"') == 1
