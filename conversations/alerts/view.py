@@ -1,5 +1,6 @@
 """Rules, alarms, deliveries and figures, for the page and the API. Nothing secret is in them."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import Count
@@ -64,9 +65,17 @@ class Figures(NamedTuple):
 
 def rules() -> list[ShownRule]:
     """Return all rules by name."""
+    return _shown(list(AlertRule.objects.filter(removed_at=None).order_by("name")))
+
+
+def shown_rule(rule: AlertRule) -> ShownRule:
+    """Return one rule with what became of it."""
+    return _shown([rule])[0]
+
+
+def _shown(rows: Sequence[AlertRule]) -> list[ShownRule]:
     now = database_now()
-    rows = list(AlertRule.objects.filter(removed_at=None).order_by("name"))
-    shelves = {shelf.rule_id: shelf for shelf in Shelf.objects.filter(group="", until__gt=now)}
+    shelves = {shelf.rule_id: shelf for shelf in Shelf.objects.filter(group="", until__gt=now, rule__in=rows)}
     alarms = Alarm.objects.filter(closed_at=None, rule__in=rows).values("rule").annotate(count=Count("id"))
     open_alarms = {row["rule"]: row["count"] for row in alarms}
     dead = AlertDelivery.objects.filter(status="failed", rule__in=rows).values("rule").annotate(count=Count("id"))

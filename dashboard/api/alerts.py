@@ -155,5 +155,4 @@ def _fields(body: ToSetAlertRule) -> RuleFields:
 
 
 def _item(rule: AlertRule) -> dict[str, object]:
-    (shown,) = (shown for shown in view.rules() if shown.rule.id == rule.id)
-    return view.rule_item(shown)
+    return view.rule_item(view.shown_rule(rule))
