@@ -1,6 +1,5 @@
 """JSON decoded in slices is what it is decoded as a whole."""
 
-import gc
 import json
 import time
 from typing import Any
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.core import sliced_json
-from tests.support.growth import cpu_of, read_numbers
+from tests.support.growth import cpu_of, no_garbage_collection, read_numbers
 
 ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 texts = st.text(st.sampled_from('a"\\,:{}[] é\n\x7f'), max_size=6)
@@ -100,9 +99,6 @@ def test_no_call_takes_a_fifth_of_what_reading_a_mebibyte_takes(shape: bytes, mo
         return max(calls)
 
     monkeypatch.setattr(msgspec.json, "decode", watched)
-    gc.disable()  # it may begin within any call, and takes as long as this process's other objects need
-    try:
+    with no_garbage_collection():
         least = min(longest() for _ in range(3))
-    finally:
-        gc.enable()
     assert 0 < least < 0.2 * min(cpu_of(read_numbers) for _ in range(5))

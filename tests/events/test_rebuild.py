@@ -1,6 +1,5 @@
 """Rebuild corrects whatever row is wrong, beside writers, in short pieces, from where an earlier run stopped."""
 
-import gc
 import itertools
 import json
 import random
@@ -22,7 +21,7 @@ from conversations.models import Approval, Conversation, Meta, Participant, Resp
 from tests.events.test_open_calls import step
 from tests.events.test_projections import WHO, event, rows, told_once
 from tests.support.examples import EXAMPLES
-from tests.support.growth import cpu_of, ratio, read_numbers, sqlite_steps
+from tests.support.growth import cpu_of, no_garbage_collection, ratio, read_numbers, sqlite_steps
 from tests.support.live import Server, until
 
 pytestmark = pytest.mark.django_db
@@ -207,11 +206,8 @@ def test_no_lock_is_held_for_long(monkeypatch):
             held.append(time.thread_time() - began)
 
     monkeypatch.setattr(refold, "write_transaction", timed)
-    gc.disable()  # it may begin while a lock is held, and takes as long as this process's other objects need
-    try:
+    with no_garbage_collection():
         list(rebuild())
-    finally:
-        gc.enable()
 
     assert ToolCall.objects.filter(status="eve").count() == 0
     assert len(held) >= 6_000 / refold.LOCKED

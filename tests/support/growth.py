@@ -5,9 +5,11 @@ only ever adds. So a bound that holds is found to hold soon, and one that does n
 does is counted by its own steps, which are the same on every machine.
 """
 
+import gc
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from django.db import connection
 
@@ -20,6 +22,16 @@ def cpu_of(work: Callable[[], object]) -> float:
     began = time.thread_time()
     work()
     return time.thread_time() - began
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collect none meanwhile: that may begin in any call, and takes as long as this process's other objects need."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def read_numbers() -> None:
