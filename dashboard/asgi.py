@@ -1,4 +1,4 @@
-"""The process: doors and the socket beside Django, and the engine in the lifespan. It alone knows them all."""
+"""The process: doors and the socket beside Django, and the server runtime in the lifespan. It alone knows them all."""
 
 import asyncio
 import contextlib
@@ -63,35 +63,35 @@ SECURE_HOSTS = https_hosts(settings.CONFIG.allowed_origins)
 
 
 class Application:
-    """Routes by path; owns the engine's life."""
+    """Routes by path; owns the runtime's life."""
 
     def __init__(self) -> None:
-        self.engine = ServerRuntime()
+        self.runtime = ServerRuntime()
         self.bearers = TokenAuthenticator()
         self.key = LocalTokenEndpoint(settings.DATA_DIR, self.bearers)
-        self.demo = Demo(self.engine)
+        self.demo = Demo(self.runtime)
         self.url = ""  # set by `serve` when it holds the data directory: where its door is
         self.is_web_only = False  # waits for a database that others bring up to date
         self.with_demo = False
         self.start_failure: Unavailable | None = None  # why it could not start, for `serve` to say
-        health = HealthEndpoint(self.engine)
-        house = ResponsesContext(self.engine, self.bearers)
-        open_door = ResponsesRoutes(house)
+        health = HealthEndpoint(self.runtime)
+        context = ResponsesContext(self.runtime, self.bearers)
+        open_door = ResponsesRoutes(context)
         self._doors: dict[str, Door] = {
-            PUBLISH: PublishEndpoint(self.engine, self.bearers),
-            "/api/v1/import": ImportEndpoint(self.bearers, self.engine.watch),
+            PUBLISH: PublishEndpoint(self.runtime, self.bearers),
+            "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),
             "/api/v1/door": self.key,
             OPEN.rstrip("/"): open_door,
             "/healthz": health,
             "/readyz": health,
-            "/metrics": MetricsEndpoint(self.engine),
+            "/metrics": MetricsEndpoint(self.runtime),
         }
-        self._doors_below: dict[str, Door] = {TOPICS: TopicEndpoint(self.bearers, self.engine.watch), OPEN: open_door}
+        self._doors_below: dict[str, Door] = {TOPICS: TopicEndpoint(self.bearers, self.runtime.watch), OPEN: open_door}
         self._sockets: dict[str, Door] = {
-            "/ws/": EventsConsumer.as_asgi(engine=self.engine),
-            RESPONSES: ResponsesSocket(house),
+            "/ws/": EventsConsumer.as_asgi(runtime=self.runtime),
+            RESPONSES: ResponsesSocket(context),
         }
-        self._pages = PageHandler(self.engine.watch)
+        self._pages = PageHandler(self.runtime.watch)
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
         self._recorder: EmbeddedRecorder | None = None
@@ -115,7 +115,7 @@ class Application:
         if path == PUBLISH:
             send = self._counting(send)
         if path not in ALWAYS and not self._has_started:
-            starting = Unavailable(f"this server is {self.engine.state}")
+            starting = Unavailable(f"this server is {self.runtime.state}")
             await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
             return
         await self._door(path)(scope, receive, send)
@@ -125,7 +125,7 @@ class Application:
 
         def counted(message: dict[str, Any]) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                self.engine.publishes[message["status"]] += 1
+                self.runtime.publishes[message["status"]] += 1
             return send(message)
 
         return counted
@@ -160,8 +160,8 @@ class Application:
 
     async def _begin(self) -> None:
         memory_allocator.give_back_freed()
-        self.engine.url = self.engine.url or self.url
-        await self.engine.start(waits=self.is_web_only)
+        self.runtime.url = self.runtime.url or self.url
+        await self.runtime.start(waits=self.is_web_only)
         self._keep(asyncio.to_thread(_import_pages), "importing pages")
         self._index()
         self._send_alerts()
@@ -183,39 +183,39 @@ class Application:
             return
         recorder = self._recorder = EmbeddedRecorder(settings.CONFIG.redis_url)
         recorder.start()
-        self.engine.further_parts["redis"] = lambda: recorder.service.redis
-        self.engine.further_parts["recorder"] = lambda: recorder.state
+        self.runtime.further_parts["redis"] = lambda: recorder.service.redis
+        self.runtime.further_parts["recorder"] = lambda: recorder.state
 
     def _index(self) -> None:
         """Keep the search index in this process: of several on PostgreSQL one does, the others stand by."""
-        indexer = self.engine.indexer = Indexer()
+        indexer = self.runtime.indexer = Indexer()
         indexer.start()
-        self.engine.further_parts["search"] = lambda: indexer.state
+        self.runtime.further_parts["search"] = lambda: indexer.state
 
     def _send_alerts(self) -> None:
         """Evaluate alert rules and send alerts: of several processes each takes its part."""
-        alerts = self._alerts = Dispatcher(self.engine.url)
+        alerts = self._alerts = Dispatcher(self.runtime.url)
         alerts.start()
-        self.engine.further_parts["alerts"] = lambda: alerts.state
+        self.runtime.further_parts["alerts"] = lambda: alerts.state
 
     def load_agents(self) -> None:
         """Import the agents' SDK and the teams, before the port answers. Raises Unavailable for a wrong team."""
         if settings.WORKER:
-            self._worker = import_string(settings.WORKER)(self.engine.writer)
+            self._worker = import_string(settings.WORKER)(self.runtime.writer)
 
     async def _work(self) -> None:
         """Run agents in this process, in a thread of their own; go on when the record knows them."""
         if (worker := self._worker) is not None:
             worker.start()
-            self.engine.further_parts["agents"] = lambda: worker.state
+            self.runtime.further_parts["agents"] = lambda: worker.state
             await asyncio.to_thread(worker.wait_until_registered)
 
     async def drain(self) -> None:
         """End the agents' runs while there is somebody to write it; then take nothing more and write what is queued."""
-        self.engine.state = "stopping"
+        self.runtime.state = "stopping"
         if self._worker is not None:
             await asyncio.to_thread(self._worker.close)
-        await self.engine.drain()
+        await self.runtime.drain()
 
     def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -228,13 +228,13 @@ class Application:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._alerts is not None:
             await asyncio.to_thread(self._alerts.close)
-        if self.engine.indexer is not None:
-            await asyncio.to_thread(self.engine.indexer.close)
+        if self.runtime.indexer is not None:
+            await asyncio.to_thread(self.runtime.indexer.close)
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
         with contextlib.suppress(Unavailable):  # the database is gone: nothing can be written
             await asyncio.to_thread(refusal_counter.flush, everything=True)
-        await self.engine.stop()
+        await self.runtime.stop()
         if self.url:
             await asyncio.to_thread(commit_batch.empty_wal)
 

@@ -28,8 +28,8 @@ WHERE c.is_demo AND e.principal<>%s)"""
 class Demo:
     """The demo of one server process."""
 
-    def __init__(self, engine: ServerRuntime) -> None:
-        self._engine = engine
+    def __init__(self, runtime: ServerRuntime) -> None:
+        self._runtime = runtime
         self._is_real = False
 
     async def run(self) -> None:
@@ -48,13 +48,13 @@ class Demo:
     async def _publish(self, key: str, payload: Payload) -> int:
         event = _recorded(key, payload)
         if event.kind == "token":
-            self._engine.writer.submit([event])
+            self._runtime.writer.submit([event])
             return 0
-        (stored,) = await self._engine.store([event])
+        (stored,) = await self._runtime.store([event])
         return stored.seq
 
     def _has_viewers(self) -> bool:
-        return bool(self._engine.watch.sockets)
+        return bool(self._runtime.watch.sockets)
 
     async def _forget(self, key: str) -> None:
         await asyncio.to_thread(_remove, key)

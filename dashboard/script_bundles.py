@@ -83,12 +83,12 @@ def _handle(name: str) -> str:
 
 def _in_function(name: str, source: str) -> str:
     exported = _EXPORT.findall(source)
-    body = _EXPORT.sub("", _IMPORT.sub(_taken, source))
+    body = _EXPORT.sub("", _IMPORT.sub(_import_bindings, source))
     if other := _OTHER.search(body):
         raise ValueError(f"{name}: must be an import or export that can be bundled; got {other[0]!r}")
     return f"const {_handle(name)} = (() => {{\n{body.strip()}\nreturn {{ {', '.join(exported)} }};\n}})();"
 
 
-def _taken(statement: re.Match[str]) -> str:
+def _import_bindings(statement: re.Match[str]) -> str:
     names, name = statement.groups()
     return f"const {{ {names.replace(' as ', ': ')} }} = {_handle(name)};\n" if names else ""

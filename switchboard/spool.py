@@ -44,7 +44,7 @@ class Spool:
         self.messages = self.bytes = 0  # that wait
         self._max_bytes, self._max_messages = max_bytes, max_messages
         self._sent = 0  # bytes at the file's start that wait no more
-        self._slot, self._held = next(slot for n in count() if (slot := _take(folder / str(n))))
+        self._slot, self._lock_file = next(slot for n in count() if (slot := _take(folder / str(n))))
         self._path, self.refused = self._slot.with_suffix(".jsonl"), self._slot.with_suffix(".refused.jsonl")
         self._file = self._open()
         self._recover()
@@ -98,7 +98,7 @@ class Spool:
     def close(self) -> None:
         """Give up the slot. What waits stays on disk for the next process."""
         self._file.close()
-        self._held.close()
+        self._lock_file.close()
 
     def _open(self) -> IO[bytes]:
         file = self._path.open("ab", buffering=0)

@@ -117,7 +117,7 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
         if (refusal := self.refusal(verdict)) is not None:
             if scope is not None and scope.keeper is not None:
                 await scope.keeper.refuse(data.context, data.agent, self.tool, refusal)
-            return ToolGuardrailFunctionOutput.reject_content(refusal.told)
+            return ToolGuardrailFunctionOutput.reject_content(refusal.model_message)
         if self.code is False and verdict.rule == "allow":
             self._approve(data)
         return ToolGuardrailFunctionOutput.allow()

@@ -24,11 +24,14 @@ class Decision(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a call does not go on: `reason` for people, `told` for a model; `by`: policy, allowed_tools, tool_choice."""
+    """Why a call does not go on: `reason` for people, `model_message` for the model.
+
+    `by`: policy, allowed_tools, tool_choice.
+    """
 
     by: str
     reason: str
-    told: str
+    model_message: str
     row: PolicyRule | None = None
 
 

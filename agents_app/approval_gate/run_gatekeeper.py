@@ -25,13 +25,15 @@ from conversations.runs.policy.evaluate import PolicyRule, Rows
 class Gatekeeper:
     """The keeper of one attempt. `steps` answers its hooks, which a resumed run has anew."""
 
-    def __init__(self, pen: RunEventWriter, roster: ServedTeam, do: Do, steps: Callable[[], RecordingHooks]) -> None:
-        self._pen, self._roster, self._do, self._steps = pen, roster, do, steps
-        self._held: set[tuple[str | None, str]] = set()  # calls that would wait for a person
+    def __init__(
+        self, event_writer: RunEventWriter, roster: ServedTeam, do: Do, steps: Callable[[], RecordingHooks]
+    ) -> None:
+        self._event_writer, self._roster, self._do, self._steps = event_writer, roster, do, steps
+        self._calls_to_approve: set[tuple[str | None, str]] = set()  # calls that would wait for a person
 
     async def rules(self) -> Rows:
         """Return the operators' rules: one query in half a second, of all runs of the worker."""
-        rows = evaluate.known()
+        rows = evaluate.cached_rows()
         return rows if rows is not None else await self._read()
 
     def decision(self, context: ToolContext[Any]) -> Decision | None:
@@ -48,16 +50,16 @@ class Gatekeeper:
 
     def hold(self, call_id: str) -> None:
         """Note that a call has to wait for a person, unless a rule approves it."""
-        self._held.add((current_parent_call(), call_id))
+        self._calls_to_approve.add((current_parent_call(), call_id))
 
     async def apply_auto_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
         """Have an auto-approval rule approve a call that has to wait; record that it did, and which. A query only where
         a rule is about the tool."""
         key = current_parent_call(), context.tool_call_id
-        if key not in self._held:
+        if key not in self._calls_to_approve:
             return False
-        self._held.discard(key)
-        cached = auto_approval_rules.known()
+        self._calls_to_approve.discard(key)
+        cached = auto_approval_rules.cached_rules()
         rules = cached if cached is not None else await self._do(auto_approval_rules.rules)
         if identity.identity_of(tool).lookup_key not in rules:
             return False
@@ -73,9 +75,9 @@ class Gatekeeper:
         about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
         request |= {"why": approval_requests.why(tool.qualified_name, tool, about)}
         try:
-            rule = await self._do(auto_approval.approve_call, self._pen.claim, truncate_fields(request))
+            rule = await self._do(auto_approval.approve_call, self._event_writer.claim, truncate_fields(request))
         except Fenced:
-            self._pen.is_lost = True
+            self._event_writer.is_lost = True
             raise
         if rule is None:
             steps.calls.give_back(call_id, our_id)
@@ -96,7 +98,7 @@ class Gatekeeper:
         body |= identity.layers(tool, context.tool_namespace)
         body |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
         body |= {"reason": refusal.reason, "by": refusal.by}
-        await self._pen.store(body | ({"rule": _rule(refusal.row)} if refusal.row else {}))
+        await self._event_writer.store(body | ({"rule": _rule(refusal.row)} if refusal.row else {}))
 
     async def _read(self) -> Rows:
         rows: Rows = await self._do(evaluate.rows)

@@ -70,14 +70,14 @@ class DemoTurn(NamedTuple):
     words: str
     before: str
     said_before: str
-    done: dict[str, Any]
+    outputs: dict[str, Any]
     steps: int
     earlier: list[Any]
 
     @property
     def results(self) -> dict[str, Any]:
-        """What tools gave; `done` has the SDK's answers to handovers too."""
-        return {name: output for name, output in self.done.items() if not name.startswith("transfer_to_")}
+        """What tools gave; `outputs` has the SDK's answers to handovers too."""
+        return {name: output for name, output in self.outputs.items() if not name.startswith("transfer_to_")}
 
 
 def decide(offer: DemoOffer) -> Say | DemoCall:
@@ -90,7 +90,7 @@ def decide(offer: DemoOffer) -> Say | DemoCall:
     if step := _forced(offer, turn, reading, step) or step:
         return step
     if offer.schema is not None:
-        return Say(json.dumps(json_filling.fill(offer.schema, reading, _known(turn)), ensure_ascii=False))
+        return Say(json.dumps(json_filling.fill(offer.schema, reading, _result_fields(turn)), ensure_ascii=False))
     return Say(_answer(offer, turn, reading))
 
 
@@ -158,7 +158,7 @@ def _step(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> DemoCall | None
 
 
 def _needs_place(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> bool:
-    return reading.wish == "incident" and not reading.place and not turn.done and _is_town(offer)
+    return reading.wish == "incident" and not reading.place and not turn.outputs and _is_town(offer)
 
 
 def _failed(turn: DemoTurn) -> bool:
@@ -167,10 +167,10 @@ def _failed(turn: DemoTurn) -> bool:
 
 
 def _call(tool: FunctionTool, turn: DemoTurn, reading: Reading) -> DemoCall:
-    return DemoCall(tool.name, json_filling.fill(tool.params_json_schema, reading, _known(turn)))
+    return DemoCall(tool.name, json_filling.fill(tool.params_json_schema, reading, _result_fields(turn)))
 
 
-def _known(turn: DemoTurn) -> dict[str, Any]:
+def _result_fields(turn: DemoTurn) -> dict[str, Any]:
     """Collect the fields of results of this turn: later calls use them."""
     fields: dict[str, Any] = {}
     for output in turn.results.values():
@@ -182,7 +182,7 @@ def _known(turn: DemoTurn) -> dict[str, Any]:
 def _handover(offer: DemoOffer, turn: DemoTurn, parts: tuple[str, ...]) -> DemoCall | None:
     for part in parts:
         handoff = offer.handoff(part)
-        if handoff is not None and (handoff.tool_name not in turn.done or part == SPEAKER):
+        if handoff is not None and (handoff.tool_name not in turn.outputs or part == SPEAKER):
             return DemoCall(handoff.tool_name, {})
     return None
 
@@ -196,12 +196,12 @@ def _by_name(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> DemoCall | N
         if (
             isinstance(tool, FunctionTool)
             and tool.name != "chat_send"
-            and tool.name not in turn.done
+            and tool.name not in turn.outputs
             and _named(tool.name, message_words)
         ):
             return _call(tool, turn, reading)
     for handoff in offer.handoffs:
-        if handoff.tool_name not in turn.done and _named(handoff.agent_name, message_words):
+        if handoff.tool_name not in turn.outputs and _named(handoff.agent_name, message_words):
             return DemoCall(handoff.tool_name, {})
     return None
 
@@ -209,7 +209,7 @@ def _by_name(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> DemoCall | N
 def _message_to(offer: DemoOffer, turn: DemoTurn) -> DemoCall | None:
     """Read `tell agent:Name something`: a message to another agent, by `chat_send`."""
     match = re.match(r"(?is)(?:please\s+)?(?:tell|ask|message)\s+(agent:[\w-]+)\s+(?:that\s+|to\s+)?(\S.*)", turn.words)
-    if match is None or offer.tool("chat_send") is None or "chat_send" in turn.done:
+    if match is None or offer.tool("chat_send") is None or "chat_send" in turn.outputs:
         return None
     return DemoCall("chat_send", {"recipient": match[1], "content": match[2].strip(), "conversation_id": None})
 

@@ -33,7 +33,7 @@ def _value(name: str, schema: Schema, reading: Reading, defs: Schema, depth: int
         return schema["const"]
     if options := schema.get("enum"):
         return _choice(name, options, reading)
-    value = _said(name, reading)
+    value = _stated_value(name, reading)
     if value is None and may_be_null:
         return None
     match schema.get("type"):
@@ -68,7 +68,7 @@ def _resolved(schema: Schema, defs: Schema) -> tuple[Schema, bool]:
     return schema, may_be_null
 
 
-def _said(name: str, reading: Reading) -> Any:
+def _stated_value(name: str, reading: Reading) -> Any:
     """Return what the writer said for a field of this name; None when nothing is known of it."""
     if re.fullmatch(WORDS, name):
         return reading.text
@@ -96,7 +96,7 @@ def _said(name: str, reading: Reading) -> Any:
 
 
 def _choice(name: str, options: list[Any], reading: Reading) -> Any:
-    value = _said(name, reading)
+    value = _stated_value(name, reading)
     if value in options:
         return value
     lowered = reading.text.lower()

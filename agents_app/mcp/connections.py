@@ -144,7 +144,7 @@ class McpConnection(MCPServer):
         was_up = self.is_up
         reason = "the connection was closed"
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-            reason = _said(error).removeprefix(f"Failed to connect to MCP server '{self.name}': ").rstrip(".")
+            reason = _error_text(error).removeprefix(f"Failed to connect to MCP server '{self.name}': ").rstrip(".")
         await self._down(reason)
         return was_up
 
@@ -194,14 +194,14 @@ class McpConnection(MCPServer):
             return str(error)
         if isinstance(error, McpDown):
             return f"{error}. Continue without it."
-        return f"The MCP server {self.name} could not run the call: {_said(error)}"
+        return f"The MCP server {self.name} could not run the call: {_error_text(error)}"
 
 
 def _is_closed(error: BaseException | None) -> bool:
     return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """Say an error in a line; of a group, its first."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

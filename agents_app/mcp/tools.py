@@ -34,8 +34,12 @@ class McpTools:
         self._links = [
             (roster, self._link(roster, n)) for roster in rosters for n in range(len(roster.team.mcp_servers))
         ]
-        self._given: dict[tuple[int, str, str], FunctionTool] = {}  # agent, server and tool there → what stands for it
-        self._taken: dict[int, list[str]] = {}  # link → names that are not offered, since something else has them
+        self._function_tools: dict[
+            tuple[int, str, str], FunctionTool
+        ] = {}  # agent, server and tool there → what stands for it
+        self._shadowed_names: dict[
+            int, list[str]
+        ] = {}  # link → names that are not offered, since something else has them
         self._tasks: list[asyncio.Task[None]] = []
 
     def _link(self, roster: ServedTeam, number: int) -> McpConnection:
@@ -95,14 +99,14 @@ class McpTools:
         return names_by_team
 
     def _state(self, link: McpConnection) -> str:
-        taken = self._taken.get(id(link), [])
+        taken = self._shadowed_names.get(id(link), [])
         if link.state != OK or not taken:
             return link.state
         return f"not offered, since another tool or handoff has the name (give the server a prefix): {', '.join(taken)}"
 
     async def _give(self, roster: ServedTeam, link: McpConnection) -> None:
         """Put the server's tools on the agents that it is for, and tell of them in their rows."""
-        self._taken[id(link)] = []
+        self._shadowed_names[id(link)] = []
         for agent in roster.team.agents:
             if link.spec.serves(agent.name):
                 roster.note(agent.name, link.name, self._give_one(agent, link))
@@ -119,7 +123,7 @@ class McpTools:
         every = [self._tool(agent, link, listed) for listed in link.tools]
         for tool in every:
             if tool.name in names:
-                self._taken[id(link)] = sorted({*self._taken[id(link)], tool.name})
+                self._shadowed_names[id(link)] = sorted({*self._shadowed_names[id(link)], tool.name})
             else:
                 offered.append(tool)
         agent.tools = [*others, *offered]
@@ -132,19 +136,19 @@ class McpTools:
             tool_name_override=f"{link.spec.prefix}{listed.name}",
         )  # fmt: skip
         key = (id(agent), link.name, listed.name)
-        existing = self._given.get(key)
-        if existing is not None and _seen(existing) == _seen(tool):
+        existing = self._function_tools.get(key)
+        if existing is not None and _model_schema(existing) == _model_schema(tool):
             return existing
         tool.needs_approval = link.spec.asks(listed.name)
         tool.timeout_seconds = link.spec.call_s
         tool.is_enabled = _Offered(link)
-        self._given[key] = tool
+        self._function_tools[key] = tool
         return tool
 
     def _is_of(self, agent: Agent[Any], link: McpConnection, tool: Any) -> bool:
-        return any(tool is existing for key, existing in self._given.items() if key[:2] == (id(agent), link.name)) or (
-            isinstance(tool, FunctionTool) and isinstance(tool.is_enabled, _Offered) and tool.is_enabled.link is link
-        )
+        return any(
+            tool is existing for key, existing in self._function_tools.items() if key[:2] == (id(agent), link.name)
+        ) or (isinstance(tool, FunctionTool) and isinstance(tool.is_enabled, _Offered) and tool.is_enabled.link is link)
 
 
 class _Offered:
@@ -160,5 +164,5 @@ class _Offered:
         return self.link.is_up or (scope is not None and scope.is_resumed)
 
 
-def _seen(tool: FunctionTool) -> tuple[Any, ...]:
+def _model_schema(tool: FunctionTool) -> tuple[Any, ...]:
     return tool.name, tool.description, tool.params_json_schema

@@ -50,7 +50,7 @@ class ForkStep(NamedTuple):
     kind: str
     run: str | None
     principal: str
-    said: ParsedPayload
+    payload: ParsedPayload
     body: Item
 
 
@@ -127,7 +127,7 @@ class _Memory:
         self._edited: dict[str, str] = {}  # by call id: the arguments that a person wrote before it ran
         self._last: dict[int, str] = {}  # the output right before, by its seq
         self._at: dict[int, Item] = {}  # what was said, by its seq
-        self._held: dict[str, tuple[int, Item]] = {}  # what a run that has not begun will answer
+        self._waiting_inputs: dict[str, tuple[int, Item]] = {}  # what a run that has not begun will answer
 
     def take(self, step: ForkStep) -> None:
         """Remember one event."""
@@ -141,18 +141,20 @@ class _Memory:
             case "approval.decided":
                 self._approval_decided(step)
             case "output":
-                self._last = {step.seq: mark_output(step.said.speaker, step.said.words)}
-                self._say("assistant", step.said.words, str(step.body.get("phase") or ""))
+                self._last = {step.seq: mark_output(step.payload.speaker, step.payload.words)}
+                self._say("assistant", step.payload.words, str(step.body.get("phase") or ""))
             case "response.received":
                 self._say("user", words_of(step.body.get("input")))
-            case _ if not repeats_output(step.said, last) and not self._is_of_a_call(step):
-                self._say(_role(step), step.said.words)
+            case _ if not repeats_output(step.payload, last) and not self._is_of_a_call(step):
+                self._say(_role(step), step.payload.words)
         if len(self._items) > count:
             self._at[step.seq] = self._items[-1]
 
     def items(self, answers: int, newest: int) -> list[TResponseInputItem]:
         """Return the newest, each call with its output."""
-        waiting = [item for seq, item in sorted(self._held.values(), key=lambda held: held[0]) if seq <= answers]
+        waiting = [
+            item for seq, item in sorted(self._waiting_inputs.values(), key=lambda held: held[0]) if seq <= answers
+        ]
         newest_items: list[Any] = [*self._items, *waiting][-newest:]
         called = {item["call_id"] for item in newest_items if item.get("type") == "function_call"} & self._answered
         return [item for item in newest_items if "call_id" not in item or item["call_id"] in called]
@@ -162,11 +164,11 @@ class _Memory:
         if step.run is None:
             return
         if step.kind == "run.started":
-            if step.run in self._held:
-                self._items.append(self._held.pop(step.run)[1])
+            if step.run in self._waiting_inputs:
+                self._items.append(self._waiting_inputs.pop(step.run)[1])
         elif (item := self._at.get(seq := step.body.get("input_seq", 0))) is not None:
             self._items = [other for other in self._items if other is not item]
-            self._held[step.run] = seq, item
+            self._waiting_inputs[step.run] = seq, item
 
     def _say(self, role: str, text: str, phase: str = "") -> None:
         if not text:
@@ -180,8 +182,8 @@ class _Memory:
 
     def _call(self, step: ForkStep) -> None:
         name = _key(step)
-        if step.kind == "approval.requested" or starts_call(step.said):
-            if name not in self._open or not step.said.tool_call:
+        if step.kind == "approval.requested" or starts_call(step.payload):
+            if name not in self._open or not step.payload.tool_call:
                 self._begin(step, name)
         else:
             if name not in self._open:
@@ -189,7 +191,7 @@ class _Memory:
             self._end(self._open.pop(name), _output(step))
 
     def _begin(self, step: ForkStep, name: str) -> None:
-        provider_id, parsed = step.said.tool_call_id, step.said
+        provider_id, parsed = step.payload.tool_call_id, step.payload
         call_id = provider_id if provider_id and provider_id not in self._used else f"event_{step.seq}"
         self._used.add(call_id)
         sent = (
@@ -215,26 +217,26 @@ class _Memory:
 
     def _is_of_a_call(self, step: ForkStep) -> bool:
         """Return whether an agent's message was sent by a call, which tells it already."""
-        return step.run is not None and step.said.speaker.startswith("agent:")
+        return step.run is not None and step.payload.speaker.startswith("agent:")
 
 
 def _key(step: ForkStep) -> str:
-    parsed = step.said
+    parsed = step.payload
     return parsed.tool_call or (f"id {parsed.tool_call_id}" if parsed.tool_call_id else f"name {parsed.name}")
 
 
 def _role(step: ForkStep) -> str:
     """Return the role of what was said. The system's are what people or an import say to be: of anybody else, who may
     write that name as well, it is a user's."""
-    if step.said.speaker.startswith("agent:"):
+    if step.payload.speaker.startswith("agent:"):
         return "assistant"
     may_instruct = principals.is_people(step.principal) or step.principal.startswith("import:")
-    return "system" if step.said.speaker == "system" and may_instruct else "user"
+    return "system" if step.payload.speaker == "system" and may_instruct else "user"
 
 
 def _output(step: ForkStep) -> str:
     """Return a call's end as its model was told it: a text as it is, else JSON; an error in words."""
-    parsed = step.said
+    parsed = step.payload
     raw = next((value for value in (parsed.output, parsed.result_summary, parsed.error) if value is not None), None)
     if raw is None:
         return parsed.status or "done"

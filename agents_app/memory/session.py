@@ -58,13 +58,13 @@ class DjangoSession:
         self._newest = newest
         self._stored = stored
         self._added: list[_Kept] = []  # an item, and how it is kept
-        self._gone: list[int] = []
+        self._removed_seqs: list[int] = []
         self._is_cleared = False
         self._has_old = False  # whether rows are there that are too old
         self._last = max((seq for seq, _ in stored), default=0)
         self.context: dict[str, str] = {}  # team → its context as it was kept last
-        self.heard = 0  # up to which event
-        self._hears = 0  # as far as this run hears
+        self.last_heard_seq = 0  # up to which event
+        self._new_heard_seq = 0  # as far as this run hears
         self._meanwhile: list[_Kept] = []  # what it hears when it goes on
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -90,7 +90,7 @@ class DjangoSession:
         if not self._stored:
             return None
         seq, item = self._stored.pop()
-        self._gone.append(seq)
+        self._removed_seqs.append(seq)
         return item
 
     async def clear_session(self) -> None:
@@ -100,7 +100,7 @@ class DjangoSession:
     def hear(self, missed: MissedMessages, *, is_resumed: bool) -> None:
         """Take in what was said that no run answers: of a run that begins what was said before its words, what came
         after comes with these; of one that goes on everything."""
-        self._hears = max(self.heard, missed.upto)
+        self._new_heard_seq = max(self.last_heard_seq, missed.upto)
         if is_resumed:
             self._meanwhile = [(item, _written(item)) for item in missed.all]
         else:
@@ -116,12 +116,12 @@ class DjangoSession:
         run, with the conversation locked. It changes rows alone: it may run again after a rollback; read anew after
         it."""
         now = database_now()
-        if self._is_cleared or self._gone or self._has_old:
+        if self._is_cleared or self._removed_seqs or self._has_old:
             self._forget(now - int(days * DAY))
         new = [text for _, text in self._new()]
-        if self._hears > self.heard:
+        if self._new_heard_seq > self.last_heard_seq:
             SessionItem.objects.filter(conversation=self.session_id, payload__startswith=HEARD).delete()
-            new.append(f"{HEARD}{self._hears}}}")
+            new.append(f"{HEARD}{self._new_heard_seq}}}")
         if context is not None and context != self.context.get(team):
             new += self._changed(team, context, run)
         with connection.cursor() as cursor:
@@ -151,8 +151,8 @@ class DjangoSession:
         rows.filter(at__lt=before).exclude(payload__startswith=HEARD).delete()
         if self._is_cleared:
             rows.exclude(payload__startswith=OURS).delete()
-        elif self._gone:
-            rows.filter(seq__in=self._gone).delete()
+        elif self._removed_seqs:
+            rows.filter(seq__in=self._removed_seqs).delete()
 
 
 def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSession:
@@ -169,7 +169,7 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     memory._has_old = len(recent) < len(rows)
     memory._last = max((row[0] for row in (*rows[:1], *contexts)), default=0)
     memory.context = dict(filter(lambda pair: pair[0], (_context(payload) for _, payload in contexts)))
-    memory.heard = max((_heard_seq(payload) for _, payload in contexts), default=0)
+    memory.last_heard_seq = max((_heard_seq(payload) for _, payload in contexts), default=0)
     return memory
 
 

@@ -87,7 +87,7 @@ class Provider(ModelProvider):
         self.config = config
         self._demo = DemoModel(pace_s=config.demo_pace_s)
         self._served: dict[str, ResolvedModel] = {}
-        self._made: AsyncOpenAI | None = None
+        self._open_client: AsyncOpenAI | None = None
 
     def get_model(self, model_name: str | None) -> Model:
         """Return the model of this name (see the module)."""
@@ -107,9 +107,9 @@ class Provider(ModelProvider):
     async def aclose(self) -> None:
         """Close the connections."""
         self._served.clear()
-        if self._made is not None:
-            await self._made.close()
-            self._made = None
+        if self._open_client is not None:
+            await self._open_client.close()
+            self._open_client = None
 
     def _serve(self, name: str) -> ResolvedModel:
         if self.config.is_demo or name == DEMO:
@@ -119,9 +119,9 @@ class Provider(ModelProvider):
         return ResolvedModel(kind(bare, self._client(), timeout_s=self.config.timeout_s), bare, is_demo=False)
 
     def _client(self) -> AsyncOpenAI:
-        if self._made is None:
-            self._made = client_of(self.config)
-        return self._made
+        if self._open_client is None:
+            self._open_client = client_of(self.config)
+        return self._open_client
 
 
 def model_for(agent: Agent[Any], config: ModelConfig, provider: Provider | None = None) -> ResolvedModel:

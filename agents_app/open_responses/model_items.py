@@ -49,12 +49,12 @@ def _fit(item: Item) -> Item | None:
 def _message(item: Item) -> Item:
     role, content = item.get("role") or "user", item.get("content")
     if role == "assistant":
-        content = _said(content)
+        content = _content_text(content)
     message: Item = {"role": role, "content": content if content is not None else ""}
     return message | ({"phase": item["phase"]} if role == "assistant" and item.get("phase") else {})
 
 
-def _said(content: Any) -> str:
+def _content_text(content: Any) -> str:
     """Join what an assistant said or refused: a text is what every API takes back."""
     if not isinstance(content, list):
         return str(content or "")

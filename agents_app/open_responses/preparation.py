@@ -19,15 +19,15 @@ OWN = "SELECT 1 FROM conversations_response WHERE id=%s AND run=%s"
 class Prepared(NamedTuple):
     """`items` is what the model is given; empty where the request is `unfit`.
 
-    `is_own`: the response is this run's to end; one run again by a person is not. `said` and `made` are of the run's
-    earlier attempts: texts by turn, and how many calls were entered.
+    `is_own`: the response is this run's to end; one run again by a person is not. `spoken` and `call_count` are
+    of the run's earlier attempts: texts by turn, and how many calls were entered.
     """
 
     items: list[Item]
     unfit: Unfit | None
     is_own: bool
-    said: Mapping[int, Spoken]
-    made: int
+    spoken: Mapping[int, Spoken]
+    call_count: int
 
 
 def prepare(claim: Claim, request: RunRequest) -> Prepared:

@@ -51,11 +51,11 @@ class ResponseBuilder:
     """One answer. `said` are messages by turn, those of the run's earlier attempts too."""
 
     def __init__(self, request: RunRequest, *, is_own: bool, spoken: Mapping[int, Spoken], label: str) -> None:
-        self.asked = request
+        self.request = request
         self.cut = ""  # why the model could not say all of it
         self.calls: list[Called] = []
         self._is_own, self._label = is_own, label
-        self._said = {turn: message.text for turn, message in spoken.items()}
+        self._texts_by_turn = {turn: message.text for turn, message in spoken.items()}
         self._phase = {turn: message.phase for turn, message in spoken.items() if message.phase}
         self._refused: dict[int, str] = {}
         self._thought: dict[int, list[Item]] = {}
@@ -66,14 +66,14 @@ class ResponseBuilder:
         """Take a model's answer: what it said, what it would not say, and what it thought."""
         for message in spoken:
             if message.text:
-                self._said[message.number] = message.text
+                self._texts_by_turn[message.number] = message.text
             if message.refusal:
                 self._refused[message.number] = message.refusal
             if message.phase:
                 self._phase[message.number] = message.phase
         self._has_unknown_usage = self._has_unknown_usage or usage_of(response.usage) is None
         self._think(turn, [message.number for message in spoken], response.output)
-        most = self.asked.most_tokens
+        most = self.request.most_tokens
         if most is not None and response.usage.output_tokens >= most:
             self.cut = "max_output_tokens"
 
@@ -94,7 +94,7 @@ class ResponseBuilder:
         return [
             {"event": "output", "turn": turn, "text": text, "final": True, "refusal": True}
             for turn, text in self._refused.items()
-            if turn not in self._said
+            if turn not in self._texts_by_turn
         ]
 
     def completed(self, end: Body, bodies: Sequence[Body], spent: Usage | None) -> list[Body]:
@@ -103,11 +103,11 @@ class ResponseBuilder:
             return []
         for body in bodies:
             if body["event"] == "output" and not (body.get("parent_call") or body.get("refusal")):
-                self._said[int(str(body["turn"]))] = str(body["text"])
+                self._texts_by_turn[int(str(body["turn"]))] = str(body["text"])
                 if phase := body.get("phase"):
                     self._phase[int(str(body["turn"]))] = str(phase)
         partial = {body["turn"] for body in bodies if body.get("is_partial")}
-        event: Body = {"event": "response.completed", "response_id": self.asked.response_id, "model": self._label}
+        event: Body = {"event": "response.completed", "response_id": self.request.response_id, "model": self._label}
         event |= _status(end, self.cut)
         items = self._output(partial, is_whole=event["status"] == "completed")
         if len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass")) > LARGEST:
@@ -130,11 +130,11 @@ class ResponseBuilder:
     def _keep(self, turn: int, items: Iterable[ResponseReasoningItem]) -> None:
         thoughts = self._thought.setdefault(turn, [])
         for item in items:
-            thoughts.append(_thought(item, f"{self.asked.response_id}:{turn}:{len(thoughts) + 1}"))
+            thoughts.append(_thought(item, f"{self.request.response_id}:{turn}:{len(thoughts) + 1}"))
 
     def _output(self, partial: set[Any], *, is_whole: bool) -> list[Item]:
         output: list[Item] = []
-        turns = sorted({*self._said, *self._refused, *(call.turn for call in self.calls)})
+        turns = sorted({*self._texts_by_turn, *self._refused, *(call.turn for call in self.calls)})
         for turn in turns:
             output += self._thought.get(turn, [])
             is_cut = turn in partial or (not is_whole and bool(self.cut) and turn == turns[-1])
@@ -145,7 +145,7 @@ class ResponseBuilder:
             output.append(
                 {
                     "type": "function_call",
-                    "id": call_item_id(self.asked.response_id, call.call_id, uses[call.call_id]),
+                    "id": call_item_id(self.request.response_id, call.call_id, uses[call.call_id]),
                     "call_id": call.call_id,
                     "name": call.name,
                     "arguments": call.arguments,
@@ -156,11 +156,11 @@ class ResponseBuilder:
 
     def _message(self, turn: int, status: str) -> list[Item]:
         content: list[Item] = []
-        if text := self._said.get(turn):
+        if text := self._texts_by_turn.get(turn):
             content.append({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
         if refused := self._refused.get(turn):
             content.append({"type": "refusal", "refusal": refused})
-        id_ = message_item_id(self.asked.response_id, turn)
+        id_ = message_item_id(self.request.response_id, turn)
         message: Item = {"type": "message", "id": id_, "status": status, "role": "assistant", "content": content}
         message |= {"phase": self._phase[turn]} if turn in self._phase else {}
         return [message] if content else []

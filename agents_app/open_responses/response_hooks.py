@@ -26,7 +26,7 @@ class ResponseHooks(RecordingHooks):
 
     def __init__(self, *args: Any, answer: ResponseBuilder, is_first: bool, call_count: int) -> None:
         super().__init__(*args)
-        self._answer, self._is_first, self._made = answer, is_first, call_count
+        self._answer, self._is_first, self._call_count = answer, is_first, call_count
         self._unknown = 0  # calls of tools that are not there
         self._doubtful: dict[str, ResponseFunctionToolCall] = {}  # calls that only the SDK knows to be such, by id
 
@@ -56,7 +56,7 @@ class ResponseHooks(RecordingHooks):
         await self._refuse(agent, unknown if is_sure else [])
 
     def _force(self, calls: list[ResponseFunctionToolCall]) -> None:
-        forced, is_first = self._answer.asked.forced, self._is_first
+        forced, is_first = self._answer.request.forced, self._is_first
         self._is_first = False
         if not (forced and is_first):
             return
@@ -70,19 +70,19 @@ class ResponseHooks(RecordingHooks):
         if calls and self._answer.cut:
             raise Limited(self._answer.cut, "the model's answer was cut off in the middle of a call")
         here = _names(agent, External) | {_handed(handoff) for handoff in agent.handoffs}
-        self._made += sum(call.name not in here for call in calls)
-        most = self._answer.asked.most_calls
-        if most is not None and self._made > most:
-            raise Limited("max_tool_calls", f"{self._made} calls, and {most} are allowed")
+        self._call_count += sum(call.name not in here for call in calls)
+        most = self._answer.request.most_calls
+        if most is not None and self._call_count > most:
+            raise Limited("max_tool_calls", f"{self._call_count} calls, and {most} are allowed")
 
     async def _refuse(self, agent: Agent[Any], unknown: list[ResponseFunctionToolCall]) -> None:
         """Record calls of tools that are not there; the SDK tells the model. Raises Unfit when they do not end."""
         if not unknown:
             return
-        await self._pen.store(*(self._refused(agent, call) for call in unknown))
+        await self._event_writer.store(*(self._refused(agent, call) for call in unknown))
         self._unknown += len(unknown)
         if self._unknown >= MAX_UNKNOWN:
-            there = ", ".join(sorted(_known(agent))) or "none"
+            there = ", ".join(sorted(_offered_names(agent))) or "none"
             raise Unfit(
                 "unknown_tool",
                 f"The model called unknown tools {self._unknown} times, although it was told:"
@@ -98,11 +98,11 @@ class ResponseHooks(RecordingHooks):
 
 def _is_known(agent: Agent[Any], call: ResponseFunctionToolCall) -> bool:
     """Return whether an agent has a tool or a hand-off of this name. A deferred tool's namespace is its name."""
-    names = _known(agent)
+    names = _offered_names(agent)
     return _qualified(call) in names or (call.namespace == call.name and call.name in names)
 
 
-def _known(agent: Agent[Any]) -> set[str]:
+def _offered_names(agent: Agent[Any]) -> set[str]:
     tools = {tool.qualified_name for tool in agent.tools if isinstance(tool, FunctionTool)}
     return tools | {_handed(handoff) for handoff in agent.handoffs}
 

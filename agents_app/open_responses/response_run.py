@@ -32,7 +32,7 @@ CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer tha
 class ResponseRun:
     """The request, what the model is given, and the answer as it grows. `roster` is the team as the request sees it."""
 
-    asked: RunRequest
+    request: RunRequest
     roster: ServedTeam
     prepared: Prepared
     answer: ResponseBuilder
@@ -46,7 +46,7 @@ class ResponseRun:
     @property
     def of_scope(self) -> dict[str, Any]:
         """What the run hands on to its tools and to the gate."""
-        return {"response_id": self.asked.response_id, "restriction": self.asked.restriction}
+        return {"response_id": self.request.response_id, "restriction": self.request.restriction}
 
     @property
     def keeps_context(self) -> bool:
@@ -56,12 +56,14 @@ class ResponseRun:
     def tell(self, context: BaseModel) -> None:
         """Tell a context that asks for it which response it is."""
         if "response_id" in type(context).model_fields:
-            context.response_id = self.asked.response_id  # type: ignore[attr-defined]  # asked for in the line before
+            context.response_id = self.request.response_id  # type: ignore[attr-defined]  # asked for in the line before
 
-    def steps(self, pen: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
+    def steps(self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
         """Make the run's hooks."""
-        hook_args = (pen, calls, turns, self.roster, do)
-        return ResponseHooks(*hook_args, answer=self.answer, is_first=turns.current == 0, call_count=self.prepared.made)
+        hook_args = (event_writer, calls, turns, self.roster, do)
+        return ResponseHooks(
+            *hook_args, answer=self.answer, is_first=turns.current == 0, call_count=self.prepared.call_count
+        )
 
     def take(self, event: StreamEvent) -> None:
         """Notice an answer that the model's server ended before the model had."""
@@ -101,5 +103,5 @@ async def reply_to(
         except Unfit as found:
             unfit = found
     label = request_roster.model_of(request_roster.team.agent(claim.agent)).label
-    answer = ResponseBuilder(request, is_own=prepared.is_own, spoken=prepared.said, label=label)
+    answer = ResponseBuilder(request, is_own=prepared.is_own, spoken=prepared.spoken, label=label)
     return ResponseRun(request, request_roster, prepared, answer, unfit)

@@ -31,13 +31,13 @@ class ServedTeam:
         self._config = config
         self._models: dict[int, tuple[Agent[Any], ResolvedModel]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
-        self._kept: set[str] = set()
+        self._stored_hashes: set[str] = set()
         self._problems: dict[tuple[str, str], list[str]] = {}
 
     def of(self, team: Team) -> ServedTeam:
         """Return another roster with the same models, for a team as one run sees it."""
         served = ServedTeam(team, self._config, self.provider)
-        served._kept = self._kept
+        served._stored_hashes = self._stored_hashes
         return served
 
     def model_of(self, agent: Agent[Any]) -> ResolvedModel:
@@ -87,13 +87,13 @@ class ServedTeam:
 
     def unkept(self, agent: Agent[Any]) -> list[Schema]:
         """Return the schemas of an agent that this worker has not yet put into the record."""
-        return [schema for schema in self.schemas(agent) if schema.hash not in self._kept]
+        return [schema for schema in self.schemas(agent) if schema.hash not in self._stored_hashes]
 
     def mark_recorded(self, schemas: Iterable[Schema]) -> None:
         """Note that they are in the record. Clients of the responses door bring theirs: what is known is bounded."""
-        if len(self._kept) > MAX_KEPT:
-            self._kept.clear()
-        self._kept.update(schema.hash for schema in schemas)
+        if len(self._stored_hashes) > MAX_KEPT:
+            self._stored_hashes.clear()
+        self._stored_hashes.update(schema.hash for schema in schemas)
 
     def effect(self, tool: FunctionTool, agent: str = "") -> str:
         """Return what a call of a tool does to the world: as the team says and the policy as read last."""

@@ -42,7 +42,7 @@ def _of_namespaces(tools: Sequence[Tool]) -> Iterator[str]:
 
 
 def _of_names(tools: Sequence[Tool], handoffs: Sequence[Handoff[Any, Any]]) -> Iterator[str]:
-    named = [(_said(tool), _wire(tool)) for tool in tools]
+    named = [(_tool_phrase(tool), _wire(tool)) for tool in tools]
     named += [(f"the handoff to {item.agent_name!r}", ("plain", item.tool_name)) for item in handoffs]
     for (first, item), (second, other) in combinations(named, 2):
         if item == other:
@@ -59,7 +59,7 @@ def _wire(tool: Tool) -> tuple[str, str]:
     return ("namespaced" if layers.namespace else "plain"), layers.qualified_name
 
 
-def _said(tool: Tool) -> str:
+def _tool_phrase(tool: Tool) -> str:
     layers = identity.identity_of(tool)
     if layers.mcp_server:
         return f"the tool {layers.name_there or layers.name!r} of the MCP server {layers.mcp_server!r}"

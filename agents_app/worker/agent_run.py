@@ -54,9 +54,9 @@ HOW = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_
 class AgentRun(ClaimedRun):
     """A claimed run in this process."""
 
-    def __init__(self, claim: Claim, roster: ServedTeam, house: WorkerServices, *, limit_s: float) -> None:
-        super().__init__(claim, roster, house, limit_s=limit_s)
-        self._asked = ""  # one of ASKED; park: the worker stops
+    def __init__(self, claim: Claim, roster: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
+        super().__init__(claim, roster, services, limit_s=limit_s)
+        self._requested_end = ""  # one of ASKED; park: the worker stops
         self._result: RunResultStreaming | None = None
         self._memory: DjangoSession | None = None
         self._handler = ""
@@ -64,13 +64,13 @@ class AgentRun(ClaimedRun):
         self._reply: ResponseRun | None = None  # to a client of the responses door
         self._interjected = InterjectionFilter((), ())
         self._steps = self._hooks([], 0)
-        self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
+        self._keeper = Gatekeeper(self._event_writer, roster, services.do, lambda: self._steps)
 
     def ask(self, what: str) -> None:
         """Pass on what a person (pause, stop, cancel, abort) or the worker (park) wants; the strongest word counts."""
-        if ASKED.index(what) <= ASKED.index(self._asked) or self.has_ended or self._task is None:
+        if ASKED.index(what) <= ASKED.index(self._requested_end) or self.has_ended or self._task is None:
             return
-        self._asked = what
+        self._requested_end = what
         if what == "abort":
             self.abort()
         elif self._result is not None and (what != "cancel" or self._steps.calls.unfinished):
@@ -88,13 +88,13 @@ class AgentRun(ClaimedRun):
             raise
         except asyncio.CancelledError:
             await self._unwound()
-            if self._pen.is_lost:
+            if self._event_writer.is_lost:
                 raise Fenced("its lease ended") from None
             if not self._is_aborted:
                 raise  # not by us: the loop ends
             await self._cancelled()
         except resume.ServerAway as away:
-            await self._house.do(self._wait_for, away)
+            await self._services.do(self._wait_for, away)
         except Exception as error:
             await self._unwound()
             await self._failed(error)
@@ -102,12 +102,12 @@ class AgentRun(ClaimedRun):
             await self._ended(result)
 
     async def _open(self) -> RunInput:
-        opening: RunInput = await self._house.do(opening_of, self.claim, self._roster.team)
+        opening: RunInput = await self._services.do(opening_of, self.claim, self._roster.team)
         self._memory, self._handler = opening.memory, opening.handler
-        if opening.asked is not None:
-            reply = await reply_to(self.claim, opening.asked, self._roster, self._house.do, self._house.hosted)
+        if opening.request is not None:
+            reply = await reply_to(self.claim, opening.request, self._roster, self._services.do, self._services.hosted)
             self._reply, self._roster = reply, reply.roster
-            self._keeper = Gatekeeper(self._pen, reply.roster, self._house.do, lambda: self._steps)
+            self._keeper = Gatekeeper(self._event_writer, reply.roster, self._services.do, lambda: self._steps)
             reply.tell(opening.context)
         self._steps = self._hooks(opening.calls, opening.turns)
         if self._reply is not None and self._reply.unfit is not None:
@@ -115,18 +115,18 @@ class AgentRun(ClaimedRun):
         return opening
 
     def _hooks(self, earlier_calls: list[EarlierCall], turns: int) -> RecordingHooks:
-        calls, model_turns = CallIdMap(self.claim.run, earlier_calls), ModelTurns(self._pen, turns)
+        calls, model_turns = CallIdMap(self.claim.run, earlier_calls), ModelTurns(self._event_writer, turns)
         if self._reply is not None:
-            steps: RecordingHooks = self._reply.steps(self._pen, calls, model_turns, self._house.do)
+            steps: RecordingHooks = self._reply.steps(self._event_writer, calls, model_turns, self._services.do)
         else:
-            steps = RecordingHooks(self._pen, calls, model_turns, self._roster, self._house.do)
+            steps = RecordingHooks(self._event_writer, calls, model_turns, self._roster, self._services.do)
         steps.on_excess = self._exceeded
         return steps
 
     async def _execute(self, opening: RunInput) -> RunResultStreaming:
         """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
         agent = self._roster.team.agent(self.claim.agent)
-        model_input: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.given
+        model_input: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.sdk_input
         more: dict[str, Any] = {"context": opening.context}
         if self.claim.state is not None:
             model_input, more = await self._resumed(opening), {}
@@ -144,13 +144,13 @@ class AgentRun(ClaimedRun):
             is_resumed=self.claim.state is not None,
             keeper=self._keeper,
         )
-        self._house.bus.enter(self.claim, self._roster.team)
+        self._services.bus.enter(self.claim, self._roster.team)
         with enter_scope(scope):
             result = self._result = Runner.run_streamed(
                 agent, model_input, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
                 session=None if self._reply else self._memory, **more,
             )  # fmt: skip
-            if self._asked:
+            if self._requested_end:
                 result.cancel(mode="after_turn")
             async for event in result.stream_events():
                 self._steps.turns.take(None, event)
@@ -172,10 +172,10 @@ class AgentRun(ClaimedRun):
 
     async def _resumed(self, opening: RunInput) -> RunState[Any, Any]:
         """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""
-        state, saved = await resume.restored(self.claim, opening, self._roster.team, self._house.away)
+        state, saved = await resume.restored(self.claim, opening, self._roster.team, self._services.away)
         self._steps = self._hooks(opening.calls, max(saved.turns, opening.turns))
         self._steps.decided = opening.decided
-        self._interjected = InterjectionFilter(saved.heard, opening.heard.all)
+        self._interjected = InterjectionFilter(saved.interjections, opening.missed.all)
         approval_requests.apply_to_state(state, self._steps.calls, opening.decided)
         return state
 
@@ -196,31 +196,33 @@ class AgentRun(ClaimedRun):
         parent = current_parent_call()
         fields = {"agent": self._steps.acting, "turn": self._steps.turns.current}
         body = fields | event | ({"parent_call": parent} if parent else {})
-        self._house.bus.tell(self._pen, body)
+        self._services.bus.tell(self._event_writer, body)
 
     async def _ended(self, result: RunResultStreaming) -> None:
         """The stream is drained: it waits, was stopped at a turn's end, or is done."""
-        if self._pen.is_lost:
+        if self._event_writer.is_lost:
             raise Fenced("lost")
         try:
             asks = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
-            if asks and self._asked not in ENDING:
+            if asks and self._requested_end not in ENDING:
                 await self._wait(result)
             elif self._reply is not None and result.interruptions and not asks:
-                await self._done(result)  # with calls that are the client's to answer
-            elif self._asked and result.final_output is None:
+                await self._finish_result(result)  # with calls that are the client's to answer
+            elif self._requested_end and result.final_output is None:
                 await self._stopped(result)
             else:
-                await self._done(result)
+                await self._finish_result(result)
         except team_context.ContextRefused as refused:
             await self._failed(refused)
 
-    async def _done(self, result: RunResultStreaming) -> None:
+    async def _finish_result(self, result: RunResultStreaming) -> None:
         context = team_context.write(result.context_wrapper.context)
         bodies: list[Body] = []
         final = result.final_output if isinstance(result.final_output, str) else None
-        is_said = result.last_agent.output_type not in (None, str) and bool(self._steps.said)  # unwrapped by the SDK
-        if final and final != self._steps.said and not is_said:  # a tool's result is the answer
+        is_said = result.last_agent.output_type not in (None, str) and bool(
+            self._steps.last_text
+        )  # unwrapped by the SDK
+        if final and final != self._steps.last_text and not is_said:  # a tool's result is the answer
             bodies.append(
                 {
                     "event": "output",
@@ -246,30 +248,30 @@ class AgentRun(ClaimedRun):
         rules = await self._keeper.rules()
         requests = approval_requests.pending_requests(stopped, self._steps.calls, self._roster, turn, rules)
         sealed = self._sealed(result)
-        await self._house.do(self._put_aside, "approval", requests, sealed)
+        await self._services.do(self._put_aside, "approval", requests, sealed)
 
     async def _stopped(self, result: RunResultStreaming) -> None:
         """It ended a turn because it was asked to: by a person, or because the worker stops."""
-        if self._asked in ENDING:
+        if self._requested_end in ENDING:
             await self._cancelled()
-        elif self._asked == "pause":
-            await self._house.do(self._put_aside, "pause", [], self._sealed(result))
+        elif self._requested_end == "pause":
+            await self._services.do(self._put_aside, "pause", [], self._sealed(result))
         else:
-            await self._house.do(self._put_back, "the worker stopped", self._sealed(result))
+            await self._services.do(self._put_back, "the worker stopped", self._sealed(result))
 
     async def _cancelled(self) -> None:
-        why = "asked to stop" if self._asked in ENDING else "the worker stopped before the run ended"
+        why = "asked to stop" if self._requested_end in ENDING else "the worker stopped before the run ended"
         await self._finish({"event": "run.cancelled", "reason": why, **self._steps.calls.in_doubt()})
 
     async def _failed(self, error: BaseException) -> None:
-        if self._pen.is_lost:
+        if self._event_writer.is_lost:
             raise Fenced("lost") from error
         if (unfit := _behind(error, Incompatible)) is not None:
             await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._steps.calls.in_doubt()})
             return
         if self._reply is not None and self._result is not None and self._reply.is_answer(error):
             try:
-                await self._done(self._result)
+                await self._finish_result(self._result)
                 return
             except team_context.ContextRefused as refused:
                 error = refused
@@ -294,7 +296,7 @@ class AgentRun(ClaimedRun):
             **self._steps.calls.in_doubt(),
         }
         at_work = self._result.current_agent if self._result is not None else None
-        if location := place_of(error, at_work, self._steps.turns.current, self._steps.said):
+        if location := place_of(error, at_work, self._steps.turns.current, self._steps.last_text):
             failed["place"] = location
         await self._finish(failed, *ended)
 
@@ -316,7 +318,7 @@ class AgentRun(ClaimedRun):
             bodies.append({"event": "conversation.handler", "handler": f"agent:{last_agent}"})
         if self._reply is not None:
             bodies += self._reply.completed(end, bodies, self._result.context_wrapper.usage if self._result else None)
-        await self._pen.store(*bodies, end, riding=partial(self._leave, context))
+        await self._event_writer.store(*bodies, end, riding=partial(self._leave, context))
 
     def _leave(self, context: str | None) -> None:
         """Write the memory; forget what it had waited with. Sync, with the conversation locked and the fence passed."""

@@ -40,10 +40,10 @@ class CallIdMap:
 
     def __init__(self, run: str, earlier_calls: Iterable[EarlierCall] = ()) -> None:
         self._run = run
-        self._known = list(earlier_calls)
-        self._uses = Counter(original(call.call_id or "") for call in self._known)
+        self._earlier_calls = list(earlier_calls)
+        self._uses = Counter(original(call.call_id or "") for call in self._earlier_calls)
         self._running: dict[Key, str] = {}
-        self._made: set[str] = set()
+        self._new_ids: set[str] = set()
         self._spare: dict[str, str] = {}  # by the provider's ids
         self._wanted: defaultdict[tuple[str, str], deque[str | None]] = defaultdict(deque)
 
@@ -71,42 +71,44 @@ class CallIdMap:
     def new(self, call_id: str) -> str:
         """Return the id of one more use."""
         if spare := self._spare.pop(call_id, None):
-            self._made.add(spare)
+            self._new_ids.add(spare)
             return spare
         own = original(call_id)
         self._uses[own] += 1
         new_id = tool_call_id(self._run, own, self._uses[own])
-        self._made.add(new_id)
+        self._new_ids.add(new_id)
         return new_id
 
     def give_back(self, call_id: str, our_id: str) -> None:
         """Let the next use have an id that was made for nothing."""
-        self._made.discard(our_id)
+        self._new_ids.discard(our_id)
         self._spare[call_id] = our_id
 
     def approve(self, call: EarlierCall, sent: str) -> None:
         """Note that a call of this attempt has been asked about and approved, so that it begins under its id."""
-        self._made.discard(call.id)
-        self._known.append(call)
+        self._new_ids.discard(call.id)
+        self._earlier_calls.append(call)
         lanes = self._wanted[call.call_id or "", sent]
         if call.parent in lanes:
             lanes.remove(call.parent)
 
     def is_new(self, our_id: str) -> bool:
         """Return whether this attempt made the call's id."""
-        return our_id in self._made
+        return our_id in self._new_ids
 
     def running(self, parent: str | None, call_id: str) -> str:
         """Return our id of a call that runs now."""
         running_id = self._running.get((parent, call_id))
         own = original(call_id)
-        executing = (call.id for call in self._known if call.key == (parent, own) and call.status == "executing")
+        executing = (
+            call.id for call in self._earlier_calls if call.key == (parent, own) and call.status == "executing"
+        )
         return running_id or next(executing, tool_call_id(self._run, own, max(1, self._uses[own])))
 
     @property
     def unfinished(self) -> list[str]:
         """List the calls that were entered and have not ended, those of earlier attempts too."""
-        return [*self._running.values(), *(call.id for call in self._known if call.status == "executing")]
+        return [*self._running.values(), *(call.id for call in self._earlier_calls if call.status == "executing")]
 
     def in_doubt(self) -> Body:
         """Return these as an end of the run tells them: nobody knows what they did."""
@@ -117,7 +119,7 @@ class CallIdMap:
     ) -> str | None:
         """Return the id of a call that waits for its decision or has it; with a digest, of these arguments."""
         own = original(call_id)
-        matches = (c for c in self._known if c.key[1] == own and c.status in statuses and c.id not in besides)
+        matches = (c for c in self._earlier_calls if c.key[1] == own and c.status in statuses and c.id not in besides)
         return next((c.id for c in matches if digest in ("", c.digest)), None)
 
     def _find_open(self, key: Key, digest: str) -> str | None:
@@ -125,13 +127,13 @@ class CallIdMap:
 
     def _entered(self, key: Key, digest: str) -> str | None:
         """Find the same call in an earlier attempt: it must not be entered again."""
-        return next((c.id for c in self._known if c.key == _own(key) and c.digest == digest), None)
+        return next((c.id for c in self._earlier_calls if c.key == _own(key) and c.digest == digest), None)
 
     def _take(self, key: Key, statuses: tuple[str, ...], digest: str = "") -> str | None:
-        matches = (c for c in self._known if c.key == _own(key) and c.status in statuses)
+        matches = (c for c in self._earlier_calls if c.key == _own(key) and c.status in statuses)
         call = next((c for c in matches if digest in ("", c.digest)), None)
         if call is not None:
-            self._known.remove(call)
+            self._earlier_calls.remove(call)
         return call.id if call else None
 
 

@@ -35,10 +35,10 @@ class ClaimedRun:
 
     kind = "run"
 
-    def __init__(self, claim: Claim, roster: ServedTeam, house: WorkerServices, *, limit_s: float) -> None:
+    def __init__(self, claim: Claim, roster: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         self.claim = claim
-        self._roster, self._house, self._limit_s = roster, house, limit_s
-        self._pen = RunEventWriter(claim, house.writer)
+        self._roster, self._services, self._limit_s = roster, services, limit_s
+        self._event_writer = RunEventWriter(claim, services.writer)
         self._task: asyncio.Task[Any] | None = None
         self._began = time.monotonic()
         self._is_aborted = False
@@ -54,7 +54,7 @@ class ClaimedRun:
                 logger.warning("the %s was taken away: %s", self.kind, lost)
             finally:
                 self.has_ended = True
-                self._house.bus.leave(self.claim)
+                self._services.bus.leave(self.claim)
 
     def abort(self) -> None:
         """End it now, whatever it is doing."""
@@ -64,7 +64,7 @@ class ClaimedRun:
 
     def lose(self) -> None:
         """The run is not this worker's any more: stop at once, write nothing."""
-        self._pen.is_lost = True
+        self._event_writer.is_lost = True
         self.abort()
 
     def _spent(self) -> Body:

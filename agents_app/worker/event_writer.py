@@ -40,7 +40,7 @@ class RunEventWriter:
             run_id=self.claim.run, conversation_id=self.claim.conversation,
         )  # fmt: skip
         event = NewEvent(
-            conversation=self.claim.conversation, kind="token", body=body.decode(), said=parsed, run=self.claim.run,
+            conversation=self.claim.conversation, kind="token", body=body.decode(), payload=parsed, run=self.claim.run,
             principal=str(self.claim.principal), turn=fields["turn"], attempt=self.claim.attempt,
         )  # fmt: skip
         try:

@@ -84,24 +84,24 @@ class ModelAnswer:
 class ModelTurns:
     """The turns of one attempt. `last` is how many earlier attempts had."""
 
-    def __init__(self, pen: RunEventWriter, last: int = 0) -> None:
+    def __init__(self, event_writer: RunEventWriter, last: int = 0) -> None:
         self.last = last
-        self._pen = pen
+        self._event_writer = event_writer
         self._most = TurnLimits(settings.CONFIG.model_turn_bytes, settings.CONFIG.model_run_bytes)
         self._size = 0  # bytes of all turns
         self._streaming: dict[str | None, deque[ModelAnswer]] = {}
-        self._asked: dict[str | None, ModelAnswer] = {}
+        self._open_turns: dict[str | None, ModelAnswer] = {}
 
     def begin(self, parent: str | None, agent: str, tools: list[str]) -> None:
         """A model is asked."""
         self.last += 1
         turn = ModelAnswer(self.last, agent, parent, tools)
-        self._asked[parent] = turn
+        self._open_turns[parent] = turn
         self._streaming.setdefault(parent, deque()).append(turn)
 
     async def end(self, parent: str | None) -> ModelAnswer:
         """The model has answered: wait for the rest of its stream, and answer the turn."""
-        turn = self._asked.pop(parent)
+        turn = self._open_turns.pop(parent)
         try:
             async with asyncio.timeout(LAG):
                 await turn.streamed.wait()
@@ -120,7 +120,7 @@ class ModelTurns:
         if data.type in WORDS:
             message = self._message(turn, _place(data))
             if data.type == "response.output_text.delta" and data.delta:
-                self._pen.token(data.delta, turn.facts | message.facts | {"index": len(message.pieces)})
+                self._event_writer.token(data.delta, turn.facts | message.facts | {"index": len(message.pieces)})
                 message.pieces.append(data.delta)
         elif data.type == "response.output_item.added":
             turn.phases[_place(data)] = phase_of(getattr(data, "item", None))
@@ -136,9 +136,9 @@ class ModelTurns:
     def _grow(self, turn: ModelAnswer, size: int) -> None:
         turn.size, self._size = turn.size + size, self._size + size
         if turn.size > self._most.turn:
-            raise TurnTooLarge(_words("an answer", self._most.turn, "TURN"))
+            raise TurnTooLarge(_bounded_text("an answer", self._most.turn, "TURN"))
         if self._size > self._most.run:
-            raise TurnTooLarge(_words("all answers of a run", self._most.run, "RUN"))
+            raise TurnTooLarge(_bounded_text("all answers of a run", self._most.run, "RUN"))
 
     def spoken(self, turn: ModelAnswer, answered: Sequence[ResponseOutputMessage]) -> list[StreamedMessage]:
         """Return the messages of an answer in order, each under the number that it streamed with.
@@ -164,7 +164,7 @@ class ModelTurns:
         return [
             {"event": "output", **turn.facts, **message.facts, "text": message.text, "final": False}
             | ({"is_partial": True} if message is turn.messages[-1] else {})
-            for turn in self._asked.values()
+            for turn in self._open_turns.values()
             for message in turn.messages
             if message.pieces
         ]
@@ -192,7 +192,7 @@ def _place(data: Any) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _words(what: str, most: int, name: str) -> str:
+def _bounded_text(what: str, most: int, name: str) -> str:
     setting = f"SWITCHBOARD_MODEL_{name}_BYTES"
     return f"the model sent more than {most:,} bytes, the most {what} may have ({setting})"
 

@@ -48,7 +48,7 @@ class ReplayRequest(NamedTuple):
 class ReplayInput(NamedTuple):
     """Read at once. `context` is what the team remembers now; what the call makes of it is not kept."""
 
-    asked: ReplayRequest
+    request: ReplayRequest
     context: BaseModel
     calls: list[EarlierCall]
     decided: dict[str, Decision]
@@ -111,9 +111,9 @@ class OneCall(CallIdMap):
 class ReplaySteps(RecordingHooks):
     """Hooks that say of the asked call which one it repeats."""
 
-    asked: ReplayRequest | None = None
+    request: ReplayRequest | None = None
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
         body = super()._step(context, agent, tool, our_id)
-        is_asked = self.asked is not None and our_id == self.asked.call
-        return body | {"replay_of": self.asked.text("replay_of")} if is_asked and self.asked else body
+        is_asked = self.request is not None and our_id == self.request.call
+        return body | {"replay_of": self.request.text("replay_of")} if is_asked and self.request else body

@@ -57,12 +57,12 @@ class Replay(ClaimedRun):
 
     kind = "replay"
 
-    def __init__(self, claim: Claim, roster: ServedTeam, house: WorkerServices, *, limit_s: float) -> None:
-        super().__init__(claim, roster, house, limit_s=limit_s)
-        self._asked = ReplayRequest({})
+    def __init__(self, claim: Claim, roster: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
+        super().__init__(claim, roster, services, limit_s=limit_s)
+        self._request = ReplayRequest({})
         self._usage = Usage()
-        self._steps = self._hooks(ReplayInput(self._asked, roster.team.context(), [], {}, {}))
-        self._keeper = Gatekeeper(self._pen, roster, house.do, lambda: self._steps)
+        self._steps = self._hooks(ReplayInput(self._request, roster.team.context(), [], {}, {}))
+        self._keeper = Gatekeeper(self._event_writer, roster, services.do, lambda: self._steps)
 
     def ask(self, what: str) -> None:
         """Pass on what a person wants: stop and cancel let a call that has begun end for a few seconds, abort does
@@ -79,7 +79,7 @@ class Replay(ClaimedRun):
         except Fenced:
             raise
         except asyncio.CancelledError:
-            if self._pen.is_lost:
+            if self._event_writer.is_lost:
                 raise Fenced("its lease ended") from None
             if not self._is_aborted:
                 raise  # not by us: the loop ends
@@ -95,18 +95,18 @@ class Replay(ClaimedRun):
 
     async def _replay(self) -> bool:
         """Make the call; False when the run waits for a person."""
-        opening: ReplayInput = await self._house.do(opening_of, self.claim, self._roster.team)
-        self._asked, self._steps = opening.asked, self._hooks(opening)
+        opening: ReplayInput = await self._services.do(opening_of, self.claim, self._roster.team)
+        self._request, self._steps = opening.request, self._hooks(opening)
         agent = self._roster.team.agent(self.claim.agent)
         self._roster.schemas(agent)  # its tools are guarded and watched from now on
-        tool = tool_of(agent, self._asked)
-        await self._house.do(self._check_arguments, tool)
-        decided = opening.decided.get(self._asked.call)
+        tool = tool_of(agent, self._request)
+        await self._services.do(self._check_arguments, tool)
+        decided = opening.decided.get(self._request.call)
         if decided is not None and decided.decision == "reject":
             return True
         context = self._context(opening, agent, tool)
         with enter_scope(self._scope(opening)):
-            self._house.bus.enter(self.claim, self._roster.team)
+            self._services.bus.enter(self.claim, self._roster.team)
             await self._require_enabled(context, agent, tool)
             await self._guard(context, agent, tool)
             if decided is None and await self._waits(context, tool):
@@ -117,19 +117,19 @@ class Replay(ClaimedRun):
         return True
 
     def _hooks(self, opening: ReplayInput) -> ReplaySteps:
-        calls = OneCall(self.claim.run, opening.calls, opening.asked)
-        steps = ReplaySteps(self._pen, calls, ModelTurns(self._pen), self._roster, self._house.do)
-        steps.asked, steps.decided = opening.asked, opening.decided
+        calls = OneCall(self.claim.run, opening.calls, opening.request)
+        steps = ReplaySteps(self._event_writer, calls, ModelTurns(self._event_writer), self._roster, self._services.do)
+        steps.request, steps.decided = opening.request, opening.decided
         return steps
 
     def _check_arguments(self, tool: FunctionTool) -> None:
         try:
-            edited_arguments.check(self._asked.body.get("args") or {}, tool.params_json_schema)
+            edited_arguments.check(self._request.body.get("args") or {}, tool.params_json_schema)
         except Invalid as unfit:
-            raise Incompatible(f"the arguments do not match {self._asked.text('qualified_name')}: {unfit}") from None
+            raise Incompatible(f"the arguments do not match {self._request.text('qualified_name')}: {unfit}") from None
 
     def _context(self, opening: ReplayInput, agent: Agent[Any], tool: FunctionTool) -> ToolContext[Any]:
-        raw, call_id = self._asked.text("args_raw"), self._asked.text("tool_call_id")
+        raw, call_id = self._request.text("args_raw"), self._request.text("tool_call_id")
         call = ResponseFunctionToolCall(type="function_call", call_id=call_id, name=tool.name, arguments=raw)
         return ToolContext(
             context=opening.context, usage=self._usage, tool_name=tool.name, tool_call_id=call_id, tool_arguments=raw,
@@ -146,7 +146,7 @@ class Replay(ClaimedRun):
     def _scope(self, opening: ReplayInput) -> RunScope:
         return RunScope(
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._steps, run_config=self._config(),
-            on_event=self._take, tell=self._tell, answers=opening.metadata, keeper=self._keeper, key=self._asked.key,
+            on_event=self._take, tell=self._tell, answers=opening.metadata, keeper=self._keeper, key=self._request.key,
             our_call=lambda call_id: self._steps.calls.running(current_parent_call(), call_id),
         )  # fmt: skip
 
@@ -155,7 +155,9 @@ class Replay(ClaimedRun):
 
     def _tell(self, event: dict[str, Any]) -> None:
         fields = {"agent": self._steps.acting, "turn": self._steps.turns.current}
-        self._house.bus.tell(self._pen, fields | event | {"parent_call": current_parent_call() or self._asked.call})
+        self._services.bus.tell(
+            self._event_writer, fields | event | {"parent_call": current_parent_call() or self._request.call}
+        )
 
     async def _require_enabled(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
         rule = tool.is_enabled
@@ -176,7 +178,7 @@ class Replay(ClaimedRun):
         rule: Any = tool.needs_approval
         if not callable(rule):
             return bool(rule)
-        needs_approval = rule(context, self._asked.body.get("args") or {}, context.tool_call_id)
+        needs_approval = rule(context, self._request.body.get("args") or {}, context.tool_call_id)
         return bool(await needs_approval if inspect.isawaitable(needs_approval) else needs_approval)
 
     async def _ask(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
@@ -187,8 +189,8 @@ class Replay(ClaimedRun):
             [item], self._steps.calls, self._roster, self._steps.turns.current, rules
         )
         sealed = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))
-        more: Body = {"replay_of": self._asked.text("replay_of")}
-        await self._house.do(self._put_aside, [truncate_fields(body | more) for body in requests], sealed)
+        more: Body = {"replay_of": self._request.text("replay_of")}
+        await self._services.do(self._put_aside, [truncate_fields(body | more) for body in requests], sealed)
 
     def _put_aside(self, requests: list[Body], sealed: tuple[str, str, str]) -> None:
         state, mac, sdk = sealed
@@ -241,7 +243,7 @@ class Replay(ClaimedRun):
         return output
 
     async def _failed(self, error: Exception) -> None:
-        if self._pen.is_lost:
+        if self._event_writer.is_lost:
             raise Fenced("lost") from error
         if isinstance(error, Incompatible):
             await self._finish({"event": "run.incompatible", "reason": str(error), **self._steps.calls.in_doubt()})
@@ -263,11 +265,13 @@ class Replay(ClaimedRun):
         """Tell that the call is not made; the gate tells its own."""
         body: Body = {"event": "policy.refused", "reason": str(refused)[:2000], "by": refused.by}
         names = ("agent", "tool_call", "tool_call_id", "name", "namespace", "qualified_name", "lookup_key", "schema")
-        return body | {name: self._asked.body.get(name) for name in (*names, "args_raw", "args", "replay_of")}
+        return body | {name: self._request.body.get(name) for name in (*names, "args_raw", "args", "replay_of")}
 
     async def _finish(self, end: Body, *before: Body) -> None:
         """End the run. The agents' memory and the team's context stay as they were."""
-        await self._pen.store(*self._steps.turns.broken(), *before, end | KIND, riding=partial(_leave, self.claim))
+        await self._event_writer.store(
+            *self._steps.turns.broken(), *before, end | KIND, riding=partial(_leave, self.claim)
+        )
 
 
 def _leave(claim: Claim) -> None:

@@ -42,13 +42,15 @@ class RunBus(LogBus):
         """The run is over here."""
         self._claims.pop(claim.run, None)
 
-    def tell(self, pen: RunEventWriter, event: Body) -> None:
+    def tell(self, event_writer: RunEventWriter, event: Body) -> None:
         """Write an event of a team's own kind; nobody waits for it. Raises NotAllowed for another, which the audit log
         is told. From any thread but this bus's own."""
         try:
-            pen.tell(event)
+            event_writer.tell(event)
         except NotAllowed as error:
-            self._threads.submit(_enter_refusal, pen.claim, pen.claim.conversation, error.message).result()
+            self._threads.submit(
+                _enter_refusal, event_writer.claim, event_writer.claim.conversation, error.message
+            ).result()
             error.is_recorded = True
             raise
 

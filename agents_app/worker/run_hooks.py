@@ -34,25 +34,29 @@ Do = Callable[..., Awaitable[Any]]
 class RecordingHooks(RunHooks[Any]):
     """Hooks of one attempt; runs inside tool calls have the same ones, `current_parent_call()` says where."""
 
-    def __init__(self, pen: RunEventWriter, calls: CallIdMap, turns: ModelTurns, roster: ServedTeam, do: Do) -> None:
+    def __init__(
+        self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, roster: ServedTeam, do: Do
+    ) -> None:
         self.calls, self.turns = calls, turns
-        self.said = ""  # the last text that an agent of the run itself said
+        self.last_text = ""  # the last text that an agent of the run itself said
         self.has_unknown_usage = False  # of an answer in this attempt
         self.spoken: list[StreamedMessage] = []  # the messages of its last answer
         self.on_excess: Callable[[TurnTooLarge], None] | None = None  # ends the run from inside a call
         self.decided: Mapping[str, Decision] = {}  # what people decided, by our ids of the calls
-        self._pen, self._roster, self._do = pen, roster, do
+        self._event_writer, self._roster, self._do = event_writer, roster, do
         self._began: dict[str, float] = {}
         self._steps: dict[str, Body] = {}
         self._errors: dict[tuple[str | None, str], BaseException] = {}
         self._answered: dict[tuple[str | None, str], str] = {}  # calls that a person answers: never entered
-        self._told: dict[tuple[str | None, str], tuple[Any, Any]] = {}  # what a model is told, and what a tool gave
+        self._replaced_outputs: dict[
+            tuple[str | None, str], tuple[Any, Any]
+        ] = {}  # what a model is told, and what a tool gave
         self._acting: dict[str | None, str] = {}
 
     @property
     def acting(self) -> str:
         """The agent that acts where this code is called: of the run, or of the run inside a call."""
-        return self._acting.get(current_parent_call(), self._pen.claim.agent)
+        return self._acting.get(current_parent_call(), self._event_writer.claim.agent)
 
     async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
         """An agent begins to act. The SDK calls this before the agent's own hooks, whose events name it."""
@@ -74,7 +78,7 @@ class RecordingHooks(RunHooks[Any]):
         bodies = _outputs(turn, spoken, is_last=is_last)
         if turn.parent_call is None:
             self.spoken = spoken
-            self.said = next((message.text for message in reversed(spoken) if message.text), "")
+            self.last_text = next((message.text for message in reversed(spoken) if message.text), "")
         model = self._roster.model_of(agent)
         spent = usage_of(response.usage)
         self.has_unknown_usage = self.has_unknown_usage or spent is None
@@ -84,12 +88,12 @@ class RecordingHooks(RunHooks[Any]):
         if fresh := self._roster.unkept(agent):  # of an agent inside a tool, the first time that it is asked
             await self._do(agent_registry.save_schemas, self._roster, fresh)
         bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
-        await self._pen.store(*bodies)
+        await self._event_writer.store(*bodies)
 
     async def on_handoff(self, context: Any, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
         """One agent gives the conversation to another."""
         body: Body = {"event": "agent.handoff", "agent": from_agent.name, "turn": self.turns.current}
-        await self._pen.store(body | {"from_agent": from_agent.name, "to_agent": to_agent.name} | _inside())
+        await self._event_writer.store(body | {"from_agent": from_agent.name, "to_agent": to_agent.name} | _inside())
 
     async def on_tool_start(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Any) -> None:
         """Commit that the call is executing; only then is the function entered. Raises Fenced: it is not."""
@@ -109,7 +113,7 @@ class RecordingHooks(RunHooks[Any]):
         body = step | arguments(sent) | {"status": "start"}
         body |= {"edited_by": decided.by} if decided is not None and decided.decision == "edit" else {}
         if self.calls.is_new(our_id):  # no other row can have its id: the run's fence is all there is to pass
-            await self._pen.store(body)
+            await self._event_writer.store(body)
         else:
             await self._begin_known(body)
         self._began[our_id] = time.monotonic()
@@ -124,7 +128,7 @@ class RecordingHooks(RunHooks[Any]):
         our_id = self._answered.pop(key, None) or self.calls.end(*key)
         if our_id is None:
             return
-        replacement, own_output = self._told.pop(key, (None, None))
+        replacement, own_output = self._replaced_outputs.pop(key, (None, None))
         output, size = to_json_value(own_output if replacement is not None and replacement is result else result)
         error = self._errors.pop((current_parent_call(), context.tool_call_id), None)
         body = self._steps.pop(our_id, None) or self._step(context, agent, tool, our_id)
@@ -132,7 +136,7 @@ class RecordingHooks(RunHooks[Any]):
         body |= _outcome(error)
         if (began := self._began.pop(our_id, None)) is not None:
             body["duration_ms"] = ms_since(began)
-        await self._pen.store(body)
+        await self._event_writer.store(body)
         failpoint("after-record")
 
     def decision(self, call_id: str, requested_args: str) -> Decision | None:
@@ -147,7 +151,7 @@ class RecordingHooks(RunHooks[Any]):
 
     def tell(self, call_id: str, replacement: Any, output: Any) -> None:
         """Note that a model is told `replacement` where a tool gave `output`: the record keeps what it gave."""
-        self._told[current_parent_call(), call_id] = replacement, output
+        self._replaced_outputs[current_parent_call(), call_id] = replacement, output
 
     def failed(self, call_id: str, error: BaseException) -> None:
         """Note the real exception of a call that runs now."""
@@ -186,9 +190,9 @@ class RecordingHooks(RunHooks[Any]):
 
     async def _begin_known(self, body: Body) -> None:
         try:
-            await self._do(begin_tool_call.begin_execution, self._pen.claim, body)
+            await self._do(begin_tool_call.begin_execution, self._event_writer.claim, body)
         except Fenced:
-            self._pen.is_lost = True
+            self._event_writer.is_lost = True
             raise
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:

@@ -37,16 +37,16 @@ class RunInput(NamedTuple):
     decided: dict[str, Decision]
     turns: int
     handler: str
-    asked: RunRequest | None = None  # of a client of the responses door
-    heard: MissedMessages = NOTHING
+    request: RunRequest | None = None  # of a client of the responses door
+    missed: MissedMessages = NOTHING
 
     @property
-    def given(self) -> str | list[Any]:
+    def sdk_input(self) -> str | list[Any]:
         """What the SDK is given of a run that begins: the words to answer, and what was said since."""
-        if not self.heard.after:
+        if not self.missed.after:
             return self.words
         items = [{"role": "user", "content": self.words}] if isinstance(self.words, str) else self.words
-        return [*items, *self.heard.after]
+        return [*items, *self.missed.after]
 
 
 def opening_of(claim: Claim, team: Team) -> RunInput:
@@ -62,7 +62,11 @@ def opening_of(claim: Claim, team: Team) -> RunInput:
     text: str | list[Any] = [] if is_remembered else log.spoken_text(body)
     handler = conversation.handler.removeprefix("agent:")
     memory, saved_context = _memory(conversation, claim.input_seq, team.name)
-    missed = interjections.missed_messages(conversation, claim.input_seq, memory.heard) if request is None else NOTHING
+    missed = (
+        interjections.missed_messages(conversation, claim.input_seq, memory.last_heard_seq)
+        if request is None
+        else NOTHING
+    )
     memory.hear(missed, is_resumed=claim.state is not None)
     context = team_context.read(team.context, saved_context, claim.conversation)
     if claim.attempt == 1:

@@ -25,12 +25,12 @@ class SavedState(NamedTuple):
     state: str
     turns: int
     team: str = ""
-    heard: Sequence[Interjection] = ()
+    interjections: Sequence[Interjection] = ()
 
 
 def sign(run: str, saved: SavedState, tools: str) -> tuple[str, str, str]:
     """Return the row's `state`, `state_mac` and `sdk`."""
-    fields = {"v": 1, "turns": saved.turns, "team": saved.team, "state": saved.state, "heard": saved.heard}
+    fields = {"v": 1, "turns": saved.turns, "team": saved.team, "state": saved.state, "heard": saved.interjections}
     text = json.dumps(fields)
     sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"
     return text, _mac(run, sdk, text), sdk

@@ -77,7 +77,7 @@ class Worker:
         self._threads = DatabaseThreads("runs")
         self._mcp = McpTools(self.rosters, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
-        self._house = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
+        self._services = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
         self._attempts: dict[str, tuple[AgentRun | Replay, ServedTeam, asyncio.Task[None]]] = {}
         self._pulse = Heartbeat("worker", self.facts)
         self._pulse.name = worker_node(self.name)
@@ -86,7 +86,7 @@ class Worker:
         self._stopped = asyncio.Event()
         self._is_stopping = False
         self._claiming = asyncio.Lock()
-        self.done = 0
+        self.finished_runs = 0
         self.registered = threading.Event()  # the record knows what is served here
         self.is_serving = False
 
@@ -101,7 +101,7 @@ class Worker:
         await self._mcp.start(self._stopped)
         switchboard.set_bus(self._bus)
         self.is_serving = True
-        forget = commit_listeners.on_committed(self._rung)
+        forget = commit_listeners.on_committed(self._on_committed)
         rounds: dict[str, Callable[[], Any]] = {
             "renewing": self._renew, "listening": self._listen, "looking": self._look, "telling": self._beat,
         }  # fmt: skip
@@ -130,7 +130,7 @@ class Worker:
         return {
             "running": sum(teams.values()),
             "teams": {r.team.name: teams[r.team.name] for r in self.rosters},
-            "done": self.done,
+            "done": self.finished_runs,
             "mcp": self._mcp.states(),
             "warnings": self._mcp_troubles(),
         }
@@ -187,14 +187,14 @@ class Worker:
 
     def _start(self, claim: Claim, roster: ServedTeam) -> None:
         run_class = Replay if claim.kind == "replay" else AgentRun
-        attempt: AgentRun | Replay = run_class(claim, roster, self._house, limit_s=self._limit_s)
+        attempt: AgentRun | Replay = run_class(claim, roster, self._services, limit_s=self._limit_s)
         task = asyncio.create_task(attempt.run(), name=f"run {claim.run}")
         self._attempts[claim.run] = attempt, roster, task
         task.add_done_callback(partial(self._over, claim.run))
 
     def _over(self, run: str, task: asyncio.Task[None]) -> None:
         del self._attempts[run]
-        self.done += 1
+        self.finished_runs += 1
         self._news.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a run was left: its lease ends soon", exc_info=error, extra={"run": run})
@@ -247,7 +247,7 @@ class Worker:
                 logger.warning("worker: %s", error)
         self._threads.shutdown()
 
-    def _rung(self, stored: Sequence[Stored]) -> None:
+    def _on_committed(self, stored: Sequence[Stored]) -> None:
         if self._loop is not None and any(event.kind in WAKING for event in stored):
             try:
                 self._loop.call_soon_threadsafe(self._news.set)

@@ -30,7 +30,7 @@ KINDS = {
 }
 
 
-def held(by: Who, what: str) -> frozenset[str]:
+def granted_targets(by: Who, what: str) -> frozenset[str]:
     """Return the targets that `by` may do `what` to now; `*` among them means all."""
     kind = KINDS[what]
     if permissions.has_permission(by, kind.freely):
@@ -43,7 +43,7 @@ def held(by: Who, what: str) -> frozenset[str]:
 
 def require(by: Who, what: str, target: str) -> None:
     """Raise `NotAllowed`, which names what is missing and who can give it, unless `by` may do `what` to `target`."""
-    if held(by, what).isdisjoint({ALL, target}):
+    if granted_targets(by, what).isdisjoint({ALL, target}):
         kind, who = KINDS[what], permissions.principal_of(by)
         permissions.require(by, kind.base)
         way = "an admin can grant it on the People page" if _person(by) else "only people can have one"

@@ -63,7 +63,7 @@ def cut(body: bytes) -> list[bytes] | None:
     cutter = _Cutter(body, start.end())
     for piece in json_depth.pieces(body, start.end()):
         if (is_whole := cutter.take(piece)) is not None:
-            return check_many(cutter.found) if is_whole else None
+            return check_many(cutter.elements) if is_whole else None
     return None
 
 
@@ -71,7 +71,7 @@ class _Cutter:
     """Cuts a list into its objects, piece by piece."""
 
     def __init__(self, body: bytes, start: int) -> None:
-        self.found: list[bytes] = []
+        self.elements: list[bytes] = []
         self._body = body
         self._depth, self._begin, self._end = 0, start, start  # of the object at hand; where the last one ended
 
@@ -100,13 +100,13 @@ class _Cutter:
         """Begin an object, if it stands where one may."""
         between = self._body[self._end : begin].strip()
         self._begin, self._depth = begin, 1
-        return between == (b"," if self.found else b"")
+        return between == (b"," if self.elements else b"")
 
     def _close(self, end: int) -> None:
         self._depth, self._end = 0, end
-        self.found.append(self._body[self._begin : end])
-        if len(self.found) > MAX_ITEMS:
-            check_many(self.found)
+        self.elements.append(self._body[self._begin : end])
+        if len(self.elements) > MAX_ITEMS:
+            check_many(self.elements)
 
 
 def read(raw_messages: Found, visitor: Caller) -> tuple[list[Read], list[NewEvent]]:
@@ -160,10 +160,10 @@ def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
     size, ids = 0, set[str | None]()
     for event in events:
         mine = _facts(event) if event.kind == "token" and event.conversation is not None else None
-        size += len(event.said.text or "")
+        size += len(event.payload.text or "")
         if run and (mine is None or mine != shared_fields or event.bus_id in ids or not _follows(run[-1], event, size)):
             yield run
-            run, size, ids = [], len(event.said.text or ""), set()
+            run, size, ids = [], len(event.payload.text or ""), set()
         if mine is None:
             yield [event]
             continue
@@ -176,7 +176,7 @@ def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
 
 def _follows(before: NewEvent, event: NewEvent, size: int) -> bool:
     """A turn's index goes up; a segment has a bound."""
-    last, index = before.said.index, event.said.index
+    last, index = before.payload.index, event.payload.index
     return size <= MAX_SEGMENT and (last is None) == (index is None) and (last is None or index > last)  # type: ignore[operator]
 
 

@@ -15,10 +15,10 @@ _ADDRESS = re.compile(
 
 
 class HealthEndpoint:
-    """Both routes, bound to one engine. Open to everybody: a proxy asks."""
+    """Both routes, bound to one server runtime. Open to everybody: a proxy asks."""
 
-    def __init__(self, engine: ServerRuntime) -> None:
-        self._readiness = Readiness(engine)
+    def __init__(self, runtime: ServerRuntime) -> None:
+        self._readiness = Readiness(runtime)
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer 200, or for `/readyz` 503: `{"ok", "not_ready": [part…], "degraded": [part…], "parts": {part: why}}`.

@@ -33,11 +33,11 @@ class LongPoll:
     def _listen(self) -> None:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-            commit_listeners.on_committed(self._rung)
+            commit_listeners.on_committed(self._on_committed)
             commit_listeners.on_remote_heads(self._on_heads)
             commit_listeners.on_posted(self._tell)
 
-    def _rung(self, stored: Sequence[Stored]) -> None:
+    def _on_committed(self, stored: Sequence[Stored]) -> None:
         if self._news:
             self._tell({f"stream:{event.conversation}" for event in stored})
 
@@ -67,7 +67,7 @@ async def news_or(gone: asyncio.Future[None], news: asyncio.Event, seconds: floa
         waiter.cancel()
 
 
-async def left(receive: route.Receive) -> None:
+async def wait_for_disconnect(receive: route.Receive) -> None:
     """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

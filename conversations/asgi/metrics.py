@@ -41,10 +41,10 @@ RECORDER_TOTALS = (
 
 
 class MetricsEndpoint:
-    """The route, bound to one engine. For whoever holds the right `metrics`: a token, or a session."""
+    """The route, bound to one server runtime. For whoever holds the right `metrics`: a token, or a session."""
 
-    def __init__(self, engine: ServerRuntime) -> None:
-        self._figures = MetricsCollector(engine)
+    def __init__(self, runtime: ServerRuntime) -> None:
+        self._figures = MetricsCollector(runtime)
         self._registry = CollectorRegistry()
         self._registry.register(self._figures)
 
@@ -71,8 +71,8 @@ class MetricsEndpoint:
 class MetricsCollector(Collector):
     """Answers the families at each scrape."""
 
-    def __init__(self, engine: ServerRuntime) -> None:
-        self._engine = engine
+    def __init__(self, runtime: ServerRuntime) -> None:
+        self._runtime = runtime
         self._looked_at = float("-inf")
         self._kinds: dict[str, int] = {}
         self._recorder: dict[str, Any] = {}  # as JSON holds it
@@ -96,46 +96,46 @@ class MetricsCollector(Collector):
         yield from self._of_others()
 
     def _of_record(self) -> Iterator[Metric]:
-        writer = self._engine.writer
+        writer = self._runtime.writer
         yield CounterMetricFamily("switchboard_events_stored", "Events this process stored", writer.rows)
         yield CounterMetricFamily("switchboard_stored_bytes", "Bytes of their bodies", writer.stored_bytes)
         yield CounterMetricFamily("switchboard_commits", "Transactions it stored them in", writer.commits)
         yield GaugeMetricFamily("switchboard_queue_bytes", "Bytes that wait to be stored", writer.waiting_bytes)
         yield GaugeMetricFamily("switchboard_queue_jobs", "Callers that wait for it", writer.waiting_jobs)
         publishes = CounterMetricFamily("switchboard_publishes", "POST publish by status", labels=["outcome"])
-        for status, count in sorted(self._engine.publishes.items()):
+        for status, count in sorted(self._runtime.publishes.items()):
             publishes.add_metric([str(status)], count)
         yield publishes
         responses = CounterMetricFamily("switchboard_responses", "Responses by how they came out", labels=["outcome"])
-        for outcome, count in sorted(self._engine.responses.items()):
+        for outcome, count in sorted(self._runtime.responses.items()):
             responses.add_metric([outcome], count)
         yield responses
 
     def _of_readers(self) -> Iterator[Metric]:
-        engine = self._engine
-        yield GaugeMetricFamily("switchboard_sockets", "Open sockets", len(engine.watch.sockets))
+        runtime = self._runtime
+        yield GaugeMetricFamily("switchboard_sockets", "Open sockets", len(runtime.watch.sockets))
         words = "Requests and sockets of /v1/responses that are answered"
-        yield GaugeMetricFamily("switchboard_response_readers", words, len(engine.watch.responses))
-        yield GaugeMetricFamily("switchboard_feeds", "Conversations that are followed", len(engine.hub.feeds))
+        yield GaugeMetricFamily("switchboard_response_readers", words, len(runtime.watch.responses))
+        yield GaugeMetricFamily("switchboard_feeds", "Conversations that are followed", len(runtime.hub.feeds))
         held = GaugeMetricFamily("switchboard_held_bytes", "Bytes of recent events kept for readers", labels=["for"])
-        for name, size in engine.held_bytes.items():
+        for name, size in runtime.held_bytes.items():
             held.add_metric([name], size())
         yield held
-        yield CounterMetricFamily("switchboard_ring_drops", "Rings that had to let go", engine.hub.rings.dropped)
-        yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", engine.hub.sent)
+        yield CounterMetricFamily("switchboard_ring_drops", "Rings that had to let go", runtime.hub.rings.dropped)
+        yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", runtime.hub.sent)
         drops = CounterMetricFamily("switchboard_socket_drops", "Sockets closed by us, by code", labels=["code"])
-        for code, count in sorted(engine.watch.drops.items()):
+        for code, count in sorted(runtime.watch.drops.items()):
             drops.add_metric([str(code)], count)
         yield drops
 
     def _of_doorbell(self) -> Iterator[Metric]:
-        listener = self._engine.ear
+        listener = self._runtime.broadcast_listener
         if listener.age_s is not None:
             yield GaugeMetricFamily("switchboard_doorbell_age_seconds", "Since the last ring was heard", listener.age_s)
             yield GaugeMetricFamily("switchboard_layer_up", "1 while the channel layer works", listener.state == "ok")
 
     def _of_search(self) -> Iterator[Metric]:
-        indexer = self._engine.indexer
+        indexer = self._runtime.indexer
         if indexer is not None:
             description = "Events recorded and not searchable yet"
             yield GaugeMetricFamily("switchboard_search_lag_events", description, indexer.lag.events)

@@ -36,12 +36,12 @@ _decoder = msgspec.json.Decoder(Publish)
 
 
 class PublishEndpoint(route.Route):
-    """The route, bound to one engine."""
+    """The route, bound to one server runtime."""
 
     methods = ("POST",)
 
-    def __init__(self, engine: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self._engine, self._bearers = engine, bearers
+    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
+        self._runtime, self._bearers = runtime, bearers
         self._readers = ThreadPoolExecutor(POOL_SIZE["publish"], thread_name_prefix="publish")
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
@@ -55,12 +55,12 @@ class PublishEndpoint(route.Route):
             reading = partial(without_frames, _read, body, visitor, is_lines=is_lines)
             parsed = await asyncio.get_running_loop().run_in_executor(self._readers, reading)
         if isinstance(parsed, NewEvent):
-            (stored,) = await self._engine.store([parsed])
+            (stored,) = await self._runtime.store([parsed])
             if stored.clashes:
                 raise batch_publish.reused()
             return 201, parse_message.answer_of(parsed, stored.seq)
         items, events = parsed
-        return 200, batch_publish.answer(items, await self._engine.store(events) if events else [])
+        return 200, batch_publish.answer(items, await self._runtime.store(events) if events else [])
 
 
 def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several:

@@ -39,9 +39,9 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
 
     channel_layer_alias = "none"  # no channel: the doorbell is the hub's
 
-    def __init__(self, *, engine: ServerRuntime) -> None:
+    def __init__(self, *, runtime: ServerRuntime) -> None:
         super().__init__()
-        self.engine = engine
+        self.runtime = runtime
         self.topics: dict[str, ConversationSubscription | StateSubscription] = {}
         self.lookers: dict[str, Viewer] = {}
         self.is_dismissed = False
@@ -65,7 +65,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             await self.close()  # before accept: HTTP 403
             return
         self.extensions = self.scope.get("extensions") or {}
-        self.wire = SocketWriter(self.base_send, self.extensions.get("frame.write"), self.engine.watch.hold)
+        self.wire = SocketWriter(self.base_send, self.extensions.get("frame.write"), self.runtime.watch.hold)
         cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
@@ -75,7 +75,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             await self._count_refusal("not signed in" if visitor is None else f"{visitor.principal} may not view")
             return
         self.visitor = visitor
-        if not self.engine.watch.admit(self, most=settings.CONFIG.sockets_per_principal):
+        if not self.runtime.watch.admit(self, most=settings.CONFIG.sockets_per_principal):
             self.dismiss(TOO_MANY)
             await self._count_refusal(
                 f"{visitor.principal} already has {settings.CONFIG.sockets_per_principal:,} open sockets"
@@ -103,16 +103,16 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         topic = request["topic"]
         if (old := self.topics.pop(topic, None)) is not None:
             old.close()
-            self.engine.watch.left(self.visitor.principal, 1)
+            self.runtime.watch.remove_socket(self.visitor.principal, 1)
             self._look_away(topic)
         if request["op"] == "unsubscribe":
             return
         if len(self.topics) >= MAX_TOPICS:
             raise Invalid(f"a socket can follow at most {MAX_TOPICS} topics", code="too_many", field="topic")
-        if self.engine.watch.topics[self.visitor.principal] >= (most := settings.CONFIG.topics_per_principal):
+        if self.runtime.watch.topics[self.visitor.principal] >= (most := settings.CONFIG.topics_per_principal):
             message = f"{self.visitor.principal} already follows {most:,} topics, the maximum: unsubscribe first"
             raise Invalid(message, code="too_many", field="topic")
-        if (state := self.engine.states.get(topic)) is not None:
+        if (state := self.runtime.states.get(topic)) is not None:
             if self.visitor.agent:
                 self.dismiss(NOT_ALLOWED)
                 return
@@ -122,17 +122,17 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             await self._follow(topic, request)
 
     async def _follow(self, topic: str, request: dict[str, Any]) -> None:
-        hub, key = self.engine.hub, topic.removeprefix("stream:")
+        hub, key = self.runtime.hub, topic.removeprefix("stream:")
         read = partial(asyncio.get_running_loop().run_in_executor, hub.readers)
         if self.visitor.agent and not await read(permissions.may_follow, self.visitor.agent, topic):
             raise NotAllowed(f"{self.visitor.principal} may not view this topic", field="topic")
-        head = await read(self.engine.head, key)
+        head = await read(self.runtime.head, key)
         after, epoch = request.get("after"), request.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
             # One that is gone altogether tells nothing of the others, and only an admin's word moves everybody.
             may_change = permissions.has_permission(self.visitor.roles, "metrics")
             is_old = epoch in (None, hub.epoch) and head and may_change
-            if is_old and await self.engine.change_epoch(hub.epoch, spared=self) and self.topics:
+            if is_old and await self.runtime.change_epoch(hub.epoch, spared=self) and self.topics:
                 self.dismiss(TRY_AGAIN)  # its other topics are of the epoch before, too
             if self.is_dismissed:
                 return
@@ -145,15 +145,15 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self._keep(topic, ConversationSubscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
         if not self.visitor.agent:
             name = self.visitor.principal.name if self.visitor.user_id is not None else ""
-            self.lookers[topic] = self.engine.presence.look(key, name, self.wire)
+            self.lookers[topic] = self.runtime.presence.look(key, name, self.wire)
 
     def _look_away(self, topic: str) -> None:
         if (looker := self.lookers.pop(topic, None)) is not None:
-            self.engine.presence.leave(looker)
+            self.runtime.presence.leave(looker)
 
     def _keep(self, topic: str, subscription: ConversationSubscription | StateSubscription) -> None:
         self.topics[topic] = subscription
-        self.engine.watch.topics[self.visitor.principal] += 1
+        self.runtime.watch.topics[self.visitor.principal] += 1
 
     def tell_heads(self) -> None:
         """Say where each topic is."""
@@ -163,7 +163,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close, now."""
         if not self.is_dismissed:
-            self.engine.watch.drops[code] += 1
+            self.runtime.watch.drops[code] += 1
         self.is_dismissed = True
         self._end()
         if hang_up := self.extensions.get("frame.hang_up"):
@@ -183,13 +183,13 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self._end()
 
     def _end(self) -> None:
-        self.engine.watch.forget(self)
+        self.runtime.watch.forget(self)
         for topic in list(self.lookers):
             self._look_away(topic)
         for subscription in self.topics.values():
             subscription.close()
         if self.topics:
-            self.engine.watch.left(self.visitor.principal, len(self.topics))
+            self.runtime.watch.remove_socket(self.visitor.principal, len(self.topics))
         self.topics.clear()
 
 

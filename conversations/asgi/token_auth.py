@@ -40,10 +40,10 @@ class TokenAuthenticator:
     """The tokens of one server: those of the table, and those this process gave out at its own door."""
 
     def __init__(self) -> None:
-        self._known = RecentlyUsed[CachedCaller](MAX_TOKENS, IDLE_S)
+        self._accepted = RecentlyUsed[CachedCaller](MAX_TOKENS, IDLE_S)
         self._refused = RecentlyUsed[CachedCaller](MAX_TOKENS, IDLE_S)  # apart, so that guesses push no good one out
-        self._asked: dict[str, asyncio.Task[Caller | None]] = {}
-        self._given = RecentlyUsed[Caller](MAX_TOKENS, IDLE_S)
+        self._pending_lookups: dict[str, asyncio.Task[Caller | None]] = {}
+        self._import_bearers = RecentlyUsed[Caller](MAX_TOKENS, IDLE_S)
         self._noted = RecentlyUsed[float](MAX_TOKENS, NOTE_EVERY)  # by digest, when a use was noted last
         self._lookups = DatabaseThreads("bearers")
         self._notes = DatabaseThreads("bearers-notes")  # these write: a lock they wait for holds no look-up up
@@ -52,12 +52,12 @@ class TokenAuthenticator:
         """Give out a token for `import:NAME`, good while this process lives and until it is unused for an hour. Raises
         Busy when 1,000 of them are in use."""
         secret = secrets.token_urlsafe(32)
-        self._given.put(secret, Caller(principals.import_principal(name), permissions.ADMIN))
+        self._import_bearers.put(secret, Caller(principals.import_principal(name), permissions.ADMIN))
         return secret
 
     def holding(self, scope: route.Scope) -> AbstractContextManager[None]:
         """Keep the token of a request that may last for hours from being forgotten meanwhile."""
-        return self._given.hold(route.bearer(scope))
+        return self._import_bearers.hold(route.bearer(scope))
 
     async def require(self, scope: route.Scope, verb: str) -> Principal:
         """Return whose token a request carries. Raises NotSignedIn without a good one, NotAllowed without the right.
@@ -72,7 +72,9 @@ class TokenAuthenticator:
     async def visitor(self, scope: route.Scope, verb: str) -> Caller:
         """Return whose token it is, as `require`; an agent's token passes: what it may depends on the target."""
         secret = route.bearer(scope)
-        visitor = (self._given.get(secret) or await self._look_up(secret)) if 0 < len(secret) <= MAX_SECRET else None
+        visitor = (
+            (self._import_bearers.get(secret) or await self._look_up(secret)) if 0 < len(secret) <= MAX_SECRET else None
+        )
         if visitor is None:
             await self._count(scope, verb, "door", "invalid or revoked token")
             raise NotSignedIn("send Authorization: Bearer with a valid token")
@@ -94,20 +96,20 @@ class TokenAuthenticator:
 
     async def _look_up(self, secret: str) -> Caller | None:
         """Return what is known; of many that ask at once, one goes and looks."""
-        cached = self._known.get(secret) or self._refused.get(secret)
+        cached = self._accepted.get(secret) or self._refused.get(secret)
         if cached is not None and time.monotonic() - cached.at <= FRESH:
             return cached.visitor
-        task = self._asked.get(secret)
+        task = self._pending_lookups.get(secret)
         if task is None:
-            task = self._asked[secret] = asyncio.create_task(self._ask(secret))
-            task.add_done_callback(lambda _: self._asked.pop(secret, None))
+            task = self._pending_lookups[secret] = asyncio.create_task(self._ask(secret))
+            task.add_done_callback(lambda _: self._pending_lookups.pop(secret, None))
         return await asyncio.shield(task)
 
     async def _ask(self, secret: str) -> Caller | None:
         visitor = await asyncio.get_running_loop().run_in_executor(
             self._lookups, authentication.caller_from_token, secret
         )
-        memory, other = (self._refused, self._known) if visitor is None else (self._known, self._refused)
+        memory, other = (self._refused, self._accepted) if visitor is None else (self._accepted, self._refused)
         other.drop(secret)
         memory.put(secret, CachedCaller(visitor, time.monotonic()))
         return visitor

@@ -59,7 +59,7 @@ class TopicEndpoint(route.Route):
             raise await self._bearers.refuse(scope, "view", visitor, "this topic")
         topic_reads.check_readable(request.topic)
         with self._counted(visitor.principal, request):
-            gone = asyncio.ensure_future(long_poll.left(receive))
+            gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
             try:
                 messages = await self._guarded(visitor, request, reach, gone, scope)
             finally:

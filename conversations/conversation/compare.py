@@ -62,8 +62,8 @@ class ComparedSide(NamedTuple):
 class StepPair(NamedTuple):
     """A row of the comparison. `parts` names what differs of two moves of one kind."""
 
-    left: ComparedStep | None
-    right: ComparedStep | None
+    first: ComparedStep | None
+    second: ComparedStep | None
     is_same: bool
     parts: tuple[str, ...]
 

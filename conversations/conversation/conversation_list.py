@@ -215,7 +215,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
             participants=tuple(
                 sorted(named.get(values[0], ()), key=lambda participant: (participant[1] == "agent", participant[0]))
             ),
-            seen=seen.get(values[0], 0) if reader else None,
+            read_count=seen.get(values[0], 0) if reader else None,
             run=runs.get(values[0], ""),
             alarm=_alarm(alarms.get(values[0])),
             need=needs.get(values[0]),

@@ -37,7 +37,7 @@ RUN_STATES = {
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One conversation as the list shows it. `seen`: how many messages the reader has seen; None in everybody's row."""
+    """One conversation as the list shows it. `read_count`: messages the reader has read; None in everybody's row."""
 
     id: int
     key: str
@@ -56,7 +56,7 @@ class ConversationRow:
     errors: int
     forked_at: int | None = None
     participants: tuple[tuple[str, str], ...] = ()  # name, kind
-    seen: int | None = None
+    read_count: int | None = None
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
     alarm: str = ""  # why its run looks stuck
     need: Attention | None = None  # why it needs a person
@@ -104,7 +104,7 @@ class ConversationRow:
     @property
     def unread(self) -> int:
         """Messages since the reader's last look; 0 in a row for everybody."""
-        return 0 if self.seen is None else max(0, self.messages - self.seen)
+        return 0 if self.read_count is None else max(0, self.messages - self.read_count)
 
     @property
     def marked(self) -> list[ParticipantMark]:
@@ -137,7 +137,7 @@ class ConversationRow:
         return hidden_characters.spelled_out(self.last_by)
 
     @property
-    def said(self) -> Markup:
+    def preview(self) -> Markup:
         """The last line without the signs of Markdown, every character visible."""
         return _visible(richtext.without_markers(self.last_line))
 

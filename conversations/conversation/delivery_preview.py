@@ -21,7 +21,7 @@ def preview_delivery(conversation: Conversation, *, by: str, sender: str, recipi
     answerer = RunScheduler.of_now().answerer(sender, recipient, by, conversation)
     if answerer is None:
         return DeliveryPreview(_unanswered(conversation, by, sender, recipient), waits=True)
-    if text := _held(conversation, by, answerer) or _busy(conversation, answerer) or _away(answerer):
+    if text := _holder_note(conversation, by, answerer) or _busy(conversation, answerer) or _away(answerer):
         return DeliveryPreview(text, waits=True)
     return DeliveryPreview("", waits=False)
 
@@ -46,7 +46,7 @@ def _unanswered(conversation: Conversation, by: str, sender: str, recipient: str
     )
 
 
-def _held(conversation: Conversation, by: str, answerer: str) -> str:
+def _holder_note(conversation: Conversation, by: str, answerer: str) -> str:
     """Return who has to let go first."""
     if not conversation.is_held:
         return ""

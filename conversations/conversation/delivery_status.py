@@ -115,7 +115,7 @@ def statuses_for(conversation: Conversation, seqs: Collection[int]) -> dict[int,
                 reasons[run.agent] = _hindrance(conversation, run.agent)
             statuses[message.seq] = _queued(message, run, reasons[run.agent], on_bus=on_bus)
         else:
-            statuses[message.seq] = _taken(message, run, answers.get(run.id, 0))
+            statuses[message.seq] = _status_of_run(message, run, answers.get(run.id, 0))
     return statuses
 
 
@@ -202,7 +202,7 @@ def _queued(message: SentMessage, run: Run, hindrance: DelayReason, *, on_bus: b
     )
 
 
-def _taken(message: SentMessage, run: Run, answer: int) -> DeliveryStatus:
+def _status_of_run(message: SentMessage, run: Run, answer: int) -> DeliveryStatus:
     agent = richtext.inline(run.agent)
     if run.status == "done":
         label = "Answered by" if answer else "Finished without a reply by"

@@ -63,7 +63,7 @@ def fork(
     ) as principal:  # before anything is copied
         parent = _parent(conversation, at)
         key = _key(principal, conversation, client_id) if client_id else new_id()
-    if client_id and (existing := _made(key)) is not None:
+    if client_id and (existing := _existing_fork(key)) is not None:
         return existing
     changed = _changed(parent, at) if words is not None else None
     answering = answering_at(parent, at)
@@ -72,7 +72,9 @@ def fork(
     try:
         return _make(by, plan, words, changed)
     except Conflict:
-        if client_id and (existing := _made(key)) is not None:  # asked twice at once, and the other was quicker
+        if (
+            client_id and (existing := _existing_fork(key)) is not None
+        ):  # asked twice at once, and the other was quicker
             return existing
         raise
 
@@ -134,7 +136,7 @@ class _Plan(NamedTuple):
         copied = self.at - 1 if changed else self.at
         events = [self._forked(copied, changed)]
         if changed is not None:
-            events += self._said(text or "", changed)
+            events += self._message_events(text or "", changed)
         run = new_id() if self.agent else ""
         if run:
             answers = copied + 2 if changed else self.answers
@@ -155,7 +157,7 @@ class _Plan(NamedTuple):
         writer, by = event_author(self.principal)
         return log.from_internal(self.key, body | by, writer)
 
-    def _said(self, text: str, changed: Event) -> list[NewEvent]:
+    def _message_events(self, text: str, changed: Event) -> list[NewEvent]:
         """Make the message in its new words. It goes to agents of other processes only when somebody is to answer."""
         was = envelopes.parse(changed.body.encode())
         recipient = was.recipient or f"chat:{self.parent.key}"
@@ -242,7 +244,7 @@ def _key(principal: Principal, conversation: str, client_id: str) -> str:
     return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
 
 
-def _made(key: str) -> CreatedFork | None:
+def _existing_fork(key: str) -> CreatedFork | None:
     """Find the fork that was made before under this id."""
     conversation = Conversation.objects.visible().filter(key=key, parent__isnull=False).first()
     if conversation is None:

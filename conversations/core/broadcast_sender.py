@@ -79,7 +79,7 @@ class BroadcastSender(threading.Thread):
             self._condition.notify_all()
 
     def beat(self, every: float) -> None:
-        """Say something now, and at least so often (seconds) from now on: the ear hears by it that the layer lives."""
+        """Send a beat now and at least so often (seconds): it tells broadcast listeners that the layer lives."""
         with self._condition:
             self._beat_every, self._is_due = every, True
             self._condition.notify_all()
@@ -116,7 +116,7 @@ class BroadcastSender(threading.Thread):
             self._is_saying = False
             self._condition.notify_all()
             self._condition.wait_for(lambda: self._is_waiting() or self._is_due, self._beat_every)
-            heads, people = _taken(self._heads, MAX_HEADS), _taken(self._presence, MAX_PRESENCE)
+            heads, people = _take_up_to(self._heads, MAX_HEADS), _take_up_to(self._presence, MAX_PRESENCE)
             is_revoked, self._is_revoked = self._is_revoked, False
             self._is_saying, self._is_due = True, False
         message = {"type": KIND, "from": self.me, "heads": heads, "revoked": is_revoked}
@@ -159,7 +159,7 @@ def existing_sender() -> BroadcastSender | None:
     return broadcaster
 
 
-def _taken(waiting: dict[K, V], most: int) -> list[tuple[K, V]]:
+def _take_up_to(waiting: dict[K, V], most: int) -> list[tuple[K, V]]:
     """Take the first of what waits."""
     return [(key, waiting.pop(key)) for key in list(waiting)[:most]]
 

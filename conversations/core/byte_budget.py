@@ -15,18 +15,18 @@ class ByteBudget:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit  # bytes
-        self.held = 0  # bytes
+        self.size = 0  # bytes
         self.dropped = 0  # how often a keeper had to let go
         self._sizes: dict[EvictableStore, int] = {}  # the least recently used first
 
     def keep(self, keeper: EvictableStore, size: int) -> None:
         """A keeper has so many bytes now; others let go where that is too much."""
-        self.held += size - self._sizes.pop(keeper, 0)
+        self.size += size - self._sizes.pop(keeper, 0)
         if size:
             self._sizes[keeper] = size
-        while self.held > self.limit and len(self._sizes) > 1:
+        while self.size > self.limit and len(self._sizes) > 1:
             oldest = next(iter(self._sizes))
-            self.held -= self._sizes.pop(oldest)
+            self.size -= self._sizes.pop(oldest)
             self.dropped += 1
             oldest.let_go()
 

@@ -20,7 +20,7 @@ FOLDER = "crashes"  # of the data directory: a file for each process, empty unle
 RECENT_S = 7 * 24 * 3600.0  # seconds for which a crash is told at every start
 MAX_ITEMS = 10  # files kept, and crashes told
 
-_told: list[str] = []
+_earlier_reports: list[str] = []
 
 
 @contextmanager
@@ -28,8 +28,8 @@ def recording(data_dir: Path, command: str) -> Iterator[None]:
     """Let a crash of this process leave its stacks; tell of earlier ones. `command` names it in the file's name."""
     folder = data_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _told[:] = _earlier(folder)
-    for report in _told:
+    _earlier_reports[:] = _earlier(folder)
+    for report in _earlier_reports:
         logger.error("%s", report)
     path = folder / f"{command}-{os.getpid()}-{time.time_ns()}.txt"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -45,7 +45,7 @@ def recording(data_dir: Path, command: str) -> Iterator[None]:
 
 def recent_crashes() -> list[str]:
     """Return the recent crashes that were found when this process started, the newest first, for people."""
-    return list(_told)
+    return list(_earlier_reports)
 
 
 def _earlier(folder: Path) -> list[str]:
@@ -53,7 +53,7 @@ def _earlier(folder: Path) -> list[str]:
     crashes = sorted(filter(_has_stacks, folder.glob("*.txt")), key=_crashed_at, reverse=True)
     for path in crashes[MAX_ITEMS:]:
         path.unlink(missing_ok=True)
-    return [_words(path) for path in crashes[:MAX_ITEMS] if time.time() - _crashed_at(path) < RECENT_S]
+    return [_read_text(path) for path in crashes[:MAX_ITEMS] if time.time() - _crashed_at(path) < RECENT_S]
 
 
 def _has_stacks(path: Path) -> bool:
@@ -75,7 +75,7 @@ def _crashed_at(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def _words(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with path.open(errors="replace") as file:
         reason = file.readline(200).strip()
     at = datetime.fromtimestamp(_crashed_at(path), UTC)

@@ -19,17 +19,17 @@ IDS = ("request", "conversation", "run", "call")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 _NONE: Mapping[str, str] = MappingProxyType({})
-_known: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=_NONE)
+_current_ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=_NONE)
 
 
 @contextmanager
 def log_context(**ids: str) -> Iterator[None]:
     """Name what is being done, for every line written inside: `request`, `conversation`, `run`, `call`."""
-    token = _known.set({**_known.get(), **ids})
+    token = _current_ids.set({**_current_ids.get(), **ids})
     try:
         yield
     finally:
-        _known.reset(token)
+        _current_ids.reset(token)
 
 
 class MaskingFilter(logging.Filter):
@@ -43,7 +43,7 @@ class MaskingFilter(logging.Filter):
             record.exc_info = None
         if record.stack_info:
             record.stack_info = mask(record.stack_info)
-        context = _known.get()
+        context = _current_ids.get()
         for name in IDS:
             if not isinstance(getattr(record, name, None), str | int):  # Django puts the whole request there
                 setattr(record, name, context.get(name, ""))

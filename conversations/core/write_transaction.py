@@ -112,17 +112,17 @@ def write_transaction() -> Iterator[None]:
 def _in_turn() -> Iterator[None]:
     """Hold the process's turn. While another process has the file, those who wait give up together, not in turn."""
     began = time.monotonic() if _asked.at is None else _asked.at
-    if not _turn.take(_left(began)):
+    if not _turn.take(_time_left(began)):
         raise OperationalError(f"could not start writing within {PATIENCE:.0f} s")
     try:
         here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds the attribute
-        here.begin_within = _left(began)
+        here.begin_within = _time_left(began)
         yield
     finally:
         _turn.leave()
 
 
-def _left(began: float) -> float:
+def _time_left(began: float) -> float:
     return max(0.0, PATIENCE - (time.monotonic() - began))  # with nothing left it is tried once
 
 

@@ -84,7 +84,7 @@ def notify_revoked() -> None:
 
 
 def notify_remote_heads(heads: Mapping[str, int], *, is_revoked: bool) -> None:
-    """Pass on what another process told. Called by the ear, in the server's loop."""
+    """Pass on what another process told. Called by the broadcast listener, in the server's loop."""
     if heads:
         for listener in tuple(_heads):
             listener(heads)

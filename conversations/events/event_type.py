@@ -106,7 +106,7 @@ class EventType:
     alarm: str = ""  # the kind of alarm that it raises where it is ours
     alarm_cause: str = ""  # what such an alarm says; empty: what the event's reason says
     speaker: str = ""  # who is drawn to say it where the payload names nobody
-    done: str = ""  # what whoever came too late is told that it did
+    done_verb: str = ""  # what whoever came too late is told that it did
     traits: frozenset[Trait] = frozenset()
     written: Converter[msgspec.Struct] | None = None  # what a payload that we write fits; None: a team's own
 

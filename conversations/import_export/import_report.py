@@ -17,7 +17,7 @@ class ImportReport:
         self.count = 0
         self._tell, self._is_strict = tell, is_strict
 
-    def found(self, location: str, expected: str, *, outcome: str = "skipped") -> None:
+    def add_problem(self, location: str, expected: str, *, outcome: str = "skipped") -> None:
         """Report one bad place. Raises `ImportRefused` when strict."""
         self.count += 1
         if self._is_strict:
@@ -39,7 +39,7 @@ class ImportReport:
                 yield location, _object(line.text)
             except Invalid as error:
                 if not quiet:
-                    self.found(location, error.message)
+                    self.add_problem(location, error.message)
 
 
 class ImportRefused(Invalid):

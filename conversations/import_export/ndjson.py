@@ -68,7 +68,7 @@ def lines_of(recording: Recording, key: str, trouble: ImportReport) -> Iterator[
         try:
             envelopes.parse(body)
         except (Invalid, TooLarge) as error:
-            trouble.found(step.place, error.message)
+            trouble.add_problem(step.place, error.message)
             continue
         if not is_begun:
             yield encoded(ImportLine(conversation=key))

@@ -62,7 +62,7 @@ class FileTimes:
         return Moment(max(0.0, seconds - self._first), datetime.fromtimestamp(seconds, UTC).isoformat())
 
 
-def said(
+def message_step(
     sender: str, recipient: str, content: str, *, moment: Moment, location: str, **metadata: object
 ) -> RecordedStep:
     """Make an envelope of type message. Metadata that is None is left out."""

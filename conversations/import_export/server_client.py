@@ -123,7 +123,7 @@ class _Upload:
         try:
             answer = _answer(self._connection.getresponse())
         except _LOST as error:
-            raise self._gone(error) from None
+            raise self._unavailable(error) from None
         finally:
             self._connection.close()
         return [imported.convert(item) for item in answer["items"]]
@@ -138,9 +138,9 @@ class _Upload:
         except OSError as error:
             with contextlib.suppress(*_LOST):
                 _answer(self._connection.getresponse())  # it may have said why before it hung up
-            raise self._gone(error) from None
+            raise self._unavailable(error) from None
 
-    def _gone(self, error: Exception) -> Unavailable:
+    def _unavailable(self, error: Exception) -> Unavailable:
         return Unavailable(f"lost the connection to the server at {self._address}; nothing was imported: {error}")
 
 

@@ -1,4 +1,6 @@
-"""Hears what other processes tell by the channel layer: one channel of this process in one group. A task of the engine.
+"""Receives what other processes send by the channel layer: one channel of this process in one group.
+
+A task of the server runtime.
 
 The teller of this process beats now and then, and its own beat is heard here: silence means that the layer is dead. It
 is joined anew then, with pauses; meanwhile the hub's query and the watch's look do the work.
@@ -37,7 +39,7 @@ class BroadcastListener:
         if self._teller is not None:
             self._began_at = time.monotonic()
             self._teller.beat(BEAT_EVERY)
-            self._task = asyncio.create_task(self._listen(), name="ear")
+            self._task = asyncio.create_task(self._listen(), name="broadcast listener")
 
     async def stop(self) -> None:
         """End it."""
@@ -72,8 +74,8 @@ class BroadcastListener:
                 joined = self.heard_at is not None and time.monotonic() - self.heard_at < 2 * SILENCE
                 failures = 0 if joined else failures + 1
                 if not self._trouble:
-                    logger.warning("the doorbell is not heard, this process looks for itself: %s", _said(error))
-                self._trouble = _said(error)
+                    logger.warning("the doorbell is not heard, this process looks for itself: %s", _error_text(error))
+                self._trouble = _error_text(error)
             await _forget()
             await asyncio.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
 
@@ -124,5 +126,5 @@ async def _forget() -> None:
             await get_channel_layer().flush()
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".rstrip(": ")

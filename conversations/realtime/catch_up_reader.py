@@ -48,13 +48,13 @@ class CatchUpReader:
         await self._wake.wait()
         self._wake.clear()
         for feed in [feed for feed in self._behind if not _is_wanting(feed)]:
-            self._done(feed)
+            self._finish(feed)
         ready = [feed for feed in self._behind if feed.has_room][:MAX_KEYS]
         if not ready:
             return
         places: dict[str, int] = {}
         for feed in ready:
-            places[feed.key] = min(feed.taken or 0, places.get(feed.key, 1 << 62))
+            places[feed.key] = min(feed.last_taken_seq or 0, places.get(feed.key, 1 << 62))
         try:
             events_by_key, is_whole = await self._read(places)
         except Exception:
@@ -71,22 +71,22 @@ class CatchUpReader:
         return await loop.run_in_executor(self._readers, read_many.read_after_many, places)
 
     def _give(self, feed: Feed, events: list[Stored], *, is_whole: bool) -> None:
-        taken = feed.taken or 0
+        taken = feed.last_taken_seq or 0
         fresh = [event for event in events if event.seq > taken]
         if fresh:
             self._take(feed, fresh)
         elif is_whole:
             feed.head = taken  # told of more than there is
         if not _is_wanting(feed):
-            self._done(feed)
+            self._finish(feed)
         else:
             self._behind[feed] = self._behind.pop(feed, None)  # the others first
 
-    def _done(self, feed: Feed) -> None:
+    def _finish(self, feed: Feed) -> None:
         self._behind.pop(feed, None)
         feed.is_fetching = False
         feed.wake()
 
 
 def _is_wanting(feed: Feed) -> bool:
-    return bool(feed.subscribers) and feed.head > (feed.taken or 0)
+    return bool(feed.subscribers) and feed.head > (feed.last_taken_seq or 0)

@@ -48,8 +48,10 @@ class Feed:
         self._budget = budget or ByteBudget(RING_BYTES)
         self.topic = f"stream:{key}"
         self.head = 0  # the newest seq anybody told us of
-        self.taken: int | None = None  # the newest seq handed to the ring or the artist; None: nobody was level yet
-        self.is_fetching = False  # what comes after `taken` is being read
+        self.last_taken_seq: int | None = (
+            None  # the newest seq handed to the ring or the artist; None: nobody was level yet
+        )
+        self.is_fetching = False  # what comes after `last_taken_seq` is being read
         self.sent = 0  # bytes handed to subscribers
         self.ring: deque[Frame] = deque()
         self.size = 0  # bytes of the ring
@@ -111,7 +113,7 @@ class Feed:
 
     def is_coming_after(self, last: int) -> bool:
         """Return whether what comes after `last` is being read or drawn for everybody, and so worth waiting for."""
-        if self.is_fetching and last >= (self.taken or 0):
+        if self.is_fetching and last >= (self.last_taken_seq or 0):
             return True
         return self.drawing > 0 and (not self.ring or self.ring[-1].last <= last)
 
@@ -124,7 +126,7 @@ class Feed:
         """Forget everything: the database has less than was sent, so an older copy was put in its place."""
         self.forget()
         self.head = 0
-        self.taken = None
+        self.last_taken_seq = None
 
     def wake(self) -> None:
         """Tell everybody who is behind."""

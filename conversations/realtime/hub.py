@@ -52,7 +52,7 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._fetcher.start()
         self._stop_listening = [
-            commit_listeners.on_committed(self._rung),
+            commit_listeners.on_committed(self._on_committed),
             commit_listeners.on_remote_heads(self._on_heads),
         ]
         self._tasks = [asyncio.create_task(run_forever(self._heal, what="looking at the heads"), name="hub-heal")]
@@ -90,18 +90,18 @@ class Hub:
     def advance(self, feed: Feed, seq: int) -> None:
         """A conversation is at this seq: have it read, unless its events came already."""
         feed.head = max(feed.head, seq)
-        if feed.taken is None:
+        if feed.last_taken_seq is None:
             feed.wake()
-        elif feed.head > feed.taken and not feed.is_fetching:
+        elif feed.head > feed.last_taken_seq and not feed.is_fetching:
             self._fetcher.fetch(feed)
 
     def level(self, feed: Feed, seq: int) -> None:
         """A subscriber has read up to this seq and found no more: what follows is for all."""
-        if feed.taken is None:
-            feed.taken = seq
+        if feed.last_taken_seq is None:
+            feed.last_taken_seq = seq
         self.advance(feed, seq)
 
-    def _rung(self, stored: Sequence[Stored]) -> None:
+    def _on_committed(self, stored: Sequence[Stored]) -> None:
         """Called by whoever committed, in their thread."""
         if self._loop is None or should_drop("doorbell"):
             return
@@ -128,14 +128,14 @@ class Hub:
 
     def _take(self, feed: Feed, events: Sequence[Stored]) -> None:
         """Send events that follow what was sent; where something is missing before them, have all of it read."""
-        if feed.taken is not None and events[0].seq > feed.taken + 1:
+        if feed.last_taken_seq is not None and events[0].seq > feed.last_taken_seq + 1:
             self.advance(feed, events[-1].seq)
             return
-        taken = feed.taken or 0
+        taken = feed.last_taken_seq or 0
         fresh = [event for event in events if event.seq > taken]
         if not fresh:
             return
-        feed.taken = fresh[-1].seq
+        feed.last_taken_seq = fresh[-1].seq
         if feed.mode == "data":
             feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
         else:
@@ -190,7 +190,7 @@ class Hub:
     async def _heal(self) -> None:
         """Each second, one query: a feed whose conversation went on without a ring is told."""
         await asyncio.sleep(HEAL_EVERY)
-        before = {feed: feed.taken for feed in self.feeds.values()}
+        before = {feed: feed.last_taken_seq for feed in self.feeds.values()}
         if not before:
             return
         loop = asyncio.get_running_loop()

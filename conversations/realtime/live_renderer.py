@@ -7,19 +7,19 @@ from conversations.events import log
 from conversations.events.log.records import Stored
 from conversations.rendering import agent_colors
 from conversations.rendering.event_renderer import EventRenderer, Fragment
-from conversations.rendering.lane_cards import LanePen
+from conversations.rendering.lane_cards import LaneRenderer
 from conversations.tool_calls import tool_name_cache
 
-_PENS = {"lanes": LanePen}  # by the mode; any other draws transcripts
+_RENDERERS = {"lanes": LaneRenderer}  # by the mode; any other draws transcripts
 
 
 class LiveRenderer:
-    """Keeps a pen for one conversation and puts it down again where events are missing between two runs."""
+    """Keeps a renderer for one conversation and starts anew where events are missing between two runs."""
 
     def __init__(self, key: str, mode: str = "html") -> None:
         self._key = key
-        self._make_pen = _PENS.get(mode, EventRenderer)
-        self._pen: EventRenderer | None = None
+        self._make_renderer = _RENDERERS.get(mode, EventRenderer)
+        self._renderer: EventRenderer | None = None
         self._last = 0
 
     def draw(self, events: Sequence[Stored]) -> list[tuple[int, str]]:
@@ -30,16 +30,18 @@ class LiveRenderer:
             calls = log.calls_of(self._key, events)
         except log.TooManyBytes:
             return self.draw(events[: len(events) // 2])
-        if self._pen is None or events[0].seq != self._last + 1:
+        if self._renderer is None or events[0].seq != self._last + 1:
             before = log.read_after(self._key, events[0].seq - 2, 1) if events[0].seq > 1 else []
             preview_after = log.preview_before(self._key, events[0].seq - 1)
-            self._pen = self._make_pen(self._key, preview_after=preview_after, previous=before[0] if before else None)
+            self._renderer = self._make_renderer(
+                self._key, preview_after=preview_after, previous=before[0] if before else None
+            )
         agent_colors.refresh_colors()
         tool_name_cache.load_names(events)
         self._last = events[-1].seq
         ended = log.ended_by(self._key, events)
         return [
-            (event.seq, self._encode(event, self._pen.draw(event, calls.get(event.seq), ended.get(event.seq, ()))))
+            (event.seq, self._encode(event, self._renderer.draw(event, calls.get(event.seq), ended.get(event.seq, ()))))
             for event in events
         ]
 

@@ -26,10 +26,10 @@ MIN_REDIS = (6, 2)
 
 
 class NodeMetrics:
-    """The facts of one engine. Sync; asked in a thread at every beat."""
+    """The facts of one runtime. Sync; asked in a thread at every beat."""
 
-    def __init__(self, engine: ServerRuntime) -> None:
-        self._engine = engine
+    def __init__(self, runtime: ServerRuntime) -> None:
+        self._runtime = runtime
         self._rows_before, self._at = 0, time.monotonic()
         self._looked_at = float("-inf")
         self._versions: dict[str, str] = {}
@@ -37,30 +37,30 @@ class NodeMetrics:
 
     def facts(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        engine = self._engine
+        runtime = self._runtime
         now = time.monotonic()
         if now - self._looked_at > LOOK_EVERY:
             self._looked_at = now
             self._look()
-        layer = engine.ear.state
+        layer = runtime.broadcast_listener.state
         return {
-            "url": engine.url,
-            "sockets": len(engine.watch.sockets),
-            "response_readers": len(engine.watch.responses),
-            "queue_bytes": engine.writer.waiting_bytes,
-            **{f"{name}_bytes": held() for name, held in engine.held_bytes.items()},
-            "commits": engine.writer.commits,
-            "rows": engine.writer.rows,
+            "url": runtime.url,
+            "sockets": len(runtime.watch.sockets),
+            "response_readers": len(runtime.watch.responses),
+            "queue_bytes": runtime.writer.waiting_bytes,
+            **{f"{name}_bytes": held() for name, held in runtime.held_bytes.items()},
+            "commits": runtime.writer.commits,
+            "rows": runtime.writer.rows,
             "events_per_s": self._rate(now),
-            "doorbell_age_s": engine.ear.age_s,
+            "doorbell_age_s": runtime.broadcast_listener.age_s,
             "layer": layer,
-            "search_lag": engine.indexer.lag.events if engine.indexer else None,
+            "search_lag": runtime.indexer.lag.events if runtime.indexer else None,
             "versions": self._versions,
-            "warnings": [*self._warnings, *_search_trouble(engine)],
+            "warnings": [*self._warnings, *_search_trouble(runtime)],
         }
 
     def _rate(self, now: float) -> float:
-        rows, before, since = self._engine.writer.rows, self._rows_before, now - self._at
+        rows, before, since = self._runtime.writer.rows, self._rows_before, now - self._at
         self._rows_before, self._at = rows, now
         return round((rows - before) / since, 1) if since > 0 else 0.0
 
@@ -72,9 +72,9 @@ class NodeMetrics:
         self._warnings = [*missing_indexes(), *_old(self._versions)]
 
 
-def _search_trouble(engine: ServerRuntime) -> list[str]:
+def _search_trouble(runtime: ServerRuntime) -> list[str]:
     """Return why search does not keep up."""
-    state = engine.indexer.state if engine.indexer else "ok"
+    state = runtime.indexer.state if runtime.indexer else "ok"
     return [] if state == "ok" else [f"Search is missing new events: {state}"]
 
 

@@ -54,9 +54,9 @@ class Presence:
 
     def __init__(self) -> None:
         self._lookers: dict[str, set[Viewer]] = {}
-        self._said: dict[tuple[str, str], tuple[State, float]] = {}  # until when (monotonic) a person does what
+        self._states: dict[tuple[str, str], tuple[State, float]] = {}  # until when (monotonic) a person does what
         self._others: dict[str, dict[str, tuple[float, People]]] = {}  # by conversation and process: when, who
-        self._told: dict[str, People] = {}  # to other processes
+        self._last_sent: dict[str, People] = {}  # to other processes
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -92,7 +92,7 @@ class Presence:
         here = self._lookers.get(looker.key, set())
         here.discard(looker)
         if not any(viewer.name == looker.name for viewer in here):
-            self._said.pop((looker.key, looker.name), None)
+            self._states.pop((looker.key, looker.name), None)
         if not here:
             self._lookers.pop(looker.key, None)
             self._others.pop(looker.key, None)
@@ -114,7 +114,7 @@ class Presence:
     def _take(self, key: str, name: str, state: State) -> None:
         if name and any(viewer.name == name for viewer in self._lookers.get(key, ())):
             until = time.monotonic() + TYPING_S if state == "typing" else float("inf")
-            self._said[key, name] = (state, until)
+            self._states[key, name] = (state, until)
             self._note(key)
 
     def _take_others(self, process: str, key: str, people: People) -> None:
@@ -123,13 +123,13 @@ class Presence:
             others.pop(process, None)
         else:
             if process not in others:
-                self._told.pop(key, None)  # they may not know who looks here
+                self._last_sent.pop(key, None)  # they may not know who looks here
             others[process] = (time.monotonic(), people)
         self._note(key)
 
     async def _tell(self) -> None:
         """Tell what changed; what somebody typed is over after a while, without another word."""
-        with_typing = any(state == "typing" for state, _ in self._said.values())
+        with_typing = any(state == "typing" for state, _ in self._states.values())
         try:
             async with asyncio.timeout(1.0 if with_typing else None):
                 await self._wake.wait()
@@ -143,18 +143,18 @@ class Presence:
 
     def _forget_typing(self) -> None:
         now = time.monotonic()
-        for (key, name), (_, until) in list(self._said.items()):
+        for (key, name), (_, until) in list(self._states.items()):
             if until < now:
-                del self._said[key, name]
+                del self._states[key, name]
                 self._changed.add(key)
 
     def _tell_of(self, key: str) -> None:
         here = self._here(key)
-        if self._told.get(key, ()) != here and (teller := broadcast_sender.sender()) is not None:
+        if self._last_sent.get(key, ()) != here and (teller := broadcast_sender.sender()) is not None:
             teller.say_presence({("here", key): here})
-        self._told[key] = here
+        self._last_sent[key] = here
         if key not in self._lookers:
-            del self._told[key]
+            del self._last_sent[key]
             return
         everybody = _merged([here, *(people for _, people in self._others.get(key, {}).values())])
         text = _frame(key, everybody)
@@ -165,7 +165,7 @@ class Presence:
     def _here(self, key: str) -> People:
         """Return the people of this process."""
         names = {viewer.name for viewer in self._lookers.get(key, ()) if viewer.name}
-        return _first((name, self._said.get((key, name), ("looking", 0.0))[0]) for name in names)
+        return _first((name, self._states.get((key, name), ("looking", 0.0))[0]) for name in names)
 
     async def _renew(self) -> None:
         """Forget processes that fell silent, and tell everything again: a hint may be lost on any way."""
@@ -173,7 +173,7 @@ class Presence:
         old = time.monotonic() - FORGET_AFTER
         for key, others in self._others.items():
             self._others[key] = {process: report for process, report in others.items() if report[0] > old}
-        self._told.clear()
+        self._last_sent.clear()
         self._note(*self._lookers)
 
 

@@ -24,8 +24,8 @@ HINTS = ("layer", "redis", "recorder", "agents", "record", "alerts")
 class Readiness:
     """The parts by name: `ok`, or what is wrong. One thread of its own: a database that hangs holds nobody up."""
 
-    def __init__(self, engine: ServerRuntime) -> None:
-        self._engine = engine
+    def __init__(self, runtime: ServerRuntime) -> None:
+        self._runtime = runtime
         self._pool = DatabaseThreads("readiness")
         self._looked_at = float("-inf")
         self._database = ("", "")
@@ -35,16 +35,16 @@ class Readiness:
     async def parts(self) -> dict[str, str]:
         """Return every part's state."""
         await self._look()
-        engine = self._engine
+        runtime = self._runtime
         database, migrations = self._database
-        parts = {"server": OK if engine.is_ready else engine.state, "database": database, "migrations": migrations}
-        if engine.is_ready:
-            parts["writer"] = engine.writer.state
+        parts = {"server": OK if runtime.is_ready else runtime.state, "database": database, "migrations": migrations}
+        if runtime.is_ready:
+            parts["writer"] = runtime.writer.state
         if db_threads.damage:  # who needs no such page is served
             parts["record"] = f"damaged: {db_threads.damage[-1]}. Run `switchboard verify`"
-        if (layer := engine.ear.state) is not None:
+        if (layer := runtime.broadcast_listener.state) is not None:
             parts["layer"] = layer
-        return parts | {name: state() for name, state in engine.further_parts.items()}
+        return parts | {name: state() for name, state in runtime.further_parts.items()}
 
     async def _look(self) -> None:
         """Ask the database, one question at a time; one that hangs is answered for here."""

@@ -1,4 +1,7 @@
-"""What lives in a server process beside its requests: writer, hub, states, watch, presence, ear. Built by `asgi`."""
+"""What lives in a server process beside its requests: writer, hub, states, watch, presence, broadcast listener.
+
+Built by `asgi`.
+"""
 
 import asyncio
 import contextlib
@@ -38,12 +41,12 @@ class ServerRuntime:
     def __init__(self) -> None:
         self.watch = SocketRegistry()
         self.hub = Hub(epoch="", hold=self.watch.hold, ring_bytes=settings.CONFIG.rings_mib << 20)
-        self.held_bytes: dict[str, Callable[[], int]] = {"rings": lambda: self.hub.rings.held}  # for readers, by what
+        self.held_bytes: dict[str, Callable[[], int]] = {"rings": lambda: self.hub.rings.size}  # for readers, by what
         self.writer = log.Writer()
         self.fleet = ConversationListTopic()
         self.states: dict[str, StateTopic] = {"fleet": self.fleet, "approvals": ApprovalsTopic()}
         self.presence = Presence()
-        self.ear = BroadcastListener()
+        self.broadcast_listener = BroadcastListener()
         self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for
         self.url = ""
         self.publishes: Counter[int] = Counter()  # HTTP answers by status
@@ -69,7 +72,7 @@ class ServerRuntime:
             state.start()
         self.watch.start()
         self.presence.start()
-        self.ear.start()
+        self.broadcast_listener.start()
         self.writer.start()
         self._pulse = Heartbeat("web", NodeMetrics(self).facts)
         self._tasks = [
@@ -96,7 +99,7 @@ class ServerRuntime:
                 await asyncio.to_thread(self._pulse.stop)
                 await asyncio.to_thread(RollbackWatch(settings.DATA_DIR).write)
         await asyncio.gather(
-            self.ear.stop(),
+            self.broadcast_listener.stop(),
             self.presence.stop(),
             self.hub.stop(),
             *(state.stop() for state in self.states.values()),

@@ -129,7 +129,7 @@ class SocketRegistry:
         """All whose rights are looked at: sockets, readers of responses, and other requests that take long."""
         return self.sockets | self.responses | self._readers
 
-    def left(self, principal: Principal, topics: int) -> None:
+    def remove_socket(self, principal: Principal, topics: int) -> None:
         """A principal follows so many topics no more."""
         _give_back(self.topics, principal, topics)
 

@@ -61,7 +61,7 @@ class StateTopic:
         """Listen to the doorbell."""
         loop = asyncio.get_running_loop()
 
-        def rung(stored: Sequence[Stored]) -> None:
+        def on_stored(stored: Sequence[Stored]) -> None:
             if self.subscribers and not should_drop("doorbell"):
                 loop.call_soon_threadsafe(self._note, {e.conversation for e in stored})
 
@@ -69,7 +69,7 @@ class StateTopic:
             if self.subscribers and not should_drop("doorbell"):
                 loop.call_soon_threadsafe(self._note, set(heads))
 
-        self._stop_listening = [commit_listeners.on_committed(rung), commit_listeners.on_remote_heads(on_heads)]
+        self._stop_listening = [commit_listeners.on_committed(on_stored), commit_listeners.on_remote_heads(on_heads)]
         self._tasks = [
             asyncio.create_task(self._tell(), name=f"{self.topic}-tell"),
             asyncio.create_task(self._heal(), name=f"{self.topic}-heal"),

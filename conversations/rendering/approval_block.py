@@ -29,7 +29,7 @@ class ApprovalBlock(NamedTuple):
     state: str
     approval: str
     asker: Markup
-    asked: When
+    asked_at: When
     why: Markup | None
     decider: Markup | None
     decided: When | None
@@ -49,7 +49,7 @@ def closed_as(kind: str) -> str:
 
 def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
     """Read a call's question from the event that asked and the one that decided."""
-    decided = event_rows.read(call.decided) if call.decided else None
+    decided = event_rows.read(call.approval_decision) if call.approval_decision else None
     state = call.status if call.status in ("waiting", LEFT) else "over"
     if decided:
         state = closed_as(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")
@@ -59,8 +59,8 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
     return ApprovalBlock(
         state=state,
         approval=str(approval) if is_open else "",
-        asker=event_rows.named(mark_for(request.said.speaker, request.event.principal)),
-        asked=_when(request),
+        asker=event_rows.named(mark_for(request.payload.speaker, request.event.principal)),
+        asked_at=_when(request),
         why=_words(request, "why"),
         decider=event_rows.named(_decider(decided)) if decided and _has_decider(state, decided) else None,
         decided=_when(decided) if decided else None,

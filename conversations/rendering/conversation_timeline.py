@@ -117,7 +117,7 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     runs = {run.id: run for run in read.runs}
     for run, events in by_run.items():
         rows.append(_RunReader(run, runs.get(run), calls.of_run(run)).rows(events))
-    rows += [[_call(call, 0)] for call in calls.left(by_run)]
+    rows += [[_call(call, 0)] for call in calls.take_rest(by_run)]
     rows.sort(key=lambda block: (block[0].seq, block[0].start))
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
     everything = [row for block in rows for row in block]
@@ -216,7 +216,7 @@ class _Calls:
     def of_run(self, run: str) -> list[CallTimes]:
         return self._by_run.get(run, [])
 
-    def left(self, runs: Mapping[str, object]) -> list[CallTimes]:
+    def take_rest(self, runs: Mapping[str, object]) -> list[CallTimes]:
         """Return those of no run that is drawn."""
         return [call for run, calls in self._by_run.items() if run not in runs for call in calls]
 
@@ -246,8 +246,8 @@ class _RunReader:
     def __init__(self, run: str, row: RunTimes | None, calls: Sequence[CallTimes]) -> None:
         self._row, self._calls = row, calls
         self._agent = row.agent if row else ""
-        self._asked: list[str] = []
-        self._held: list[_Held] = []
+        self._called_tools: list[str] = []
+        self._stretches: list[_Held] = []
         self._open: _Held | None = None
         self._inner: dict[str, _Inner] = {}
 
@@ -281,7 +281,7 @@ class _RunReader:
             self._agent = line(body.get("to_agent")) or self._agent
             self._begin("agent", event, self._agent)
         elif kind == "approval.requested":
-            self._asked.append(line(body.get("name")))
+            self._called_tools.append(line(body.get("name")))
         elif kind == "run.waiting":
             self._begin("wait", event, "", self._why(body))
         elif kind == "model.turn":
@@ -292,7 +292,7 @@ class _RunReader:
             self._end(event)
 
     def _why(self, body: Mapping[str, Any]) -> str:
-        names, self._asked = list(dict.fromkeys(filter(None, self._asked))), []
+        names, self._called_tools = list(dict.fromkeys(filter(None, self._called_tools))), []
         reason = line(body.get("reason"))
         if reason == "pause":
             return "paused"
@@ -303,7 +303,7 @@ class _RunReader:
     def _begin(self, kind: str, event: Stored, name: str, words: str = "") -> None:
         self._end(event)
         self._open = _Held(kind, name, words, event)
-        self._held.append(self._open)
+        self._stretches.append(self._open)
 
     def _end(self, event: Stored) -> None:
         ended, self._open = self._open, None
@@ -311,7 +311,7 @@ class _RunReader:
             return
         ended.end = event.at
         if ended.kind == "queue" and ended.end - ended.start < QUEUE_US:
-            self._held.remove(ended)
+            self._stretches.remove(ended)
 
     def _turn(self, event: Stored, body: Mapping[str, Any]) -> None:
         took = body.get("duration_ms")
@@ -337,8 +337,8 @@ class _RunReader:
 
     def _within(self) -> Iterable[TimelineRow]:
         left = sorted(self._calls, key=lambda call: call.place_seq)
-        starts = [held.seq for held in self._held[1:]] + [1 << 62]
-        for held, until in zip(self._held, starts, strict=True):
+        starts = [held.seq for held in self._stretches[1:]] + [1 << 62]
+        for held, until in zip(self._stretches, starts, strict=True):
             yield self._row_of(held, 1)
             mine = [call for call in left if call.place_seq < until]
             left = left[len(mine) :]

@@ -38,7 +38,7 @@ class Fragment(NamedTuple):
     `within` is the group of the call's block that it stands in, when that is there; `ends`, in lanes, whose lane it is
     in and whose it points at. `also` are blocks of earlier events
     that this one changed, by group: they are replaced where they stand. A token that is the first of its group for this
-    pen also carries `opens`: the empty block, for a client that has none under this group yet.
+    renderer also carries `opens`: the empty block, for a client that has none under this group yet.
     """
 
     group: str | None = None
@@ -105,7 +105,9 @@ class EventRenderer:
         group = self.group(event)
         opens = None if group in self._opened else self.open_block(group, "", event)
         self._opened.add(group)
-        return Fragment(group, text=hidden_characters.spelled_out(event_rows.read(event).said.text or ""), opens=opens)
+        return Fragment(
+            group, text=hidden_characters.spelled_out(event_rows.read(event).payload.text or ""), opens=opens
+        )
 
     def _call(self, event: Stored, call: CallEvents | None) -> Fragment:
         if call is not None:
@@ -151,9 +153,9 @@ class EventRenderer:
 
 def repeats(event: Stored, previous: Stored | None) -> Repeat:
     """Return whether an envelope repeats an output: `same` as the event right before it, or just `named` by it."""
-    parsed = event_rows.read(event).said
+    parsed = event_rows.read(event).payload
     if previous is not None and previous.kind == "output" and previous.seq == event.seq - 1:
-        output = event_rows.read(previous).said
+        output = event_rows.read(previous).payload
         if parsed.speaker and parsed.speaker == output.speaker and parsed.words == output.words:
             return "same"
     return "named" if parsed.metadata is not None and parsed.metadata.output_id else ""

@@ -75,7 +75,7 @@ class ParsedEvent(NamedTuple):
     """An event's body, read."""
 
     event: Stored
-    said: ParsedPayload
+    payload: ParsedPayload
     body: Body
 
 
@@ -175,13 +175,13 @@ def _recipient(parsed: ParsedPayload, event: Stored) -> str:
 
 def is_to_all(read: "ParsedEvent") -> bool:
     """Return whether it was said to everybody in the conversation."""
-    return read.said.recipient in (f"chat:{read.event.conversation}", f"chat:{read.said.conversation_id}")
+    return read.payload.recipient in (f"chat:{read.event.conversation}", f"chat:{read.payload.conversation_id}")
 
 
 def is_copy(read: "ParsedEvent") -> bool:
     """Return whether an event of ours was copied from the conversation that its body names: whatever can be done about
     it is done there."""
-    there = read.said.conversation_id
+    there = read.payload.conversation_id
     return read.event.run is not None and there is not None and there != read.event.conversation
 
 
@@ -213,7 +213,7 @@ def open_turn(event: Stored, group: str, text: str, cut: Cut | None = None) -> M
 @view
 def message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw an envelope; one that repeats an output is a line."""
-    parsed = read.said
+    parsed = read.payload
     if repeat:  # a name alone proves nothing: such a line stays in sight, its words behind it
         face = row(read, "all" if repeat == "same" else "")
         first = "" if repeat == "same" else _first_line(parsed.words)
@@ -229,9 +229,9 @@ def message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 @view
 def user_message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw what a person typed."""
-    sender = read.said.speaker or default_speaker(read.event.kind)
+    sender = read.payload.speaker or default_speaker(read.event.kind)
     extra = message_body.more(read.body, message_body.ENVELOPE)
-    return render("user_message", row(read, sender=sender), message_body.words(read.said.words), extra)
+    return render("user_message", row(read, sender=sender), message_body.words(read.payload.words), extra)
 
 
 @view
@@ -241,21 +241,23 @@ def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     is_known = is_comment or read.body.get("phase") == "final_answer"
     extra = message_body.more(read.body, message_body.ENVELOPE | {"phase"} if is_known else message_body.ENVELOPE)
     face = row(read, group=group)
-    return render("output", face, message_body.words(read.said.words), extra, usage(read.body.get("usage")), is_comment)
+    return render(
+        "output", face, message_body.words(read.payload.words), extra, usage(read.body.get("usage")), is_comment
+    )
 
 
 @view
 def control(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw an envelope that steers."""
     extra = message_body.more(read.body, message_body.ENVELOPE)
-    return render("control_message", row(read), message_body.words(read.said.words), extra)
+    return render("control_message", row(read), message_body.words(read.payload.words), extra)
 
 
 @view
 def conversation_opened(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw how a conversation begins."""
-    title = richtext.inline(read.said.title or "")
-    handler = named(mark_for(agent(read.said.handler))) if read.said.handler else None
+    title = richtext.inline(read.payload.title or "")
+    handler = named(mark_for(agent(read.payload.handler))) if read.payload.handler else None
     extra = message_body.more(read.body, message_body.ENVELOPE | {"title", "handler"})
     by = read.event.principal if read.event.principal.startswith("user:") else None
     return render("conversation_opened", row(read, sender=by), title, handler, extra)
@@ -266,7 +268,7 @@ def agent_handoff(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
     """Draw who hands the conversation to whom."""
     giver, taker = line(read.body.get("from_agent")), line(read.body.get("to_agent"))
     reason = richtext.inline(line(read.body.get("reason")))
-    face = row(read, sender=agent(giver or read.said.agent))
+    face = row(read, sender=agent(giver or read.payload.agent))
     extra = message_body.more(read.body, message_body.ENVELOPE | {"from_agent", "to_agent", "reason"})
     return render("agent_handoff", face, named(mark_for(agent(taker))), reason, extra)
 

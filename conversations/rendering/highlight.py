@@ -57,7 +57,7 @@ _CLASSES = (  # the first that holds the token
     (Token.Generic.Subheading, "tok-comment"),
 )
 CLASSES = frozenset(name for _, name in _CLASSES)
-_known: dict[_TokenType, str] = {}
+_class_names: dict[_TokenType, str] = {}
 
 
 def signs(code: str) -> int:
@@ -85,9 +85,9 @@ def _lexer(lexer_path: str) -> Lexer:
 
 
 def _class(token: _TokenType) -> str:
-    if token not in _known:
-        _known[token] = next((name for parent, name in _CLASSES if _is_a(token, parent)), "")
-    return _known[token]
+    if token not in _class_names:
+        _class_names[token] = next((name for parent, name in _CLASSES if _is_a(token, parent)), "")
+    return _class_names[token]
 
 
 def _is_a(token: _TokenType, parent: _TokenType) -> bool:

@@ -1,4 +1,4 @@
-"""One event → one short card in its sender's lane, pointing at the lane of whom it was said to. Drawn by `LanePen`.
+"""One event → one short card in its sender's lane, pointing at the lane of its recipient. Drawn by `LaneRenderer`.
 
 The same groups, levels and states as in the transcript, so that the two views follow the same frames; the words are cut
 short, and lead to the whole event in the transcript.
@@ -45,7 +45,7 @@ _SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown
 _CALLER = ("conversation.", "run.stopping")  # who did it is told by the principal
 
 
-class LanePen(EventRenderer):
+class LaneRenderer(EventRenderer):
     """Draws events as cards of lanes. What happens inside a call is a card of its own: its agent has a lane."""
 
     look = "lanes"
@@ -76,8 +76,8 @@ def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, Parti
     """Return in whose lane an event is drawn, and whose lane it points at."""
     read = event_rows.read(call.called if call else event)
     sender, recipient = mark_for(_sender(read) or NOBODY, read.event.principal), _recipient(read)
-    if read.said.mcp_server and read.event.kind in CALLS:
-        return sender, mark_for_name(read.said.mcp_server, "system")._replace(
+    if read.payload.mcp_server and read.event.kind in CALLS:
+        return sender, mark_for_name(read.payload.mcp_server, "system")._replace(
             key=hidden_characters.spelled_out(f"server:{recipient}")
         )
     return sender, mark_for(recipient) if recipient else None
@@ -139,12 +139,12 @@ def _recipient(read: ParsedEvent) -> str:
     if read.event.kind == "agent.handoff":
         return event_rows.agent(event_rows.line(read.body.get("to_agent")))
     if read.event.kind in CALLS:
-        return read.said.mcp_server or ""
-    return "" if event_rows.is_to_all(read) else read.said.recipient or ""
+        return read.payload.mcp_server or ""
+    return "" if event_rows.is_to_all(read) else read.payload.recipient or ""
 
 
 def _words(read: ParsedEvent, field: str) -> Markup:
-    text = event_rows.line(read.body.get(field)) if field else read.said.words
+    text = event_rows.line(read.body.get(field)) if field else read.payload.words
     return _short(text.replace("_", " ") if field == "stage" else text)
 
 
@@ -154,4 +154,4 @@ def _short(text: str) -> Markup:
 
 
 def _duration(read: ParsedEvent) -> str:
-    return timestamps.duration(read.said.duration_ms) if read.event.kind in ("run.done", "model.turn") else ""
+    return timestamps.duration(read.payload.duration_ms) if read.event.kind in ("run.done", "model.turn") else ""

@@ -70,7 +70,7 @@ def of_turn(read: event_rows.ParsedEvent) -> Offered | None:
     strays = [OfferedToolView(richtext.inline(name[:200]), "", (n,)) for n, (name, hash) in calls if hash not in tools]
     called = sorted([*(tool for tool in offers if tool.places), *strays], key=lambda tool: tool.places)
     return Offered(
-        read.said.agent or "", tuple(called[:MAX_ITEMS]), tuple(offers[:MAX_ITEMS]), max(0, len(offers) - MAX_ITEMS)
+        read.payload.agent or "", tuple(called[:MAX_ITEMS]), tuple(offers[:MAX_ITEMS]), max(0, len(offers) - MAX_ITEMS)
     )
 
 

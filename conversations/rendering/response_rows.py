@@ -69,12 +69,12 @@ def response_received(read: ParsedEvent, group: str | None, repeat: Repeat) -> M
         earlier=saved[:-shown],
         items=saved[-shown:],
         left_out=len(items) - len(saved),
-        instructions=_said(body.get("instructions")),
+        instructions=_content_text(body.get("instructions")),
         tools=list(_tools(body)),
         facts=list(_facts(body)),
         raw=message_body.tree({name: value for name, value in body.items() if name in _KNOWN}),
     )
-    face = event_rows.row(read, sender=None if read.said.sender else event_rows.default_speaker(read.event.kind))
+    face = event_rows.row(read, sender=None if read.payload.sender else event_rows.default_speaker(read.event.kind))
     return event_rows.render("response_received", face, request, message_body.more(body, _KNOWN))
 
 
@@ -103,7 +103,7 @@ def response_completed(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
     )
     shown = {name: body[name] for name in ("output", "error", "incomplete_details") if body.get(name)}
     state = "failed" if status == "failed" and not is_claim else ""
-    face = event_rows.row(read, state=state, sender=None if read.said.speaker else "system")
+    face = event_rows.row(read, state=state, sender=None if read.payload.speaker else "system")
     return event_rows.render("run", face, line, message_body.tree(shown) if shown else message_body.more(body, _ENDED))
 
 
@@ -118,7 +118,7 @@ def response_deleted(read: ParsedEvent, group: str | None, repeat: Repeat) -> Ma
         richtext.inline(event_rows.line(body.get("response_id"))[:WORD] or "no ID"),
         tag="" if principals.is_people(read.event.principal) else "claim",
     )
-    face = event_rows.row(read, sender=None if read.said.speaker else "system")
+    face = event_rows.row(read, sender=None if read.payload.speaker else "system")
     return event_rows.render("run", face, line, message_body.more(body, _ENDED | {"by"}))
 
 
@@ -134,9 +134,9 @@ def _item(item: Json) -> Item:
             return Item("called", richtext.inline(name or "unnamed"), tree=tree)
         case "function_call_output":
             output = item.get("output")
-            return Item("output of call", call_id, _said(output)) if output else Item("output of call", call_id)
+            return Item("output of call", call_id, _content_text(output)) if output else Item("output of call", call_id)
         case "reasoning":
-            return Item("thought", words=_said(item.get("summary")))
+            return Item("thought", words=_content_text(item.get("summary")))
         case "compaction":
             return Item("compacted earlier conversation")
         case "item_reference":
@@ -147,11 +147,12 @@ def _item(item: Json) -> Item:
 def _message(item: Json) -> Item:
     role = event_rows.line(item.get("role"))[:WORD]
     return Item(
-        "" if role == "user" else hidden_characters.spelled_out(role or "nobody"), words=_said(item.get("content"))
+        "" if role == "user" else hidden_characters.spelled_out(role or "nobody"),
+        words=_content_text(item.get("content")),
     )
 
 
-def _said(content: object) -> Content | None:
+def _content_text(content: object) -> Content | None:
     """Draw a text, or parts: their words, and of a picture or a file what it is. Nothing is fetched or embedded."""
     if isinstance(content, str):
         return message_body.words(content[:20_000]) if content.strip() else None

@@ -206,7 +206,7 @@ def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     if read.event.kind == "approval.decided":
         text += f" {hidden_characters.spelled_out(event_rows.line(read.body.get('decision')))[:40]}"
     tag = "" if read.event.run else "claim"
-    name = richtext.inline(read.said.name) if read.said.name else _words(read, "to")
+    name = richtext.inline(read.payload.name) if read.payload.name else _words(read, "to")
     detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")
     return _line(read, RunLine("gate", text, name, detail=detail, tag=tag))
 
@@ -245,7 +245,7 @@ def _line(read: ParsedEvent, line: RunLine, level: str = "", state: str = "") ->
         read,
         level,
         state=state if not is_claim else "",
-        sender=None if read.said.speaker else "system",
+        sender=None if read.payload.speaker else "system",
         principal="system" if is_asked else None,
     )
     return event_rows.render(
@@ -259,4 +259,4 @@ def _words(read: ParsedEvent, name: str) -> Markup | None:
 
 
 def _duration(read: ParsedEvent) -> str:
-    return timestamps.duration(read.said.duration_ms)
+    return timestamps.duration(read.payload.duration_ms)

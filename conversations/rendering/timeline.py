@@ -113,8 +113,8 @@ class _Reader:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._asked: list[str] = []
-        self._held: list[_Held] = []
+        self._called_tools: list[str] = []
+        self._spans: list[_Held] = []
         self._open: _Held | None = None
         self._inner: dict[str, _Held] = {}
 
@@ -122,7 +122,7 @@ class _Reader:
         """Return the spans by their starts."""
         for event in events:
             self._read(event)
-        return sorted(self._held, key=lambda held: (held.start, held.seq))
+        return sorted(self._spans, key=lambda held: (held.start, held.seq))
 
     def _read(self, event: Stored) -> None:
         body = event_rows.read(event).body
@@ -134,7 +134,7 @@ class _Reader:
             self._agent = event_rows.line(body.get("to_agent")) or self._agent
             self._begin("work", event, "")
         elif event.kind == "approval.requested":
-            self._asked.append(event_rows.line(body.get("name")))
+            self._called_tools.append(event_rows.line(body.get("name")))
         elif event.kind == "run.waiting":
             self._begin("wait", event, self._why(body))
         elif event.kind == "model.turn":
@@ -146,7 +146,7 @@ class _Reader:
             self._end(event)
 
     def _why(self, body: Mapping[str, Any]) -> str:
-        names, self._asked = self._asked, []
+        names, self._called_tools = self._called_tools, []
         if (reason := event_rows.line(body.get("reason"))) == "pause":
             return "paused"
         if reason == "server":
@@ -160,14 +160,14 @@ class _Reader:
     def _begin(self, kind: str, event: Stored, label: str) -> None:
         self._end(event)
         self._open = _Held(kind, self._agent if kind == "work" else "", label, event.seq, event.at)
-        self._held.append(self._open)
+        self._spans.append(self._open)
 
     def _end(self, event: Stored) -> None:
         ended, self._open = self._open, None
         if ended is not None:
             ended.end = event.at
             if ended.kind == "queue" and ended.end - ended.start < QUEUE:
-                self._held.remove(ended)
+                self._spans.remove(ended)
 
     def _stage(self, event: Stored, text: str) -> None:
         """A stage is told of who holds the run; a further one of the same agent is a span of its own."""
@@ -183,7 +183,7 @@ class _Reader:
         """A turn inside a call: the run there lasts from the beginning of its first to the end of its last."""
         if not parent:
             return
-        duration_ms = event_rows.read(event).said.duration_ms
+        duration_ms = event_rows.read(event).payload.duration_ms
         inner = self._inner.get(parent)
         if inner is None or inner.name not in ("", agent):
             inner = self._begin_inner(parent, event, event.at - int((duration_ms or 0) * 1000))
@@ -197,7 +197,7 @@ class _Reader:
 
     def _begin_inner(self, parent: str, event: Stored, start: int) -> _Held:
         inner = self._inner[parent] = _Held("inner", "", "inside a tool call", event.seq, start)
-        self._held.append(inner)
+        self._spans.append(inner)
         return inner
 
 

@@ -24,7 +24,7 @@ class RowTimes(NamedTuple):
     """The time in the row's last column, and the sender's where it is told beside the name."""
 
     shown: When
-    said: When | None
+    sent: When | None
 
 
 def of_event(at: int, principal: str, body: Body) -> RowTimes:

@@ -105,11 +105,11 @@ def brief(call: CallEvents) -> Brief:
     """Tell a call in short, for a place that leads to its block."""
     called, finished = event_rows.read(call.called), event_rows.read(call.finished) if call.finished else None
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
-    is_awaited = is_ours and called.said.origin == EXTERNAL and call.status == "called"
+    is_awaited = is_ours and called.payload.origin == EXTERNAL and call.status == "called"
     steps = [step for step in (called, finished) if step is not None]
-    raw = finished and (finished.said.error or finished.said.output or finished.said.result_summary)
+    raw = finished and (finished.payload.error or finished.payload.output or finished.payload.result_summary)
     return Brief(
-        name=next(filter(None, (step.said.name for step in steps)), "unnamed tool")[:PREVIEW],
+        name=next(filter(None, (step.payload.name for step in steps)), "unnamed tool")[:PREVIEW],
         preview=_arguments_line(called, call),
         state="waiting" if is_awaited else STATES.get(call.status, "unknown"),
         word="waiting for the client" if is_awaited else _WAITS.get(call.status, word_of(call.status)),
@@ -132,10 +132,10 @@ def card(call: CallEvents, address: str) -> Markup:
 
 def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_rows.RowFields, Block]:
     called = event_rows.read(call.called)
-    finished, request = (event_rows.read(event) if event else None for event in (call.finished, call.asked))
+    finished, request = (event_rows.read(event) if event else None for event in (call.finished, call.approval_request))
     question = approval_block.of_call(call, request) if request else None
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
-    is_clients = is_ours and called.said.origin == EXTERNAL
+    is_clients = is_ours and called.payload.origin == EXTERNAL
     is_awaited = is_clients and call.status == "called"
     state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
     level = "chat" if call.status in LOUD else "steps"
@@ -143,8 +143,8 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
     steps = [step for step in (called, finished, request) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
     return row, Block(
-        name=richtext.inline(next(filter(None, (step.said.name for step in steps)), "unnamed tool")),
-        title=hidden_characters.spelled_out(called.said.lookup_key or called.said.name or ""),
+        name=richtext.inline(next(filter(None, (step.payload.name for step in steps)), "unnamed tool")),
+        title=hidden_characters.spelled_out(called.payload.lookup_key or called.payload.name or ""),
         status=call.status,
         word="waiting for the client" if is_awaited else word_of(call.status),
         preview=richtext.inline(_arguments_line(called, call)),
@@ -152,7 +152,7 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
         arguments=_arguments(called),
         result=_result(result) if result else None,
         error=_error(result) if result else None,
-        call_id=richtext.inline(called.said.tool_call_id[:200]) if called.said.tool_call_id else None,
+        call_id=richtext.inline(called.payload.tool_call_id[:200]) if called.payload.tool_call_id else None,
         nth=call.nth,
         where=_where(is_ours, is_clients),
         has_inner=is_ours and not is_clients,
@@ -160,7 +160,7 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
         extra=_extra(called, result),
         question=question,
         schema=_schema(call, called),
-        agent=called.said.agent or "",
+        agent=called.payload.agent or "",
         note=_note(finished, call.status) if question is None or question.state not in OVER else None,
         place=address,
         awaits=hidden_characters.spelled_out(call.id) if is_awaited else "",
@@ -184,14 +184,18 @@ def _where(is_ours: bool, is_clients: bool) -> str:
 
 def _original(called: event_rows.ParsedEvent) -> str:
     """Return the call that one of ours repeats; a claim from outside repeats none."""
-    replay_of = called.said.replay_of or ""
+    replay_of = called.payload.replay_of or ""
     return replay_of if called.event.run is not None and _ID.fullmatch(replay_of) else ""
 
 
 def _steps(call: CallEvents) -> tuple[tuple[str, int], ...]:
     """Return the later events that the block is made of: they have no row of their own to link to."""
-    word = (approval_block.closed_as(call.decided.kind) or "decided").capitalize() if call.decided else ""
-    steps = (("Requested", call.asked), (word, call.decided), ("Ended", call.finished))
+    word = (
+        (approval_block.closed_as(call.approval_decision.kind) or "decided").capitalize()
+        if call.approval_decision
+        else ""
+    )
+    steps = (("Requested", call.approval_request), (word, call.approval_decision), ("Ended", call.finished))
     seen = {call.called.seq: "", **{event.seq: word for word, event in reversed(steps) if event is not None}}
     if call.finished is not None and _broken_off(call.finished.kind):
         seen.pop(call.finished.seq)  # it has a row of its own
@@ -216,7 +220,7 @@ def _extra(called: event_rows.ParsedEvent, result: event_rows.ParsedEvent | None
 
 def _schema(call: CallEvents, called: event_rows.ParsedEvent) -> str:
     """Return the schema of a call of ours; what is told from outside links nowhere."""
-    schema = called.said.schema or ""
+    schema = called.payload.schema or ""
     is_known = call.called.run is not None and offered_tools.HASH.fullmatch(schema) is not None
     return schema if is_known else ""
 
@@ -237,7 +241,7 @@ def _note(finished: event_rows.ParsedEvent | None, status: str) -> Markup | None
 
 def lone(event: Stored) -> CallEvents:
     """Make a call of one step whose partner the record does not know."""
-    parsed = event_rows.read(event).said
+    parsed = event_rows.read(event).payload
     has_result = parsed.result_summary is not None or parsed.output is not None or parsed.error is not None
     is_end = parsed.status in ("success", "error") or (parsed.status is None and has_result)
     failed = parsed.status == "error" or (parsed.status is None and parsed.error is not None)
@@ -247,8 +251,8 @@ def lone(event: Stored) -> CallEvents:
 
 def _arguments_line(step: event_rows.ParsedEvent, call: CallEvents) -> str:
     """Return the beginning of the arguments that ran: a person's where they were changed, else those sent."""
-    edited = recorded_arguments.edited(event_rows.read(call.decided).body) if call.decided else None
-    raw = bytes(step.said.args or b"") or (step.said.args_raw or "").encode("utf-8", "replace")
+    edited = recorded_arguments.edited(event_rows.read(call.approval_decision).body) if call.approval_decision else None
+    raw = bytes(step.payload.args or b"") or (step.payload.args_raw or "").encode("utf-8", "replace")
     raw = raw if edited is None else edited.encode("utf-8", "replace")
     text = _readable(raw)[: PREVIEW * 4].decode("utf-8", "ignore")
     return " ".join(text.split())[:PREVIEW]
@@ -265,18 +269,18 @@ def _readable(raw: bytes) -> bytes:
 
 
 def _arguments(step: event_rows.ParsedEvent) -> Markup | None:
-    if step.said.args is not None and bytes(step.said.args) != b"null":
-        return json_tree.draw(bytes(step.said.args).decode("utf-8", "replace"))
-    return json_tree.draw(step.said.args_raw) if step.said.args_raw else None
+    if step.payload.args is not None and bytes(step.payload.args) != b"null":
+        return json_tree.draw(bytes(step.payload.args).decode("utf-8", "replace"))
+    return json_tree.draw(step.payload.args_raw) if step.payload.args_raw else None
 
 
 def _result(step: event_rows.ParsedEvent) -> Markup | None:
-    raw = step.said.output if step.said.output is not None else step.said.result_summary
+    raw = step.payload.output if step.payload.output is not None else step.payload.result_summary
     return message_body.result(bytes(raw).decode("utf-8", "replace")) if raw is not None else None
 
 
 def _error(step: event_rows.ParsedEvent) -> Markup | None:
-    if step.said.error is None or (raw := bytes(step.said.error)) in (b"null", b'""'):
+    if step.payload.error is None or (raw := bytes(step.payload.error)) in (b"null", b'""'):
         return None
     value = msgspec.json.decode(raw)
     return json_tree.draw_text(value if isinstance(value, str) else raw.decode("utf-8", "replace"))

@@ -22,7 +22,7 @@ def log(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     level = event_rows.line(read.body.get("level")).lower()
     component = richtext.inline(event_rows.line(read.body.get("component")))
     details = read.body.get("message")
-    text = richtext.plain(details if isinstance(details, str) else read.said.words)
+    text = richtext.plain(details if isinstance(details, str) else read.payload.words)
     extra = message_body.more(read.body, message_body.ENVELOPE | {"level", "component", "message"})
     face = event_rows.row(read, state="failed" if level in ("error", "critical", "fatal") else "")
     return event_rows.render("log", face, richtext.inline(level), component, text, extra)

@@ -19,9 +19,9 @@ from conversations.models import Conversation, Run, ToolCall
 RUN_LEASE_S = 15.0  # a worker may be silent as long
 CLOCK_SLACK_S = 5.0  # a database's clock may go back so far without a lease being void
 
-_Held = tuple[str, int, int | None]  # a run, its attempt, the end of its lease
+_RunLease = tuple[str, int, int | None]  # a run, its attempt, the end of its lease
 
-_since: dict[_Held, float] = {}
+_since: dict[_RunLease, float] = {}
 _lock = threading.Lock()
 
 
@@ -90,11 +90,11 @@ def _unrenewed(runs: Iterable[Run], for_s: float) -> list[Run]:
     """
     now = time.monotonic()
     with _lock:
-        watched = {held: (_since.get(held, now), run) for run in runs for held in [_held(run)]}
+        watched = {held: (_since.get(held, now), run) for run in runs for held in [_lease_of(run)]}
         _since.clear()
         _since.update({held: since for held, (since, _) in watched.items()})
         return [run for since, run in watched.values() if now - since >= for_s]
 
 
-def _held(run: Run) -> _Held:
+def _lease_of(run: Run) -> _RunLease:
     return run.id, run.attempt, run.lease_until

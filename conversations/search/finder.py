@@ -89,10 +89,10 @@ def _conversation(cursor: CursorWrapper, key: str) -> int | None:
 
 def spread(cursor: CursorWrapper, query: Query) -> dict[Term, list[str]]:
     """Return the words that each prefix of a query stands for. Raises Invalid where those are more than 500."""
-    return {term: _words(cursor, term) for term in query.terms if term.is_prefix}
+    return {term: _words_starting_with(cursor, term) for term in query.terms if term.is_prefix}
 
 
-def _words(cursor: CursorWrapper, term: Term) -> list[str]:
+def _words_starting_with(cursor: CursorWrapper, term: Term) -> list[str]:
     prefix = term.words[-1]
     matches = beginning_with(cursor, prefix, MAX_SPREAD + 1)
     if len(matches) > MAX_SPREAD:

@@ -70,7 +70,7 @@ def row_of(id_: int, conversation: int, kind: str, principal: str, body: str) ->
     all_words: list[str] = []
     characters: set[str] = set()
     for part in searchable_text.parts_of(kind, value):
-        part_words, alone = tokenizer.said(tokenizer.composed(part.text))
+        part_words, alone = tokenizer.split_words(tokenizer.composed(part.text))
         all_words += part_words
         characters |= alone
     if len(all_words) > MAX_CHECKED:

@@ -45,7 +45,7 @@ class Indexer(threading.Thread):
         self._has_begun = False
         self._trouble = ""
         self._counted_at = self._swept_at = float("-inf")
-        self._rung = 0  # events that were committed here since the last round
+        self._new_events = 0  # events that were committed here since the last round
 
     @property
     def state(self) -> str:
@@ -56,10 +56,10 @@ class Indexer(threading.Thread):
         """Index until `close`. Trouble is waited out."""
         stop_listening = [commit_listeners.on_committed(self._rings), commit_listeners.on_remote_heads(self._wake)]
         while self._is_open:
-            began, self._rung = time.monotonic(), 0
+            began, self._new_events = time.monotonic(), 0
             is_more = self._round()
             if is_more:  # a long way to go: most of the time is the writers', half of it when they are quiet
-                share = REST_WHEN_BUSY if self._rung > QUIET else 1
+                share = REST_WHEN_BUSY if self._new_events > QUIET else 1
                 self._sleep(min((time.monotonic() - began) * share, LOOK_EVERY))
             else:
                 self._news.wait(LOOK_EVERY if self._lease is not None else LOOK_EVERY_ALONE)
@@ -87,7 +87,7 @@ class Indexer(threading.Thread):
         self._news.set()
 
     def _rings(self, stored: Sized) -> None:
-        self._rung += len(stored)
+        self._new_events += len(stored)
         self._news.set()
 
     def _round(self) -> bool:

@@ -60,7 +60,7 @@ def parts_of(kind: str, value: dict[str, Any]) -> list[TextField]:
     twice = {"args_raw"} if value.get("args") else set()  # the same as text
     names = [name for name in _HEADS if name in value and name not in twice]
     names += [name for name in value if name not in _HEADS and name not in _IGNORED_FIELDS]
-    fields = ((name, ", ".join(_said(value[name]))) for name in names)
+    fields = ((name, ", ".join(_texts(value[name]))) for name in names)
     return [TextField(_HEADS.get(name, name), clean_text(text)) for name, text in fields if text]
 
 
@@ -78,7 +78,7 @@ def kinds_of(kind: str, value: dict[str, Any]) -> set[str]:
     return kinds | {"error"} if is_bad or value.get("error") else kinds
 
 
-def _said(value: Any) -> Iterator[str]:
+def _texts(value: Any) -> Iterator[str]:
     """Say a JSON value in words, names before what they name."""
     match value:
         case str():
@@ -87,11 +87,11 @@ def _said(value: Any) -> Iterator[str]:
         case dict():
             for name, inner in value.items():
                 if name not in _OPAQUE:
-                    text = ", ".join(_said(inner))
+                    text = ", ".join(_texts(inner))
                     yield f"{name}: {text}" if text else name
         case list():
             for inner in value:
-                yield from _said(inner)
+                yield from _texts(inner)
         case bool() | None:
             return
         case _:

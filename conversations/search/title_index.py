@@ -59,7 +59,7 @@ def find(words: Iterable[str], most: int) -> list[int] | None:
 def store(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
     """Store what these conversations are called now, inside `write_transaction()`; one that is as it was is left
     alone."""
-    stored = _known(cursor, captions)
+    stored = _indexed_titles(cursor, captions)
     changed = {id_: text for id_, text in captions.items() if stored.get(id_) != text}
     remove(cursor, [id_ for id_ in changed if id_ in stored])
     if connection.vendor == "sqlite":
@@ -82,7 +82,7 @@ def remove(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
     if not conversations:
         return
     if connection.vendor == "sqlite":  # without the grams, FTS5 has to be told what they were
-        stored = _known(cursor, conversations)
+        stored = _indexed_titles(cursor, conversations)
         rows = [value for id_, text in stored.items() for value in ("delete", id_, " ".join(sorted(grams(text))))]
         insert(cursor, f"INSERT INTO {TABLE}({TABLE},rowid,grams) VALUES %s", 3, rows)
     cursor.execute(f"DELETE FROM {TEXT} WHERE id IN ({marks(len(conversations))})", list(conversations))
@@ -136,7 +136,7 @@ def _joined(query_grams: Sequence[str], quote: str, operator: str) -> str:
     return f" {operator} ".join(f"{quote}{gram}{quote}" for gram in query_grams)
 
 
-def _known(cursor: CursorWrapper, conversations: Iterable[int]) -> dict[int, str]:
+def _indexed_titles(cursor: CursorWrapper, conversations: Iterable[int]) -> dict[int, str]:
     ids = list(conversations)
     if not ids:
         return {}

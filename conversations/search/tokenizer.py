@@ -62,7 +62,7 @@ def read(text: str) -> Iterator[Word]:
             yield Word(folded[:LONGEST], *match.span())
 
 
-def said(text: str) -> tuple[list[str], set[str]]:
+def split_words(text: str) -> tuple[list[str], set[str]]:
     """Return the words of a composed text, and the characters of runs without spaces; `read` without places."""
     if text.isascii():
         return [piece if len(piece) <= LONGEST else piece[:LONGEST] for piece in _LOWER.findall(text.lower())], set()

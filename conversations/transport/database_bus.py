@@ -80,10 +80,10 @@ def _listening() -> Iterator[threading.Event]:
     """Be woken by every commit of this process, and by those of others that it hears of."""
     news = threading.Event()
 
-    def rung(_: Sequence[Stored] | Mapping[str, int]) -> None:
+    def on_stored(_: Sequence[Stored] | Mapping[str, int]) -> None:
         news.set()
 
-    stops = (commit_listeners.on_committed(rung), commit_listeners.on_remote_heads(rung))
+    stops = (commit_listeners.on_committed(on_stored), commit_listeners.on_remote_heads(on_stored))
     try:
         yield news
     finally:

@@ -33,7 +33,7 @@ def rules(request: HttpRequest) -> JsonResponse:
     rule and the questions that rules answered."""
     if request.method == "POST":
         permissions.require(request.user, "decide")
-        return _made(request, read_body(request, ToMakeAutoApprovalRule))
+        return _create(request, read_body(request, ToMakeAutoApprovalRule))
     rows, cursor = auto_approval_view.page(
         state=request.GET.get("state", "live"),
         before=request.GET.get("before", ""),
@@ -57,7 +57,7 @@ def revocation(request: HttpRequest, id: str) -> JsonResponse:
     return JsonResponse(_item(auto_approval_edit.revoke_rule(request.user, id, reason=body.reason)))
 
 
-def _made(request: HttpRequest, body: ToMakeAutoApprovalRule) -> JsonResponse:
+def _create(request: HttpRequest, body: ToMakeAutoApprovalRule) -> JsonResponse:
     until = body.until
     scope = AutoApprovalScope(
         is_exact=body.match == "exact",

@@ -78,14 +78,14 @@ def _item(event: Stored) -> str:
         "seq": event.seq,
         "kind": event.kind,
         "at": event.at,
-        **_said(event.body),
+        **_speaker_fields(event.body),
         "principal": event.principal,
         "event_id": event.event_id,
     }
     return f'{json.dumps(fields)[:-1]}, "body": {event.body}}}'
 
 
-def _said(body: str) -> dict[str, str | None]:
+def _speaker_fields(body: str) -> dict[str, str | None]:
     """Return who said it to whom and when, by their own account; null where that is no text."""
     try:
         fields = _decoder.decode(body)

@@ -26,7 +26,7 @@ Json = dict[str, Any]
 def tool_call(request: HttpRequest, id: str) -> JsonResponse:
     """Return one call: its identity, arguments, output, error, decision, replays, and what its tool is today."""
     call = recorded_call.find(id)
-    return JsonResponse(_item(call) | {"today": _today(call, eligibility.of_call(call.row, call.told))})
+    return JsonResponse(_item(call) | {"today": _today(call, eligibility.of_call(call.row, call.request))})
 
 
 @endpoint(
@@ -46,7 +46,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
         created = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
         return JsonResponse(created, status=201)
     call = recorded_call.find(id)
-    today = eligibility.of_call(call.row, call.told)
+    today = eligibility.of_call(call.row, call.request)
     if today.why_not:
         raise Conflict(today.why_not, code="not_replayable")
     sent, text, is_edited = request_replay.checked(call.as_ran, body.arguments, today.schema)
@@ -74,7 +74,7 @@ def _today(old: RecordedCall, today: ReplayEligibility, *, is_edited: bool = Fal
 
 
 def _item(call: RecordedCall) -> Json:
-    row, fields, approval = call.row, call.told, call.approval
+    row, fields, approval = call.row, call.request, call.approval
     at = to_datetime(row.started_at).isoformat()
     decided = {"approval_id": approval.id, "status": approval.status, "decision": approval.decision} if approval else {}
     return {

@@ -104,7 +104,7 @@ def schema_of(question: inbox.ApprovalCard) -> dict[str, Any]:
 
 def arguments_of(question: inbox.ApprovalCard) -> dict[str, Any] | None:
     """Return the arguments that were sent; None where they are no object."""
-    arguments = question.told.get("args")
+    arguments = question.request.get("args")
     return arguments if isinstance(arguments, dict) else None
 
 
@@ -112,7 +112,7 @@ def written(question: inbox.ApprovalCard) -> str:
     """Write arguments to be edited; where the eye cannot see a character, as escapes: it is the same JSON."""
     arguments = arguments_of(question)
     if arguments is None:
-        return str(question.told.get("args_raw") or "")
+        return str(question.request.get("args_raw") or "")
     text = json.dumps(arguments, indent=2, ensure_ascii=False)
     return text if hidden_characters.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
 
@@ -142,14 +142,14 @@ def _form(
     problems = problems_of(error)
     schema, arguments = schema_of(question), arguments_of(question)
     is_edited_here = bool(schema) and not why_not and not question.is_denied
-    raw = json.dumps(arguments, ensure_ascii=False) if arguments is not None else question.told.get("args_raw")
+    raw = json.dumps(arguments, ensure_ascii=False) if arguments is not None else question.request.get("args_raw")
     return {
         "why_not": why_not,
         "entries": argument_form.entries(schema, arguments, entered, problems) if is_edited_here else [],
         "has_schema": is_edited_here,
         "arguments": json_tree.draw(str(raw)) if raw else None,
         "raw": entered.get("raw", written(question)),
-        "spelled": hidden_characters.spelled_out(str(question.told.get("args_raw") or "")),
+        "spelled": hidden_characters.spelled_out(str(question.request.get("args_raw") or "")),
         "entered": entered,
         "same": posted.getlist("same"),
         "always": auto_approvals.choices(question),
@@ -158,7 +158,7 @@ def _form(
         "today": tool_call_replay.question(question.row.tool_call),
         "effect": EFFECTS.get(question.effect, ""),
         "about": _about(question),
-        "left": _left(question),
+        "left": _percent_left(question),
     }
 
 
@@ -170,7 +170,7 @@ def _why_not(request: HttpRequest, question: inbox.ApprovalCard) -> str:
 
 
 def _schema_body(question: inbox.ApprovalCard) -> dict[str, Any]:
-    body = ToolSchema.objects.filter(hash=question.told.get("schema") or "").values_list("body", flat=True).first()
+    body = ToolSchema.objects.filter(hash=question.request.get("schema") or "").values_list("body", flat=True).first()
     read = json.loads(body) if body else None
     return read if isinstance(read, dict) else {}
 
@@ -181,7 +181,7 @@ def _about(question: inbox.ApprovalCard) -> Markup | None:
     return richtext.inline(" ".join(about.split())[:ABOUT]) if isinstance(about, str) and about.strip() else None
 
 
-def _left(question: inbox.ApprovalCard) -> int:
+def _percent_left(question: inbox.ApprovalCard) -> int:
     """Return how much of the time to decide is left, in hundredths."""
     if question.deadline is None:
         return 0

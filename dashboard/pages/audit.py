@@ -74,7 +74,7 @@ def verification(request: HttpRequest) -> HttpResponse:
         "checked": result,
         "next_href": f"{reverse('audit-verification')}?{urlencode({'cursor': result.cursor})}" if result.cursor else "",
         "bad_href": reverse("audit-entry", args=[bad]) if bad else "",
-        "words": {name: hidden_characters.spelled_out(text) for name, text in _said(result).items()},
+        "words": {name: hidden_characters.spelled_out(text) for name, text in _result_texts(result).items()},
     }
     template = "partials/audit_checked.html" if request.GET.get("part") == "state" else "audit_verification.html"
     return render_page(request, template, **context)
@@ -138,7 +138,7 @@ def _head() -> AuditHead:
     return AuditHead.objects.filter(id=1).first() or AuditHead()
 
 
-def _said(checked: verify_step.Checked) -> dict[str, str]:
+def _result_texts(checked: verify_step.Checked) -> dict[str, str]:
     if checked.fault:
-        return {"why": checked.fault.why, "expected": checked.fault.expected, "found": checked.fault.found}
+        return {"why": checked.fault.why, "expected": checked.fault.expected, "found": checked.fault.actual}
     return {"what": checked.anchor.first_bad, "why": checked.anchor.why} if checked.anchor else {}

@@ -53,7 +53,7 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApproval
     except Invalid as error:
         raise Invalid(error.message, field="until") from None
     until = datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * auto_approval_edit.LONGEST)) if seconds else None
-    ticked, arguments = posted.getlist("same"), auto_approval_rules.call_of(question.told).arguments or {}
+    ticked, arguments = posted.getlist("same"), auto_approval_rules.call_of(question.request).arguments or {}
     return AutoApprovalScope(
         is_exact=posted.get("match", "exact") == "exact",
         arguments={name: value for n, (name, value) in enumerate(arguments.items()) if str(n) in ticked},
@@ -66,7 +66,7 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApproval
 def choices(question: inbox.ApprovalCard) -> list[dict[str, str]] | None:
     """Return the arguments that a rule may ask to be the same: each name, and its value in a line. None: no rule can be
     about them."""
-    arguments = auto_approval_rules.call_of(question.told).arguments
+    arguments = auto_approval_rules.call_of(question.request).arguments
     if arguments is None:
         return None
     return [

@@ -83,7 +83,9 @@ def _rows(pairs: list[StepPair]) -> list[ComparisonRow]:
     for pair in pairs:
         is_first = not pair.is_same and not is_parted
         is_parted = is_parted or is_first
-        rows.append(ComparisonRow((_cell(pair.left), _cell(pair.right)), pair.is_same, is_first, ", ".join(pair.parts)))
+        rows.append(
+            ComparisonRow((_cell(pair.first), _cell(pair.second)), pair.is_same, is_first, ", ".join(pair.parts))
+        )
     return rows
 
 

@@ -94,7 +94,7 @@ def may_speak(request: HttpRequest) -> bool:
 
 def _speakers(request: HttpRequest, here: list[str]) -> dict[str, list[Speaker]]:
     """Return whom the reader may speak as, by their grants: who takes part, who is served, others."""
-    held = grants.held(request.user, SPEAK_AS)
+    held = grants.granted_targets(request.user, SPEAK_AS)
     if not held:
         return {}
     has_all = ALL in held

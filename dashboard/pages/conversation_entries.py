@@ -14,7 +14,7 @@ from conversations.conversation.delivery_status import DeliveryStatus
 from conversations.events.log import EventWindow, Stored
 from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.jinja_environment import macro
-from conversations.rendering.lane_cards import LanePen
+from conversations.rendering.lane_cards import LaneRenderer
 from conversations.rendering.participant_marks import ParticipantMark
 from conversations.tool_calls import tool_name_cache
 
@@ -37,7 +37,7 @@ def entries_of(page: EventWindow, deliveries: Mapping[int, DeliveryStatus] = Map
 
 def cards_of(page: EventWindow) -> list[tuple[Markup, Ends]]:
     """Draw a page for lanes, in seq order: each card with whose lane it is in, and whose it points at."""
-    sheet = _sheet_of(page, LanePen(page.key, page.preview_after, page.previous), {})
+    sheet = _sheet_of(page, LaneRenderer(page.key, page.preview_after, page.previous), {})
     cards = [(entry.html, entry.ends) for entry in sheet.entries if entry.ends is not None]
     return [card for card, after in zip_longest(cards, cards[1:]) if after is None or not _folds(after[0], card[0])]
 
@@ -48,12 +48,12 @@ def _folds(card: Markup, before: Markup) -> bool:
     return folded is not None and f' id="e{folded[1]}"' in before[:HEAD]
 
 
-def _sheet_of(page: EventWindow, pen: EventRenderer, deliveries: Mapping[int, DeliveryStatus]) -> "_Sheet":
+def _sheet_of(page: EventWindow, renderer: EventRenderer, deliveries: Mapping[int, DeliveryStatus]) -> "_Sheet":
     tool_name_cache.load_names(page.events)
     sheet = _Sheet()
     turns: dict[str, _OpenTurn] = {}
     for event in merge(page.events, page.open_tokens, key=attrgetter("seq")):
-        fragment = pen.draw(event, page.calls.get(event.seq))
+        fragment = renderer.draw(event, page.calls.get(event.seq))
         if fragment.html is not None:
             html = fragment.html
             html = _with(deliveries[event.seq], html) if event.seq in deliveries else html
@@ -64,7 +64,7 @@ def _sheet_of(page: EventWindow, pen: EventRenderer, deliveries: Mapping[int, De
             turns[fragment.group].texts.append(fragment.text or "")
     for group, turn in turns.items():
         cut = page.cuts.get((turn.first.run, turn.first.turn if turn.first.run else None))
-        turn.entry.html = pen.open_block(group, "".join(turn.texts), turn.first, cut)
+        turn.entry.html = renderer.open_block(group, "".join(turn.texts), turn.first, cut)
     return sheet
 
 

@@ -87,7 +87,7 @@ def of_one(conversation: Conversation, seq: int) -> dict[str, Any]:
     link = Event.objects.filter(conversation=conversation, seq=seq).values_list("hash", flat=True).first()
     if event is None or link is None:
         raise NotFound(f"Event {seq} is not in this conversation.")
-    parsed = event_rows.read(event).said
+    parsed = event_rows.read(event).payload
     texts = {
         "Kind": event.kind,
         "Principal": event.principal,
@@ -101,4 +101,4 @@ def of_one(conversation: Conversation, seq: int) -> dict[str, Any]:
     times = of_event(event.at, event.principal, event_rows.read(event).body)
     committed = moment(event.at)
     first = times.shown if committed is None or times.shown.iso != committed.iso else None
-    return {"seq": seq, "facts": fields, "committed": committed, "first": first, "said": times.said, "hash": link}
+    return {"seq": seq, "facts": fields, "committed": committed, "first": first, "said": times.sent, "hash": link}

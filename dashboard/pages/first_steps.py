@@ -49,7 +49,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     """Make a token for an agent and show it, once, with what to run; `?token=` and `?after=` wait for its first event,
     `&part=waiting` answers that alone."""
     if request.method == "POST":
-        return _made(request)
+        return _create_token(request)
     token, after = request.GET.get("token", "")[:150], request.GET.get("after", "")
     if not token or not after.isascii() or not after.isdigit() or len(after) > 18:
         return _draw(request)
@@ -59,7 +59,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     return _draw(request, token=token, after=int(after))
 
 
-def _made(request: HttpRequest) -> HttpResponse:
+def _create_token(request: HttpRequest) -> HttpResponse:
     agent = request.POST.get("agent", "").strip() or AGENT
     after = first_steps.newest_event()
     try:

@@ -99,7 +99,7 @@ def _lines(hits: Sequence[search.SearchHit], query: search.Query) -> list[HitLin
 
 def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> HitLine:
     event = hit.event
-    parsed = event_rows.read(event).said
+    parsed = event_rows.read(event).payload
     known = registry.get(event.kind)
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""

@@ -47,7 +47,7 @@ class Chart:
     is_lines: bool
     head: list[str | Markup]
     rows: list[tuple[datetime, list[str]]]
-    told: str  # the chart in a sentence
+    summary: str  # the chart in a sentence
 
 
 @require_safe

@@ -38,7 +38,8 @@ def replays(request: HttpRequest, id: str) -> HttpResponse:
         return _draw(request, id, posted)
     try:
         replay = request_replay.replay(
-            request.user, id, arguments=tool_call_replay.given(recorded, tool_call_replay.today_of(recorded), posted),
+            request.user, id,
+            arguments=tool_call_replay.posted_arguments(recorded, tool_call_replay.today_of(recorded), posted),
             reason=posted.get("reason", "").strip()[: request_replay.MAX_REASON], tool=posted.get("tool", ""),
             client_id=posted.get("client_id", "")[:100],
         )  # fmt: skip

@@ -36,7 +36,7 @@ Part = dict[str, Any]  # what a template asks for by name
 
 def today_of(recorded: RecordedCall) -> ReplayEligibility:
     """Return what the call's tool is today."""
-    return eligibility.of_call(recorded.row, recorded.told)
+    return eligibility.of_call(recorded.row, recorded.request)
 
 
 def part(
@@ -52,16 +52,15 @@ def part(
     prepared, wrong = _requested(recorded, today, entered) if not today.why_not else ((sent or {}, "", False), None)
     wrong = error or wrong
     is_free = today.is_free(is_edited=prepared[2])
-    held = (
-        grants.held(request.user, grants.REPLAY) if permissions.has_permission(request.user, "replay") else frozenset()
-    )
+    may_replay = permissions.has_permission(request.user, "replay")
+    targets = grants.granted_targets(request.user, grants.REPLAY) if may_replay else frozenset()
     return {
         "today": today,
         "why_not": richtext.inline(today.why_not),
         "is_free": is_free,
         "is_edited": prepared[2],
-        "may": permissions.has_permission(request.user, "replay"),
-        "has_grant": not held.isdisjoint({grants.ALL, today.tool}),
+        "may": may_replay,
+        "has_grant": not targets.isdisjoint({grants.ALL, today.tool}),
         "effect": EFFECTS[today.effect],
         "takes": "" if is_free else TAKES,
         "second": SECOND if today.needs_second else "It needs approval before it runs." if today.rule == "ask" else "",
@@ -80,7 +79,9 @@ def part(
     }
 
 
-def given(recorded: RecordedCall, today: ReplayEligibility, posted: Mapping[str, str]) -> dict[str, Any] | str | None:
+def posted_arguments(
+    recorded: RecordedCall, today: ReplayEligibility, posted: Mapping[str, str]
+) -> dict[str, Any] | str | None:
     """Read the arguments that a form gives; None for the recorded ones, which is what an untouched form gives."""
     how = posted.get("do", "")
     if how.endswith("raw"):
@@ -123,7 +124,7 @@ def _requested(
     recorded: RecordedCall, today: ReplayEligibility, entered: Mapping[str, str]
 ) -> tuple[tuple[dict[str, Any], str, bool], SwitchboardError | None]:
     try:
-        return replays.checked(recorded.as_ran, given(recorded, today, entered), today.schema), None
+        return replays.checked(recorded.as_ran, posted_arguments(recorded, today, entered), today.schema), None
     except Invalid as wrong:
         return ({}, "", False), wrong
 
@@ -161,9 +162,11 @@ def question(call: str) -> Part | None:
 def _rule(recorded: RecordedCall, today: ReplayEligibility) -> AutoApprovalRule | None:
     """Return the auto-approval rule that would approve the call, without counting a use."""
     about = evaluate.about(recorded.row.agent, recorded.tool)
-    if recorded.call.asked is None or terms.of_call(about).no_always:
+    if recorded.call.approval_request is None or terms.of_call(about).no_always:
         return None
-    call = auto_approval_rules.call_of(event_rows.read(recorded.call.asked).body)._replace(schema=today.schema)
+    call = auto_approval_rules.call_of(event_rows.read(recorded.call.approval_request).body)._replace(
+        schema=today.schema
+    )
     rules, is_destructive = auto_approval_rules.rules().get(call.lookup_key, ()), today.effect == "destructive"
     return next((rule for rule in rules if auto_approval_rules.fits(rule, call, is_destructive=is_destructive)), None)
 

@@ -65,7 +65,7 @@ class SiblingBar(NamedTuple):
 def head(recorded: RecordedCall) -> Part:
     """Draw what tells which call it is and how it went."""
     row, conversation_href, called = recorded.row, reverse("conversation", args=[recorded.key]), recorded.call.called
-    shown = timestamps.of_event(called.at, called.principal, recorded.told).shown
+    shown = timestamps.of_event(called.at, called.principal, recorded.request).shown
     return {
         "is": recorded,
         "id": row.id,
@@ -89,7 +89,7 @@ def head(recorded: RecordedCall) -> Part:
 def identity(call: RecordedCall, tool_fields: dict[str, Any]) -> list[tuple[str, list[Markup], str]]:
     """Draw the layers of the tool's identity, each apart, as the record has them; `tool_fields` of the tool as offered
     now has what the record does not tell. The third of each says where it is from."""
-    row, body = call.row, call.told
+    row, body = call.row, call.request
     whose = " of this replay" if row.run and row.replay_of else " from the provider"
     recorded: list[tuple[str, Any]] = [
         ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", body.get("qualified_name")),
@@ -113,7 +113,7 @@ def arguments(recorded: RecordedCall, schema: str) -> Part:
     """Draw the arguments: as they were sent, what a person made of them, and those that ran beside the schema of then
     and of now (a hash; empty: not offered)."""
     text, edited = recorded.arguments, recorded.edited
-    sent, raw = _object(recorded.ran), recorded.told.get("args_raw")
+    sent, raw = _object(recorded.ran), recorded.request.get("args_raw")
     before = _object(text) if edited is not None else None
     then, now = versions.body_of(recorded.row.schema or ""), versions.body_of(schema)
     return {
@@ -194,14 +194,14 @@ def decision(call: RecordedCall) -> Part | None:
     approval = call.approval
     if approval is None:
         return None
-    body = event_rows.read(call.call.decided).body if call.call.decided else {}
+    body = event_rows.read(call.call.approval_decision).body if call.call.approval_decision else {}
     waited = (approval.decided_at or 0) - approval.asked_at
     return {
         "is": approval, "by": mark_for(approval.decided_by, approval.decided_by) if approval.decided_by else None,
         "words": {"approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Edited"}.get(
             approval.decision or "", approval.status.capitalize()
         ),
-        "why": _words(call.call.asked, "why"),
+        "why": _words(call.call.approval_request, "why"),
         "after": timestamps.duration(waited / 1000) if approval.decided_at else "",
         "message": richtext.inline(_line(body.get("message"))), "reason": richtext.inline(_line(body.get("reason"))),
     }  # fmt: skip

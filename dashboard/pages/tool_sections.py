@@ -56,7 +56,7 @@ def _policy(tool_offer: tool_offers.ToolOffer, agent: str) -> list[str]:
     ]
 
 
-def seen(schema: versions.Seen) -> Part:
+def draw_schema(schema: versions.Seen) -> Part:
     """Draw what a model sees."""
     return {
         "is": schema,

@@ -19,7 +19,7 @@ from dashboard.pages.base_context import render_page
 def tool(request: HttpRequest, team: str, name: str) -> HttpResponse:
     """Show a tool of a team (qualified name), with `?version=` at that schema, and with `?against=` beside another."""
     agent_colors.refresh_colors()
-    every, offered = _known(team, name)
+    every, offered = _versions_and_offers(team, name)
     shown = _shown(request.GET.get("version", ""), every, offered)
     body, against = versions.body_of(shown), _against(request.GET.get("against", ""), shown, every)
     how = call_statistics.figures_of([item.hash for item in every], tool_offers.elsewhere(team))
@@ -32,7 +32,7 @@ def tool(request: HttpRequest, team: str, name: str) -> HttpResponse:
         versions=every,
         current={item.schema for item in offered},
         shown=shown,
-        seen=tool_sections.seen(versions.seen(body)) if body else None,
+        seen=tool_sections.draw_schema(versions.read_schema(body)) if body else None,
         diff=tool_sections.compared(against, body) if against is not None else None,
         figures=how,
         window=call_statistics.WINDOW,
@@ -49,7 +49,7 @@ def schema(request: HttpRequest, hash: str) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('tool', args=home)}?{urlencode({'version': hash})}")
 
 
-def _known(team: str, name: str) -> tuple[list[versions.Version], list[tool_offers.ToolOffer]]:
+def _versions_and_offers(team: str, name: str) -> tuple[list[versions.Version], list[tool_offers.ToolOffer]]:
     result = ([], []) if "\0" in team + name else (versions.versions_of(team, name), tool_offers.offers_of(team, name))
     if not any(result):
         raise NotFound("No team here has offered a tool with this name.")

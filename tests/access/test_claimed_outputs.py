@@ -94,7 +94,7 @@ def test_an_agents_token_hands_over_from_no_other_agent(giver):
 def test_an_agents_token_hands_over_from_its_own_agent(giver):
     event = event_of("mallory", {"event": "agent.handoff", "to_agent": "Billing", **giver})
 
-    assert (event.kind, event.said.agent) == ("agent.handoff", "mallory")
+    assert (event.kind, event.payload.agent) == ("agent.handoff", "mallory")
 
 
 @pytest.mark.parametrize("door", ["redis", "token"])

@@ -38,8 +38,8 @@ def test_a_given_grant_counts_and_is_audited(admin, otto):
 
     grants.require(otto, "speak_as", "agent:Dev")
     grants.require(principals.user_principal("otto"), "speak_as", "agent:Dev")
-    assert grants.held(otto, "speak_as") == {"agent:Dev"}
-    assert grants.held(otto, "replay") == frozenset()
+    assert grants.granted_targets(otto, "speak_as") == {"agent:Dev"}
+    assert grants.granted_targets(otto, "replay") == frozenset()
     entry = last_entry()
     assert said(entry) == ("user:ada", "give_grant", "user:otto", "done")
     assert entry.reason == "covers for the desk"
@@ -92,7 +92,7 @@ def test_a_grant_counts_only_with_the_role_of_the_plain_verb(team, role):
     somebody = team[role]
     give_grant(SYSTEM, somebody.username, "speak_as", "*")
 
-    assert grants.held(somebody, "speak_as") == frozenset()
+    assert grants.granted_targets(somebody, "speak_as") == frozenset()
     with pytest.raises(NotAllowed, match="requires the role admin or operator"):
         grants.require(somebody, "speak_as", "system")
 
@@ -102,7 +102,7 @@ def test_who_was_shut_out_holds_none(admin, otto):
     people.deactivate(admin, "otto")
 
     with write_transaction():
-        assert grants.held(otto, "speak_as") == frozenset()
+        assert grants.granted_targets(otto, "speak_as") == frozenset()
 
 
 def test_a_token_holds_none_though_its_name_is_a_persons(admin):

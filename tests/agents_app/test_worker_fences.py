@@ -52,7 +52,7 @@ def test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing():
         taken_away()
         before = kinds()
         go.set()
-        until(lambda: worker.done == 1, what="the attempt to end")
+        until(lambda: worker.finished_runs == 1, what="the attempt to end")
 
     assert (entered, ToolCall.objects.count()) == ([], 0)
     assert kinds() == before
@@ -80,7 +80,7 @@ def test_a_tool_that_outlives_its_run_cannot_record_its_end_or_send():
         taken_away()
         before = kinds()
         go.set()
-        until(lambda: worker.done == 1, what="the attempt to end")
+        until(lambda: worker.finished_runs == 1, what="the attempt to end")
 
     assert refused == ["Fenced"]
     assert kinds() == before

@@ -145,7 +145,10 @@ def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
         for n, words in enumerate(("Wait a moment.", "I am back.")):
             until(lambda n=n: ToolCall.objects.count() == n + 1, what="the call to run")
             control.take_over(by, "c")
-            until(lambda: [one._asked for one, *_ in worker._attempts.values()] == ["pause"], what="it to be heard")
+            until(
+                lambda: [one._requested_end for one, *_ in worker._attempts.values()] == ["pause"],
+                what="it to be heard",
+            )
             work.may_end.set()
             until(lambda: Run.objects.get().status == "waiting", what="it to be put aside")
             work.may_end.clear()

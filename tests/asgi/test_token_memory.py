@@ -96,7 +96,7 @@ def test_tokens_given_out_are_bounded_and_a_running_import_keeps_its_own(bearers
     with bearers.holding(carrying(importing)):
         last = [bearers.give(f"n{n}") for n in range(2 * MAX_TOKENS)][-1]
 
-        assert len(bearers._given) == MAX_TOKENS
+        assert len(bearers._import_bearers) == MAX_TOKENS
         assert (good(bearers, importing), good(bearers, unused), good(bearers, last)) == (True, False, True)
 
 
@@ -109,7 +109,7 @@ def test_when_all_tokens_given_out_are_in_use_no_more_is_given(bearers):
 
 
 def test_a_token_given_out_ends_when_unused_for_an_hour(bearers, clock):
-    bearers._given = RecentlyUsed(MAX_TOKENS, token_auth.IDLE_S, clock)
+    bearers._import_bearers = RecentlyUsed(MAX_TOKENS, token_auth.IDLE_S, clock)
     secret = bearers.give("play")
     clock.now += HOUR - 1
     assert good(bearers, secret)
@@ -135,7 +135,7 @@ def test_guesses_are_forgotten_and_push_no_good_token_out(bearers, monkeypatch):
     asyncio.run(guess())
 
     assert len(lookups) == 1 + MAX_TOKENS + 500
-    assert len(bearers._known) + len(bearers._refused) == 1 + MAX_TOKENS
+    assert len(bearers._accepted) + len(bearers._refused) == 1 + MAX_TOKENS
 
 
 def test_a_revoked_token_is_remembered_as_refused(bearers, monkeypatch):
@@ -144,7 +144,7 @@ def test_a_revoked_token_is_remembered_as_refused(bearers, monkeypatch):
     tokens.revoke_token(SYSTEM, "ci")
     until(lambda: not good(bearers, secret), what="the token to be refused")
 
-    assert len(bearers._known) == 0
+    assert len(bearers._accepted) == 0
     monkeypatch.setattr(token_auth, "FRESH", 60.0)
     monkeypatch.setattr(bearers, "_ask", None)
     assert not good(bearers, secret)

@@ -63,7 +63,7 @@ def ours(port: int) -> None:
     async def emit(batch: int) -> None:
         bodies = [EVENT % time.monotonic() for _ in range(batch)]
         events = [log.from_bus("stream:f", None, b, envelopes.parse(b.encode()), robot) for b in bodies]
-        await application.engine.store(events)
+        await application.runtime.store(events)
 
     async def control(scope: Any, receive: Any, send: Any) -> None:
         asked = dict(parse_qsl(scope["query_string"].decode()))
@@ -72,12 +72,12 @@ def ours(port: int) -> None:
         if "fill" in asked:
             big = log.from_internal("g", {"event": "log", "text": "x" * 200_000}, robot)
             for _ in range(int(asked["fill"])):
-                await application.engine.store([big])
+                await application.runtime.store([big])
         if "load" in asked:
             _load(loads, asked["load"], asked["on"] == "1")
         await _answer(send, {"cpu": time.thread_time(), "head": await asyncio.to_thread(log.head, "f")})
 
-    view = _view(application.engine)
+    view = _view(application.runtime)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         chosen = {"/bench/": control, "/bench/view": view}.get(scope.get("path", ""), application)

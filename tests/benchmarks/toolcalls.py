@@ -126,7 +126,7 @@ def seed() -> None:
         made = [call(number, conversations) for number in range(at, min(CALLS, at + 2000))]
         with write_transaction(), connection.cursor() as cursor:
             rows.insert_events(cursor, [value for one in made for value in events_of(one)])
-            rows.write_changes(cursor, RowChanges(made={one.id: one for one in made}))
+            rows.write_changes(cursor, RowChanges(new_calls={one.id: one for one in made}))
     if IS_POSTGRESQL:
         with connection.cursor() as cursor:
             cursor.execute("VACUUM (ANALYZE)")  # as autovacuum leaves it, which is off so that it does not disturb

@@ -9,6 +9,21 @@ from tests.checks.python_files import defined, modules
 
 # Of variables and parameters.
 FILLERS = frozenset({"found", "told", "one", "asked", "said", "kept", "heard", "ear"})
+# Of fields and methods as well: a participle does not say what is in it.
+BARE_PARTICIPLES = FILLERS | {
+    "held",
+    "made",
+    "taken",
+    "given",
+    "known",
+    "rung",
+    "gone",
+    "seen",
+    "left",
+    "engine",
+    "house",
+    "pen",
+}
 # Of modules, classes and functions.
 BANNED = frozenset({
     "telling", "hearing", "heard", "told", "kept", "asked", "decided", "pen", "house", "vitals", "fetcher", "standings",
@@ -57,4 +72,22 @@ def filler_names(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{node.lineno}: {name} could be anything"
 
 
-RULES = (distinct_class_names, banned_names, filler_names)
+def filler_attributes(root: Path) -> Iterator[str]:
+    """No field, attribute, function or method is named by a participle alone; a variable inside a function may be."""
+    for path, _, tree in modules(root):
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        fields = {id(line) for owner in (tree, *classes) for line in owner.body}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = node.name
+            elif id(node) in fields and isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                name = node.target.id
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                name = node.attr
+            else:
+                continue
+            if name.strip("_") in BARE_PARTICIPLES:
+                yield f"{path.relative_to(root)}:{node.lineno}: {name} does not say what it is"
+
+
+RULES = (distinct_class_names, banned_names, filler_names, filler_attributes)

@@ -86,7 +86,7 @@ def test_one_that_goes_on_parts_where_the_other_ends():
     found = compared("a", "b")
 
     assert (found.same, found.is_divided) == (1, True)
-    assert (found.pairs[-1].left.words, found.pairs[-1].right) == ("two", None)
+    assert (found.pairs[-1].first.words, found.pairs[-1].second) == ("two", None)
 
 
 def test_a_fork_is_compared_from_where_it_begins(team):
@@ -96,7 +96,7 @@ def test_a_fork_is_compared_from_where_it_begins(team):
     found = compared("a", fork)
 
     first = next(pair for pair in found.pairs if not pair.is_same)
-    assert (found.shared, first.left.words, first.right.words) == (89, "89", "other words")
+    assert (found.shared, first.first.words, first.second.words) == (89, "89", "other words")
     assert first.parts == ("who", "words")
     assert compared(fork, "a").shared == 89
     assert compared("a", forks.fork(team["operator"], "a", 100).conversation).is_divided is False
@@ -122,7 +122,7 @@ def test_two_runs_are_compared_with_what_they_answered(team):
     first, second = Run.objects.order_by("queued_seq")
     found = compared(f"c@{first.id}", f"c@{second.id}")
 
-    assert [(p.left.words, p.right.words, p.is_same) for p in found.pairs] == [
+    assert [(p.first.words, p.second.words, p.is_same) for p in found.pairs] == [
         ("same", "same", True),
         ("yes", "no", False),
     ]

@@ -217,9 +217,11 @@ def test_the_same_client_id_again_is_the_same_fork(otto, hello):
 
 
 def test_who_asks_while_the_same_fork_is_made_is_answered_with_it(otto, hello, monkeypatch):
-    found, looks = forks._made, []
+    find_fork, looks = forks._existing_fork, []
     first = forks.fork(otto, "hello", 1, client_id="once")
-    monkeypatch.setattr(forks, "_made", lambda key: found(key) if looks else looks.append(key))  # not there at first
+    monkeypatch.setattr(
+        forks, "_existing_fork", lambda key: find_fork(key) if looks else looks.append(key)
+    )  # not there at first
 
     assert forks.fork(otto, "hello", 1, client_id="once") == first
     assert Conversation.objects.count() == 2

@@ -54,6 +54,13 @@ BREAKS = [
     ("banned_names", "agents_app/a.py", '"""A."""\n\n\ndef _told():\n    pass\n', "4: _told says nothing"),
     ("filler_names", "agents_app/a.py", '"""A."""\n\nfound = 1\n', "agents_app/a.py:3: found could be anything"),
     ("filler_names", "agents_app/a.py", '"""A."""\n\nget = lambda one: one\n', "a.py:3: one could be anything"),
+    (
+        "filler_attributes",
+        "agents_app/a.py",
+        '"""A."""\n\n\nclass Page:\n    """A page."""\n\n    made: int\n',
+        "a.py:7: made does not say what it is",
+    ),
+    ("filler_attributes", "agents_app/a.py", '"""A."""\n\n\ndef _held():\n    pass\n', "a.py:4: _held does not say"),
     ("imports_exist", "static/js/b.js", 'import { x } from "./gone.js";\n', "imports ./gone.js"),
     (
         "nothing_from_elsewhere",

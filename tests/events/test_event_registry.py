@@ -17,7 +17,7 @@ from conversations.events.types.base import BaseEvent
 from conversations.models import Conversation
 from conversations.rendering import event_renderer, event_rows
 from conversations.rendering.event_renderer import EventRenderer
-from conversations.rendering.lane_cards import LanePen
+from conversations.rendering.lane_cards import LaneRenderer
 from tests.events.test_projections import event
 from tests.support.drawn_html import Seen
 from tests.support.examples import EXAMPLES
@@ -102,7 +102,7 @@ def test_a_declared_type_is_drawn_by_its_template_with_its_level_and_state(flood
 @pytest.mark.django_db
 @pytest.mark.parametrize(("principal", "state"), [(MARIA, "waiting"), (ROBOT, "")])
 def test_a_declared_type_has_its_card_in_the_lanes(flood, principal, state):
-    html = str(LanePen("desk").draw(store(principal)).html)
+    html = str(LaneRenderer("desk").draw(store(principal)).html)
 
     assert "warned of a flood at" in html
     assert "Mill &lt;Street&gt;" in html

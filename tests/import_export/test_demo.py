@@ -57,30 +57,30 @@ def test_only_the_demos_own_conversations_are_removed():
 @pytest.mark.django_db(transaction=True)
 def test_no_agent_answers_the_demo():
     Agent.objects.create(team="town", name="Dialogue", is_entry=True)
-    engine = ServerRuntime()
-    engine.writer.start()
+    runtime = ServerRuntime()
+    runtime.writer.start()
     said = {"type": "message", "sender": "user:Inês", "recipient": "agent:Dialogue", "content": "a dark footpath"}
 
-    asyncio.run(demo.Demo(engine)._publish("demo-1", said))
-    engine.writer.close()
+    asyncio.run(demo.Demo(runtime)._publish("demo-1", said))
+    runtime.writer.close()
 
     assert log.head("demo-1") == 1
     assert not Run.objects.exists()
 
 
 def test_a_request_that_takes_long_is_no_viewer_of_the_demo_and_no_socket():
-    engine = ServerRuntime()
-    shown, visitor = demo.Demo(engine), Caller(principals.SYSTEM, frozenset())
+    runtime = ServerRuntime()
+    shown, visitor = demo.Demo(runtime), Caller(principals.SYSTEM, frozenset())
 
-    with engine.watch.reading(visitor) as reader:
-        assert engine.watch.guarded == {reader}
+    with runtime.watch.reading(visitor) as reader:
+        assert runtime.watch.guarded == {reader}
         assert not shown._has_viewers()
-        assert engine.watch.admit(responses := Reader(visitor), most=1, is_response=True)
-        assert engine.watch.guarded == {reader, responses}
+        assert runtime.watch.admit(responses := Reader(visitor), most=1, is_response=True)
+        assert runtime.watch.guarded == {reader, responses}
         assert not shown._has_viewers()
-        assert engine.watch.admit(Reader(visitor), most=1)
+        assert runtime.watch.admit(Reader(visitor), most=1)
         assert shown._has_viewers()
-    assert not engine.watch.guarded - engine.watch.sockets - {responses}
+    assert not runtime.watch.guarded - runtime.watch.sockets - {responses}
 
 
 class Stage:

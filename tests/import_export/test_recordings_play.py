@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conversations.import_export.pacing import as_tokens, default_wait, split, timed_steps
 from conversations.import_export.player import PlayedConversation, play
-from conversations.import_export.recording import Moment, said, stream
+from conversations.import_export.recording import Moment, message_step, stream
 
 
 class FakeClock:
@@ -25,7 +25,7 @@ class FakeClock:
 
 
 def words(text, offset=None, sender="agent:A"):
-    return said(sender, "user", text, moment=Moment(offset), location="")
+    return message_step(sender, "user", text, moment=Moment(offset), location="")
 
 
 def step(kind, offset=None, **fields):
@@ -97,7 +97,7 @@ def test_slow_publishing_delays_and_leaves_nothing_out():
 
 def test_played_messages_say_their_conversation_and_the_time_of_playing():
     ((_, _, payload),) = published(
-        [said("agent:A", "chat:", "hi", moment=Moment(0, "2020-01-01T00:00:00"), location="")]
+        [message_step("agent:A", "chat:", "hi", moment=Moment(0, "2020-01-01T00:00:00"), location="")]
     )
 
     assert payload["conversation_id"] == "a"

@@ -130,7 +130,7 @@ def test_rows_of_two_processes_come_in_order_and_without_holes(elsewhere, monkey
             if stored[0].seq % 3:
                 far(stored)
             else:
-                running_hub._rung(stored)
+                running_hub._on_committed(stored)
 
         monkeypatch.setattr(commit_listeners, "notify_committed", near_or_far)
         for n in range(200):

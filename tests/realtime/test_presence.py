@@ -215,7 +215,7 @@ def test_nothing_is_kept_of_who_went(layer):
         await until(lambda: pages[1].people == [("otto", "typing"), ("vera", "looking")])
         for seat in seats:
             board.leave(seat)
-        await until(lambda: not board._changed and not board._told)
+        await until(lambda: not board._changed and not board._last_sent)
         assert (board._lookers, board._said, board._others) == ({}, {}, {})
         assert layer.words[-1][0] == "here"
 

@@ -12,7 +12,7 @@ import pytest
 from conversations.events.log.records import CallEvents, Stored
 from conversations.rendering import ansi_codes, event_renderer
 from conversations.rendering.event_renderer import EventRenderer
-from conversations.rendering.lane_cards import LanePen
+from conversations.rendering.lane_cards import LaneRenderer
 from tests.support.drawn_html import Seen
 from tests.support.hostile import payloads
 from tests.support.shares import share_of
@@ -44,7 +44,7 @@ def _prove(found: list[str]) -> None:
 
             assert Seen(html).faults == [], (event.kind, payload)
             html.encode("utf-8")
-            assert Seen(str(_draw(event, call, LanePen))).faults == [], (event.kind, payload)
+            assert Seen(str(_draw(event, call, LaneRenderer))).faults == [], (event.kind, payload)
         _prove_nothing_is_lost(payload)
     event_renderer._cache.clear()
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from conversations.events import log
 from conversations.models import Conversation
 from conversations.rendering.event_renderer import EventRenderer
-from conversations.rendering.lane_cards import LanePen
+from conversations.rendering.lane_cards import LaneRenderer
 from dashboard.pages import lanes
 from tests.dashboard.pages.test_conversation_page import KEY, output, store, token
 from tests.support.cast import client_of, person
@@ -143,6 +143,6 @@ def test_the_two_views_keep_their_drawings_apart() -> None:
     store(said("Rosa", "agent:Dialogue"))
     event = log.read_after(KEY, 0)[0]
 
-    both = [str(pen(KEY).draw(event).html) for pen in (EventRenderer, LanePen, EventRenderer)]
+    both = [str(pen(KEY).draw(event).html) for pen in (EventRenderer, LaneRenderer, EventRenderer)]
 
     assert [("lane-card" in html) for html in both] == [False, True, False]

@@ -52,10 +52,10 @@ class Desk:
     """The door, and somebody who may ask."""
 
     def __init__(self, role: str = "operator") -> None:
-        self.engine = ServerRuntime()
-        self.engine.state = "ok"
+        self.runtime = ServerRuntime()
+        self.runtime.state = "ok"
         self.bearers = TokenAuthenticator()
-        self.house = ResponsesContext(self.engine, self.bearers)
+        self.context = ResponsesContext(self.runtime, self.bearers)
         self.token = tokens.make_token(SYSTEM, f"asker-{role}", role)
 
     def ask(self, body: Any = None, path: str = "/v1/responses", **more: Any) -> Answer:
@@ -85,7 +85,7 @@ class Desk:
                 async with asyncio.timeout(PATIENCE):
                     return await work()
             finally:
-                await self.house.followers.stop()
+                await self.context.followers.stop()
 
         return asyncio.run(within())
 
@@ -101,7 +101,7 @@ class Desk:
         head = {"authorization": f"Bearer {self.token}"} if headers is None else headers
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         asking = Asking(raw, method, path, head)
-        task = asyncio.create_task(ResponsesRoutes(self.house)(asking.scope, asking.receive, asking.send))
+        task = asyncio.create_task(ResponsesRoutes(self.context)(asking.scope, asking.receive, asking.send))
         asking.task = task
         try:
             yield asking
@@ -114,7 +114,7 @@ class Desk:
         """Hold a websocket open."""
         head = headers or {"authorization": f"Bearer {self.token}"}
         wire = Wire(head)
-        task = asyncio.create_task(ResponsesSocket(self.house)(wire.scope, wire.receive, wire.send))
+        task = asyncio.create_task(ResponsesSocket(self.context)(wire.scope, wire.receive, wire.send))
         try:
             yield wire
         finally:
@@ -123,7 +123,7 @@ class Desk:
 
     def close(self) -> None:
         """End its threads: nobody asks the database after the test."""
-        pools = [self.bearers._lookups, self.bearers._notes, self.house._askers, self.house.followers.readers]
+        pools = [self.bearers._lookups, self.bearers._notes, self.context._askers, self.context.followers.readers]
         for pool in pools:
             pool.submit(_close)
             pool.shutdown(wait=True)

@@ -24,8 +24,8 @@ class Served(threading.Thread):
     def __init__(self, desk: Desk) -> None:
         super().__init__(name="served", daemon=True)
         self.desk, self.port = desk, free_port()
-        door = ResponsesRoutes(desk.house)
-        upgrade = ResponsesSocket(desk.house)
+        door = ResponsesRoutes(desk.context)
+        upgrade = ResponsesSocket(desk.context)
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] == "lifespan":
@@ -47,10 +47,10 @@ class Served(threading.Thread):
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        self.desk.engine.watch.start()
+        self.desk.runtime.watch.start()
         await self.server.serve()
-        await self.desk.engine.watch.stop()
-        await self.desk.house.followers.stop()
+        await self.desk.runtime.watch.stop()
+        await self.desk.context.followers.stop()
 
     def connect(self) -> socket.socket:
         """Open a connection."""

@@ -34,7 +34,7 @@ def give_grant(by: Who, name: str, what: str, target: str, *, until: datetime | 
         grant, is_new = Grant.objects.get_or_create(user=user, what=what, target=target, defaults=defaults)
         if not is_new:
             raise Conflict(
-                f"this grant already exists: {name} may {_words(what, target)}, granted by {grant.granted_by}",
+                f"this grant already exists: {name} may {_title(what, target)}, granted by {grant.granted_by}",
                 field="target",
             )
         grant_fields = _facts(grant)
@@ -88,7 +88,7 @@ def _fit(what: str, target: str) -> str:
     return target
 
 
-def _words(what: str, target: str) -> str:
+def _title(what: str, target: str) -> str:
     return f"{KINDS[what].words} {'all' if target == ALL else target}"
 
 

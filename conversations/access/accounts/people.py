@@ -23,7 +23,7 @@ OWNER = "owner"
 
 def create_person(by: Who, name: str, roles: Collection[str], *, password: str = "") -> User:
     """Make a person who may sign in; without a password only by a link. Raises `Invalid`, `Conflict` when taken."""
-    name, held = _fit_name(name), _known(roles)
+    name, held = _fit_name(name), _checked_roles(roles)
     user = User(username=name)
     user.set_password(fit_password(user, password)) if password else user.set_unusable_password()
     with audited_action(by, "create_person", _target(name), right="people") as principal:
@@ -41,7 +41,7 @@ def set_roles(by: Who, name: str, roles: Collection[str], *, expected: Collectio
     `expected` is what the form showed: raises `Conflict` when somebody changed them since, and when the last active
     admin would lose the role.
     """
-    held = _known(roles)
+    held = _checked_roles(roles)
     with audited_action(by, "set_roles", _target(name), right="people") as principal:
         user = _locked(name)
         before = sorted(user.roles.values_list("name", flat=True))
@@ -104,7 +104,7 @@ def _fit_name(name: str) -> str:
     return name
 
 
-def _known(roles: Collection[str]) -> list[str]:
+def _checked_roles(roles: Collection[str]) -> list[str]:
     if unknown := sorted(set(roles) - set(ROLES)):
         raise Invalid(f"unknown role {', '.join(unknown)}; must be one of {', '.join(ROLES)}", field="roles")
     return sorted(set(roles))

@@ -78,7 +78,7 @@ def set_password(by: Who, name: str, password: str) -> User:
 
     The caller's own session stays alive when the view takes the new hash into it. Raises `Invalid`.
     """
-    user = _found(name)
+    user = _active_user(name)
     user.set_password(fit_password(user, password))  # slow by design: outside of the transaction
     seated = seat_keys(user)
     with audited_action(by, "set_password", f"user:{name}") as principal:
@@ -92,7 +92,7 @@ def set_password(by: Who, name: str, password: str) -> User:
 
 def sign_out_everywhere(by: Who, name: str) -> User:
     """End every session of a person and void links not used yet: one's own, or as admin another's."""
-    user = _found(name)
+    user = _active_user(name)
     seated = seat_keys(user)
     with audited_action(by, "sign_out_everywhere", f"user:{name}") as principal:
         _require_own(by, name)
@@ -146,7 +146,7 @@ def _seat(key: str, data: Mapping[str, str]) -> SignedInDevice:
     )
 
 
-def _found(name: str) -> User:
+def _active_user(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
         raise NotFound(f"there is no person {name}")

@@ -112,7 +112,7 @@ class Fault:
     seq: int
     why: str
     expected: str = ""
-    found: str = ""
+    actual: str = ""
 
 
 def begin() -> ChainCheck:
@@ -151,16 +151,16 @@ def _fault(seq: int, prev: str, entry: AuditEntry) -> Fault | None:
         return Fault(seq, "missing")
     why = "changed after it was written: the stored hash does not match the computed one"
     if entry.prev_hash != prev:
-        return Fault(seq, why, expected=prev, found=entry.prev_hash)
+        return Fault(seq, why, expected=prev, actual=entry.prev_hash)
     computed = link(prev, entry)
-    return None if computed == entry.hash else Fault(seq, why, expected=computed, found=entry.hash)
+    return None if computed == entry.hash else Fault(seq, why, expected=computed, actual=entry.hash)
 
 
 def _fault_of_end(walk: ChainCheck) -> Fault | None:
     if walk.seq != walk.head:
         return Fault(walk.seq + 1, f"missing: the head counts {walk.head} entries")
     if walk.hash != walk.head_hash:
-        return Fault(walk.seq, "the audit head has a different hash", expected=walk.hash, found=walk.head_hash)
+        return Fault(walk.seq, "the audit head has a different hash", expected=walk.hash, actual=walk.head_hash)
     # The entries first, the head after: a head only grows, in the transaction that adds the entry.
     last_seq = AuditEntry.objects.aggregate(last=Max("seq"))["last"] or 0
     head = _head().seq

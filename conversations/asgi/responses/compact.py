@@ -32,17 +32,17 @@ NOTHING_SPENT = {
 class CompactEndpoint:
     """The route."""
 
-    def __init__(self, house: ResponsesContext) -> None:
-        self._house = house
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
         try:
-            await self._house.admit(scope)
+            await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
-            compacted = await self._house.do(_compact, body)
+            compacted = await self._context.do(_compact, body)
         except SwitchboardError as error:
-            self._house.count_refusal(error)
+            self._context.count_refusal(error)
             await refuse(send, error)
         else:
             await route.answer(send, 200, compacted)

@@ -51,24 +51,24 @@ STILL_HERE = b": keep-alive\n\n"
 class ResponsesEndpoint:
     """The route."""
 
-    def __init__(self, house: ResponsesContext) -> None:
-        self._house = house
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
         try:
-            visitor = await self._house.admit(scope)
+            visitor = await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
             guest = ResponsesCaller(visitor)
-            self._house.enter(guest)
+            self._context.enter(guest)
         except SwitchboardError as error:
-            self._house.count_refusal(error)
+            self._context.count_refusal(error)
             await refuse(send, error)
             return
         try:
             await self._answer(guest, partial(parse_request.read, body), scope, receive, send)
         finally:
-            self._house.leave(guest)
+            self._context.leave(guest)
 
     async def _answer(
         self,
@@ -79,9 +79,9 @@ class ResponsesEndpoint:
         send: route.Send,
     ) -> None:
         try:
-            received = await self._house.do(self._house.receive, guest.visitor, read)
+            received = await self._context.do(self._context.receive, guest.visitor, read)
         except SwitchboardError as error:
-            self._house.count_refusal(error)
+            self._context.count_refusal(error)
             await refuse(send, error)
             return
         await self.tell(guest, received, scope, receive, send, starting_after=-1 if received.body["stream"] else None)
@@ -97,21 +97,21 @@ class ResponsesEndpoint:
         starting_after: int | None,
     ) -> None:
         """Answer a reader by the events of a response after the one of that number, or, for None, by the whole."""
-        begun = self._house.follow(received, scope)
+        begun = self._context.follow(received, scope)
         guest.follower = begun.follower
         try:
             with _leaving(receive, begun) as gone:
-                wire = _Wire(scope, send, begun, guest, gone, self._house.engine.watch.hold)
+                wire = _Wire(scope, send, begun, guest, gone, self._context.runtime.watch.hold)
                 await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
         finally:
-            self._house.followers.leave(begun.follower)
+            self._context.followers.leave(begun.follower)
 
     async def _stream(self, wire: _Wire, starting_after: int) -> None:
         """Send every event as one write, then `[DONE]`."""
         encoder = Encoder(wire.begun.received, starting_after)
         await wire.start(STREAM_HEADERS)
         try:
-            async for frames in self._house.frames(wire.begun, encoder, starting_after):
+            async for frames in self._context.frames(wire.begun, encoder, starting_after):
                 await self._tell(wire, encoder, frames)
                 if wire.is_over or encoder.final is not None:
                     break
@@ -146,13 +146,13 @@ class ResponsesEndpoint:
             await wire.refuse(trouble(wire.begun, error))
 
     async def _when_over(self, wire: _Wire, received: Received) -> None:
-        async for events in self._house.events(wire.begun):
+        async for events in self._context.events(wire.begun):
             await wire.allowed()
             final = await apart(events, _ending, received, events)
             if wire.guest.dismissal is not None:
                 await wire.refuse(wire.guest.dismissal)
             elif final is not None:
-                self._house.engine.responses[final.status] += 1
+                self._context.runtime.responses[final.status] += 1
                 await wire.whole(200, final.body)
             elif wire.is_stopping:
                 await wire.refuse(_stopping())
@@ -177,7 +177,7 @@ class _Wire:
         hold: SendGate,
     ) -> None:
         self.begun, self.guest = begun, guest
-        self._send, self._gone, self._hold = send, gone, hold
+        self._send, self._disconnected, self._hold = send, gone, hold
         self._extensions = scope.get("extensions") or {}
         self._has_started = self._is_dropped = False
         self._said_at = time.monotonic()
@@ -185,7 +185,7 @@ class _Wire:
     @property
     def is_over(self) -> bool:
         """Return whether nobody is there to be told anything."""
-        return self._gone.done() or self._is_dropped
+        return self._disconnected.done() or self._is_dropped
 
     @property
     def is_stopping(self) -> bool:
@@ -259,13 +259,13 @@ class _Wire:
             self._is_dropped = True
             if hang_up := self._extensions.get("http.hang_up"):
                 hang_up()
-                await asyncio.wait([self._gone], timeout=SLOW_AFTER)
+                await asyncio.wait([self._disconnected], timeout=SLOW_AFTER)
 
 
 @contextmanager
 def _leaving(receive: route.Receive, begun: PendingResponse) -> Iterator[asyncio.Future[None]]:
     """Notice when the client leaves."""
-    gone = asyncio.ensure_future(long_poll.left(receive))
+    gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
     gone.add_done_callback(lambda _: begun.follower.wake())
     try:
         yield gone

@@ -34,7 +34,7 @@ class Budget:
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = MAX_HELD if limit is None else limit
-        self.held = 0
+        self.size = 0
         self._holders: dict[Follower, None] = {}  # who took something longest ago first
 
     def touch(self, follower: Follower) -> None:
@@ -48,7 +48,7 @@ class Budget:
 
     def make_room(self, follower: Follower) -> None:
         """Have others, who took something longer ago, let go of what they hold until there is room."""
-        while self.held >= self.limit:
+        while self.size >= self.limit:
             longest_ago = next(iter(self._holders), follower)
             if longest_ago is follower:
                 return
@@ -109,11 +109,11 @@ class Follower:
     @property
     def _has_room(self) -> bool:
         self._budget.make_room(self)
-        return len(self._ready) < MAX_EVENTS and self._size < MAX_SIZE and self._budget.held < self._budget.limit
+        return len(self._ready) < MAX_EVENTS and self._size < MAX_SIZE and self._budget.size < self._budget.limit
 
     def _hold(self, size: int) -> None:
         self._size += size
-        self._budget.held += size
+        self._budget.size += size
 
     @property
     def is_behind(self) -> bool:
@@ -144,7 +144,10 @@ class Followers:
         """Begin to listen. Called in the loop, before anything is followed."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-            self._deaf = [commit_listeners.on_committed(self._rung), commit_listeners.on_remote_heads(self._on_heads)]
+            self._deaf = [
+                commit_listeners.on_committed(self._on_committed),
+                commit_listeners.on_remote_heads(self._on_heads),
+            ]
             self._healing = asyncio.create_task(
                 run_forever(self._heal, what="following responses"), name="responses-heal"
             )
@@ -195,7 +198,7 @@ class Followers:
                 follower.head = follower.last  # told of more than there is
         return taken
 
-    def _rung(self, stored: Sequence[Stored]) -> None:
+    def _on_committed(self, stored: Sequence[Stored]) -> None:
         """In the thread that committed: pass on what somebody follows."""
         if not self._by_key or self._loop is None or should_drop("doorbell"):
             return

@@ -18,14 +18,14 @@ METHODS = ("GET", "HEAD")
 class ModelsEndpoint:
     """Both routes: the list, and one of it."""
 
-    def __init__(self, house: ResponsesContext) -> None:
-        self._house = house
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
         try:
-            await self._house.admit(scope, METHODS, VIEW)
-            payload = await self._house.do(_one, scope["named"]) if scope["named"] else await self._house.do(_all)
+            await self._context.admit(scope, METHODS, VIEW)
+            payload = await self._context.do(_model, scope["named"]) if scope["named"] else await self._context.do(_all)
         except SwitchboardError as error:
             await refuse(send, error)
         else:
@@ -40,7 +40,7 @@ def _all() -> dict[str, Any]:
     }
 
 
-def _one(name: str) -> dict[str, Any]:
+def _model(name: str) -> dict[str, Any]:
     """Describe one of them, or an agent that only other agents hand on to."""
     for model in log_asked.available_models(create.DEMO):
         if model.name == name:

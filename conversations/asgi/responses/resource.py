@@ -58,7 +58,10 @@ def ending(received: Received, event: Stored) -> Json | None:
         word = event.kind.removeprefix("run.")
         message = f"the run was {word}" if word in ("cancelled", "interrupted") else "the run failed"
         code = word if word != "done" else "server_error"
-        error = {"code": code if word != "failed" else "server_error", "message": _said(message, fields.reason)}
+        error = {
+            "code": code if word != "failed" else "server_error",
+            "message": _error_message(message, fields.reason),
+        }
         return resource(received, "failed", error=error)
     return None
 
@@ -158,5 +161,5 @@ def _reasoning(options: Json | None) -> Json | None:
     return None if options is None else {"effort": options.get("effort"), "summary": options.get("summary")}
 
 
-def _said(message: str, reason: str | None) -> str:
+def _error_message(message: str, reason: str | None) -> str:
     return f"{message}: {reason[:300]}" if reason else message

@@ -31,15 +31,15 @@ logger = logging.getLogger(__name__)
 class ResponsesRoutes:
     """All routes of the form."""
 
-    def __init__(self, house: ResponsesContext) -> None:
-        door = ResponsesEndpoint(house)
-        self._doors: dict[str, route.Door] = {"responses": door, "responses/compact": CompactEndpoint(house)}
+    def __init__(self, context: ResponsesContext) -> None:
+        door = ResponsesEndpoint(context)
+        self._doors: dict[str, route.Door] = {"responses": door, "responses/compact": CompactEndpoint(context)}
         self._of_response: dict[str, route.Door] = {
-            "": StoredResponseEndpoint(house, door),
-            "input_items": InputItemsEndpoint(house),
-            "cancel": CancelEndpoint(house),
+            "": StoredResponseEndpoint(context, door),
+            "input_items": InputItemsEndpoint(context),
+            "cancel": CancelEndpoint(context),
         }
-        self._models = ModelsEndpoint(house)
+        self._models = ModelsEndpoint(context)
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request; an error of ours is a 500 in the form's words, while nothing was sent yet."""

@@ -70,10 +70,10 @@ class ResponsesCaller:
 class ResponsesContext:
     """One for all routes of a server."""
 
-    def __init__(self, engine: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self.engine, self._bearers = engine, bearers
+    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
+        self.runtime, self._bearers = runtime, bearers
         self.followers = Followers(settings.CONFIG.followers_mib << 20)
-        engine.held_bytes["followers"] = lambda: self.followers.budget.held
+        runtime.held_bytes["followers"] = lambda: self.followers.budget.size
         self._askers = DatabaseThreads("asking")
 
     async def admit(self, scope: route.Scope, methods: Sequence[str] = ("POST",), verb: str = VERB) -> Caller:
@@ -84,8 +84,8 @@ class ResponsesContext:
         visitor = await self._bearers.visitor(scope, verb)
         if visitor.agent:
             raise await self._bearers.refuse(scope, verb, visitor)
-        if not self.engine.is_ready:
-            raise Unavailable(f"this server is {self.engine.state}")
+        if not self.runtime.is_ready:
+            raise Unavailable(f"this server is {self.runtime.state}")
         return visitor
 
     async def do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
@@ -96,14 +96,14 @@ class ResponsesContext:
     def enter(self, reader: GuardedSocket) -> None:
         """Have a reader's rights looked at; `leave` at the end. Raises Busy when it would be one too many."""
         most, who = settings.CONFIG.responses_per_principal, reader.visitor.principal
-        if len(self.engine.watch.responses) >= MAX_READERS:
+        if len(self.runtime.watch.responses) >= MAX_READERS:
             raise Busy(f"the server already serves {MAX_READERS:,} clients: try again later", code="too_many")
-        if not self.engine.watch.admit(reader, most=most, is_response=True):
+        if not self.runtime.watch.admit(reader, most=most, is_response=True):
             raise Busy(f"{who} already has {most:,} open requests and sockets: close one first", code="too_many")
 
     def leave(self, reader: GuardedSocket) -> None:
         """It is gone. The run goes on."""
-        self.engine.watch.forget(reader)
+        self.runtime.watch.forget(reader)
 
     def receive(
         self, visitor: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True
@@ -151,12 +151,12 @@ class ResponsesContext:
         yield new
         encoder.mark_sent(new)
         async for events in self.events(begun):
-            new_frames = await apart(events, _taken, encoder, events)
+            new_frames = await apart(events, _encode_events, encoder, events)
             new = [frame for frame in new_frames if frame.number > starting_after]
             yield new
             encoder.mark_sent(new)
             if encoder.final is not None:
-                self.engine.responses[str(encoder.final["status"])] += 1
+                self.runtime.responses[str(encoder.final["status"])] += 1
                 return
             if begun.progress.is_late:
                 yield encoder.break_off(begun.progress.cut_short())
@@ -164,7 +164,7 @@ class ResponsesContext:
 
     def count_refusal(self, error: SwitchboardError) -> None:
         """Count it by its status."""
-        self.engine.responses[str(error.status)] += 1
+        self.runtime.responses[str(error.status)] += 1
 
 
 async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
@@ -174,7 +174,7 @@ async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args
     return await asyncio.get_running_loop().run_in_executor(None, work, *args)
 
 
-def _taken(encoder: Encoder, events: Sequence[Stored]) -> list[StreamFrame]:
+def _encode_events(encoder: Encoder, events: Sequence[Stored]) -> list[StreamFrame]:
     return [frame for event in events for frame in encoder.take(event)]
 
 

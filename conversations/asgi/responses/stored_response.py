@@ -33,22 +33,22 @@ MAX_ITEMS, ITEMS = 100, 20  # of one page of input items: at most, and where the
 class StoredResponseEndpoint:
     """`GET`, as JSON or as its stream again, and `DELETE`."""
 
-    def __init__(self, house: ResponsesContext, door: ResponsesEndpoint) -> None:
-        self._house, self._door = house, door
+    def __init__(self, context: ResponsesContext, door: ResponsesEndpoint) -> None:
+        self._context, self._endpoint = context, door
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
         try:
             if scope["method"] == "DELETE":
-                visitor = await self._house.admit(scope, ("DELETE",))
-                payload = await self._house.do(_delete, visitor, scope["named"])
+                visitor = await self._context.admit(scope, ("DELETE",))
+                payload = await self._context.do(_delete, visitor, scope["named"])
                 await route.answer(send, 200, payload)
                 return
-            visitor = await self._house.admit(scope, (*READING, "DELETE"), VIEW)
+            visitor = await self._context.admit(scope, (*READING, "DELETE"), VIEW)
             starting_after = _starting_after(route.query(scope))
-            stored = await self._house.do(find, visitor, scope["named"])
+            stored = await self._context.do(find, visitor, scope["named"])
             guest = ResponsesCaller(visitor)
-            self._house.enter(guest)
+            self._context.enter(guest)
         except SwitchboardError as error:
             await refuse(send, error)
             return
@@ -57,23 +57,23 @@ class StoredResponseEndpoint:
                 await route.answer(send, 200, msgspec.json.encode(shown(stored)))
             else:
                 received = received_of(stored)
-                await self._door.tell(guest, received, scope, receive, send, starting_after=starting_after)
+                await self._endpoint.tell(guest, received, scope, receive, send, starting_after=starting_after)
         finally:
-            self._house.leave(guest)
+            self._context.leave(guest)
 
 
 class InputItemsEndpoint:
     """`GET …/input_items`: what was asked, in pages."""
 
-    def __init__(self, house: ResponsesContext) -> None:
-        self._house = house
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
         try:
-            visitor = await self._house.admit(scope, READING, VIEW)
+            visitor = await self._context.admit(scope, READING, VIEW)
             query = route.query(scope)
-            stored = await self._house.do(find, visitor, scope["named"])
+            stored = await self._context.do(find, visitor, scope["named"])
             payload = msgspec.json.encode(_page(_input_items(stored), query))
         except SwitchboardError as error:
             await refuse(send, error)
@@ -84,18 +84,18 @@ class InputItemsEndpoint:
 class CancelEndpoint:
     """`POST …/cancel`: ends the run, and answers the response once it is over."""
 
-    def __init__(self, house: ResponsesContext) -> None:
-        self._house = house
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
         try:
-            visitor = await self._house.admit(scope, ("POST",))
-            stored = await self._house.do(_cancel, visitor, scope["named"])
+            visitor = await self._context.admit(scope, ("POST",))
+            stored = await self._context.do(_cancel, visitor, scope["named"])
             deadline = time.monotonic() + CANCEL_PATIENCE
             while stored.end is None and time.monotonic() < deadline:
                 await asyncio.sleep(LOOK_EVERY)
-                stored = await self._house.do(find, visitor, scope["named"])
+                stored = await self._context.do(find, visitor, scope["named"])
         except SwitchboardError as error:
             await refuse(send, error)
         else:

@@ -186,7 +186,7 @@ class Encoder:
     def _own(self, kind: str, body: Json) -> StreamFrame:
         received = self._received
         about = {"response_id": received.response, "conversation_id": received.conversation, "run_id": received.run}
-        return self._made(kind, _encode(about | body).decode()[1:-1])
+        return self._frame(kind, _encode(about | body).decode()[1:-1])
 
     def _token(self, event: Stored) -> Frames:
         spoken = _read(event)
@@ -236,7 +236,7 @@ class Encoder:
         part = _encode(_part("")).decode()
         return [
             self._item("added", message.index, item),
-            self._made("response.content_part.added", f'{message.place},"part":{part}'),
+            self._frame("response.content_part.added", f'{message.place},"part":{part}'),
         ], message
 
     def _delta(self, message: OpenMessage, text: str) -> StreamFrame:
@@ -264,8 +264,8 @@ class Encoder:
         encoded = _encode(text).decode()
         return [
             *frames,
-            self._made("response.output_text.done", f'{message.place},"text":{encoded},"logprobs":[]'),
-            self._made("response.content_part.done", f'{message.place},"part":{_encode(part).decode()}'),
+            self._frame("response.output_text.done", f'{message.place},"text":{encoded},"logprobs":[]'),
+            self._frame("response.content_part.done", f'{message.place},"part":{_encode(part).decode()}'),
             self._item("done", message.index, whole),
         ]
 
@@ -293,8 +293,8 @@ class Encoder:
         kind = "response.function_call_arguments"
         return [
             self._item("added", index, item | {"arguments": "", "status": "in_progress"}),
-            self._made(f"{kind}.delta", f'{position},"delta":{arguments}'),
-            self._made(f"{kind}.done", f'{position},"arguments":{arguments}'),
+            self._frame(f"{kind}.delta", f'{position},"delta":{arguments}'),
+            self._frame(f"{kind}.done", f'{position},"arguments":{arguments}'),
             self._item("done", index, item),
         ]
 
@@ -303,21 +303,21 @@ class Encoder:
         empty, whole = (_encode({"type": "refusal", "refusal": refusal_text}).decode() for refusal_text in ("", text))
         return [
             self._item("added", index, item | {"content": [], "status": "in_progress"}),
-            self._made("response.content_part.added", f'{position},"part":{empty}'),
-            self._made("response.refusal.delta", f'{position},"delta":{refusal}'),
-            self._made("response.refusal.done", f'{position},"refusal":{refusal}'),
-            self._made("response.content_part.done", f'{position},"part":{whole}'),
+            self._frame("response.content_part.added", f'{position},"part":{empty}'),
+            self._frame("response.refusal.delta", f'{position},"delta":{refusal}'),
+            self._frame("response.refusal.done", f'{position},"refusal":{refusal}'),
+            self._frame("response.content_part.done", f'{position},"part":{whole}'),
             self._item("done", index, item),
         ]
 
     def _item(self, what: str, index: int, item: Json) -> StreamFrame:
         fields = f'"output_index":{index},"item":{_encode(item).decode()}'
-        return self._made(f"response.output_item.{what}", fields)
+        return self._frame(f"response.output_item.{what}", fields)
 
     def _whole(self, kind: str, value: Json, *, name: str = "response") -> StreamFrame:
-        return self._made(kind, f'"{name}":{_encode(value).decode()}')
+        return self._frame(kind, f'"{name}":{_encode(value).decode()}')
 
-    def _made(self, kind: str, fields: str) -> StreamFrame:
+    def _frame(self, kind: str, fields: str) -> StreamFrame:
         number = self._number()
         return StreamFrame(kind, f'{{"type":"{kind}","sequence_number":{number},{fields}}}'.encode(), number)
 

@@ -45,32 +45,32 @@ logger = logging.getLogger(__name__)
 class ResponsesSocket:
     """The route. A bearer in the upgrade lets in, from any page or from none; a cookie does not."""
 
-    def __init__(self, house: ResponsesContext) -> None:
-        self._house = house
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Serve one socket to its end."""
         await receive()  # websocket.connect
         try:
-            socket = _Socket(self._house, await self._house.admit(scope), scope, send)
-            self._house.enter(socket)
+            socket = _Socket(self._context, await self._context.admit(scope), scope, send)
+            self._context.enter(socket)
         except SwitchboardError as error:
-            self._house.count_refusal(error)
+            self._context.count_refusal(error)
             await _refuse_upgrade(scope, send, error)
             return
         try:
             await send({"type": "websocket.accept"})
             await socket.serve(receive)
         finally:
-            self._house.leave(socket)
+            self._context.leave(socket)
 
 
 class _Socket:
     """One open socket. `visitor`, `dismiss` and `tell_heads` are the watch's."""
 
-    def __init__(self, house: ResponsesContext, visitor: Caller, scope: route.Scope, send: route.Send) -> None:
+    def __init__(self, context: ResponsesContext, visitor: Caller, scope: route.Scope, send: route.Send) -> None:
         self.visitor = visitor
-        self._house, self._send = house, send
+        self._context, self._send = context, send
         self._scope = scope
         self._extensions: dict[str, Any] = scope.get("extensions") or {}
         self._id = secrets.token_hex(16)
@@ -128,14 +128,14 @@ class _Socket:
         """Answer one frame: by the events of a response, or by one error."""
         previous = None
         try:
-            value = await self._house.do(_value_of, text)  # in a thread: a large frame takes tens of milliseconds
+            value = await self._context.do(_value_of, text)  # in a thread: a large frame takes tens of milliseconds
             previous = value.get("previous_response_id")
             if value.get("type") != "response.create":
                 raise Invalid('the message must be {"type": "response.create", …}', code="unknown_event", field="type")
-            received = await self._house.do(self._receive, value)
-            begun = self._house.follow(received, self._scope)
+            received = await self._context.do(self._receive, value)
+            begun = self._context.follow(received, self._scope)
         except SwitchboardError as error:
-            self._house.count_refusal(error)
+            self._context.count_refusal(error)
             if isinstance(previous, str):
                 self._forget(previous)
             await self._tell(error)
@@ -143,12 +143,12 @@ class _Socket:
         try:
             await self._stream(begun)
         finally:
-            self._house.followers.leave(begun.follower)
+            self._context.followers.leave(begun.follower)
 
     def _receive(self, value: dict[str, Any]) -> Received:
         previous = value.get("previous_response_id")
         knows = not (isinstance(previous, str) and previous in self._forgotten)
-        return self._house.receive(self.visitor, partial(parse_request.parse_socket_frame, value), self._id, knows)
+        return self._context.receive(self.visitor, partial(parse_request.parse_socket_frame, value), self._id, knows)
 
     def _forget(self, response: str) -> None:
         if len(self._forgotten) < 10_000:
@@ -168,11 +168,11 @@ class _Socket:
             self._forget(previous)
 
     async def _tell_all(self, begun: PendingResponse, encoder: Encoder) -> None:
-        async for batch in self._house.frames(begun, encoder):
-            await self._house.engine.watch.hold.opened()
+        async for batch in self._context.frames(begun, encoder):
+            await self._context.runtime.watch.hold.opened()
             if self._is_closed:
                 return
-            if not self._house.engine.is_ready and encoder.final is None:
+            if not self._context.runtime.is_ready and encoder.final is None:
                 await self._tell(Unavailable("this server is stopping; the run continues", code="server_stopping"))
                 return
             if batch:
@@ -198,7 +198,7 @@ class _Socket:
         if self._is_closed:
             return
         self._is_closed = True
-        self._house.engine.watch.drops[code] += 1
+        self._context.runtime.watch.drops[code] += 1
         if hang_up := self._extensions.get("frame.hang_up"):
             hang_up(code)
         else:

@@ -26,7 +26,7 @@ def cancellations_for(end: NewEvent, head: ConversationHead, changes: RowChanges
     known = registry.get(end.kind)
     why = known.run_end.question if known is not None and known.run_end is not None else ""
     for approval, call in pending:
-        fields: dict[str, object] = {"id": new_id(), "run_id": end.run, "agent": end.said.agent or ""}
+        fields: dict[str, object] = {"id": new_id(), "run_id": end.run, "agent": end.payload.agent or ""}
         fields |= {"approval_id": approval, "tool_call": call, "reason": why}
         yield from_internal(head.key, {"event": "approval.cancelled", **fields}, SYSTEM)._replace(
             principal=end.principal

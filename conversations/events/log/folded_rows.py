@@ -145,7 +145,7 @@ def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
     changes = RowChanges()
     for row in there:
         if isinstance(row, FoldedCall):
-            changes.made[row.id] = row
+            changes.new_calls[row.id] = row
         elif isinstance(row, TurnRow):
             changes.turns.append(row)
         elif isinstance(row, RunRow):

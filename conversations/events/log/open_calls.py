@@ -44,10 +44,10 @@ AND t.conversation_id=%s AND COALESCE(t.run,'')=w.run ORDER BY t.nth DESC LIMIT 
 def read(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> OpenCalls:
     """Read the stored open calls that these events of a conversation may change, the oldest first."""
     results = [e for e in events if _is_result(e)]
-    by_id = Counter((e.said.tool_call_id, e.run or "") for e in results if e.said.tool_call_id is not None)
-    by_name = Counter(((e.said.name or "")[:200], e.run or "") for e in results if e.said.tool_call_id is None)
+    by_id = Counter((e.payload.tool_call_id, e.run or "") for e in results if e.payload.tool_call_id is not None)
+    by_name = Counter(((e.payload.name or "")[:200], e.run or "") for e in results if e.payload.tool_call_id is None)
     call_rows = [*_oldest(cursor, conversation, "call_id", by_id), *_oldest(cursor, conversation, "name", by_name)]
-    call_ids = {e.said.tool_call for e in events if e.run is not None and e.said.tool_call}
+    call_ids = {e.payload.tool_call for e in events if e.run is not None and e.payload.tool_call}
     call_rows += _all(cursor, conversation, "id", call_ids)
     call_rows += _all(
         cursor, conversation, "run", {e.run for e in events if e.run is not None and e.kind in BROKEN_OFF}
@@ -58,17 +58,17 @@ def read(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -
 
 def uses(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> Iterator[tuple[str | None, str, int]]:
     """Read how often the call ids of these events were used: (run, call id, nth)."""
-    steps = (e for e in events if e.kind not in BROKEN_OFF and e.said.tool_call_id)
-    for block in _blocks({(e.said.tool_call_id or "", e.run or "") for e in steps}):
+    steps = (e for e in events if e.kind not in BROKEN_OFF and e.payload.tool_call_id)
+    for block in _blocks({(e.payload.tool_call_id or "", e.run or "") for e in steps}):
         cursor.execute(_with(block, _LAST_USE), [*_flat(block), conversation])
         yield from ((run or None, call_id, nth) for run, call_id, nth in cursor.fetchall() if nth is not None)
 
 
 def _is_result(event: NewEvent) -> bool:
     """Return whether an event ends a call that it does not name by an id of ours."""
-    if event.kind != "tool_step" or starts_call(event.said):
+    if event.kind != "tool_step" or starts_call(event.payload):
         return False
-    return event.run is None or not event.said.tool_call
+    return event.run is None or not event.payload.tool_call
 
 
 def _oldest(cursor: CursorWrapper, conversation: int, column: str, counts: Counter[_Kind]) -> Iterator[tuple[Any, ...]]:

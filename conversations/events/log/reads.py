@@ -220,11 +220,11 @@ class _Window:
             has_older=has_older,
             has_newer=last < self.head,
             preview_after=_preview_before(self.cursor, self.id, self.preview_after, first - 1),
-            previous=self._one(first - 1),
+            previous=self._read_event(first - 1),
             cuts=cuts,
         )
 
-    def _one(self, seq: int) -> Stored | None:
+    def _read_event(self, seq: int) -> Stored | None:
         self.cursor.execute(
             f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq=%s", [self.id, seq]
         )

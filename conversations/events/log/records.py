@@ -25,7 +25,7 @@ class NewEvent(NamedTuple):
     kind: str
     body: str  # JSON, the text that came
     principal: str
-    said: ParsedPayload
+    payload: ParsedPayload
     event_id: str | None = None
     run: str | None = None
     turn: int | None = None
@@ -70,13 +70,21 @@ class CallEvents(NamedTuple):
     duration_ms: float | None
     called: Stored
     finished: Stored | None
-    asked: Stored | None = None  # its approval.requested
-    decided: Stored | None = None  # the one decision about it
+    approval_request: Stored | None = None  # its approval.requested
+    approval_decision: Stored | None = None  # the one decision about it
 
     @property
     def seqs(self) -> tuple[int, ...]:
         """The events it is drawn from."""
-        return tuple(sorted({e.seq for e in (self.called, self.finished, self.asked, self.decided) if e is not None}))
+        return tuple(
+            sorted(
+                {
+                    e.seq
+                    for e in (self.called, self.finished, self.approval_request, self.approval_decision)
+                    if e is not None
+                }
+            )
+        )
 
 
 def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, principal: Principal) -> NewEvent:

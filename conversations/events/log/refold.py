@@ -54,7 +54,7 @@ class Refold:
         self.corrected = 0  # rows
         self._put_off = 0  # times in a row that more was appended than is folded under the lock
         self._changes = RowChanges(is_whole=True)
-        self._left: dict[str, dict[Key, None]] = {table: {} for table in TABLES}
+        self._remaining: dict[str, dict[Key, None]] = {table: {} for table in TABLES}
 
     def run(self) -> None:
         """Fold to the head and correct what differs. Raises `Gone`."""
@@ -88,7 +88,7 @@ class Refold:
     def _compare_final(self, cursor: CursorWrapper, after: int) -> None:
         """Compare the calls that ended and the turns told after a seq, and forget them; note what is left."""
         changes, head = self._changes, self.head
-        touched = changes.made | changes.ended  # made in this page, or before it
+        touched = changes.new_calls | changes.ended  # made in this page, or before it
         ended: dict[Key, Any] = {row.id: row for row in touched.values() if row.finished_seq is not None}
         turns: dict[Key, Any] = {turn.seq: turn for turn in changes.turns}
         calls_there = folded_rows.keys_of_page(cursor, "calls", head.id, after, head.head_seq)
@@ -97,12 +97,12 @@ class Refold:
         self._correct(cursor, "turns", turns, list(turns.keys() | turns_there))
         for id_, row in touched.items():
             if row.finished_seq is None:
-                self._left["calls"][id_] = None
+                self._remaining["calls"][id_] = None
             else:
-                self._left["calls"].pop(id_, None)
+                self._remaining["calls"].pop(id_, None)
         for seq in turns.keys() | turns_there:
-            self._left["turns"].pop(seq, None)
-        for rows in (changes.made, changes.ended, changes.turns):
+            self._remaining["turns"].pop(seq, None)
+        for rows in (changes.new_calls, changes.ended, changes.turns):
             rows.clear()
 
     def _correct(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]) -> None:
@@ -132,17 +132,17 @@ class Refold:
             "participants": changes.participants.keys(),
         }
         for table, places in folded.items():
-            self._left[table].update(dict.fromkeys(key for _, key in places))
-            self._left[table].update(dict.fromkeys(folded_rows.keys(cursor, table, pk)))
+            self._remaining[table].update(dict.fromkeys(key for _, key in places))
+            self._remaining[table].update(dict.fromkeys(folded_rows.keys(cursor, table, pk)))
         for table in ("calls", "turns"):
-            self._left[table].update(dict.fromkeys(folded_rows.outside(cursor, table, pk, head)))
+            self._remaining[table].update(dict.fromkeys(folded_rows.outside(cursor, table, pk, head)))
 
     def _is_right(self, cursor: CursorWrapper) -> bool:
         """Compare all that is left, without a lock: it holds when nothing was appended from before to after."""
         self._fold_on(cursor)
         is_right = self._is_head_right(cursor) and not any(
             folded_rows.wrong(cursor, table, self.head.id, self._wanted(table, left), left)
-            for table, left in self._left.items()
+            for table, left in self._remaining.items()
         )
         return is_right and self._stored(cursor)[0] == self.head.head_seq
 
@@ -156,7 +156,7 @@ class Refold:
                     self._put_off += 1
                     return False
             self._put_off = 0
-            for table, left in self._left.items():
+            for table, left in self._remaining.items():
                 row_keys = list(islice(left, LOCKED))
                 if row_keys:
                     expected = self._wanted(table, row_keys)

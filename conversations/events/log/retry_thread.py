@@ -76,13 +76,13 @@ class RetryThread(threading.Thread):
             if not self._queues:
                 return jobs
             mine = {id(job) for job in jobs if job.key is not None and job.key in self._queues}
-            self._put([job for job in jobs if id(job) in mine])
+            self._enqueue([job for job in jobs if id(job) in mine])
         return [job for job in jobs if id(job) not in mine]
 
     def take(self, jobs: Sequence[Job]) -> None:
         """Take over jobs that could not be stored, in their order."""
         with self._news:
-            self._put(jobs)
+            self._enqueue(jobs)
 
     def close(self) -> None:
         """Wait a little for what is held, then end. Returns at once."""
@@ -98,7 +98,7 @@ class RetryThread(threading.Thread):
                 self._settle(first, self._committer.commit(first, BRIEFLY))
         connection.close()
 
-    def _put(self, jobs: Sequence[Job]) -> None:
+    def _enqueue(self, jobs: Sequence[Job]) -> None:
         whole = sum(queue.size for queue in self._queues.values())
         for job in jobs:
             queue = self._queues.setdefault(_key(job), ConversationQueue())

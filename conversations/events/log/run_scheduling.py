@@ -26,7 +26,7 @@ class RunScheduler:
     """Knows the agents of this deployment while one batch is stored."""
 
     def __init__(self, entries: frozenset[str], agents: frozenset[str]) -> None:
-        self._entries, self._known = entries, agents
+        self._entries, self._agents = entries, agents
 
     @classmethod
     def of_batch(cls, batch: Sequence[NewEvent]) -> RunScheduler | None:
@@ -51,7 +51,7 @@ class RunScheduler:
         yield from_internal(
             head.key, {"event": "run.queued", **fields, "run_kind": "agent", "input_seq": input_seq}, SYSTEM
         )
-        hop = event.said.metadata.hop if event.said.metadata else None
+        hop = event.payload.metadata.hop if event.payload.metadata else None
         if hop is not None and hop >= MAX_HOPS:
             why = f"{hop} hops: agents keep answering each other"
             fields["id"] = new_id()
@@ -62,7 +62,7 @@ class RunScheduler:
     def _answerer(self, event: NewEvent, head: ConversationHead) -> str | None:
         if not _is_candidate(event):
             return None
-        return self.answerer(event.said.speaker, event.said.recipient or "", event.principal, head)
+        return self.answerer(event.payload.speaker, event.payload.recipient or "", event.principal, head)
 
     def answerer(self, speaker: str, recipient: str, principal: str, head: ConversationGate) -> str | None:
         """Name the agent who answers what `speaker` says to `recipient`; None: nobody is asked."""
@@ -73,7 +73,7 @@ class RunScheduler:
         is_to_handler = kind == "chat" and name == head.key and not speaker.startswith("agent:")
         if is_to_handler and head.owner == principal:  # who holds it answers here, and asks nobody
             return None
-        return handler if is_to_handler and handler in self._known else None
+        return handler if is_to_handler and handler in self._agents else None
 
 
 def _is_candidate(event: NewEvent) -> bool:
@@ -84,7 +84,7 @@ def _may_start(event: NewEvent) -> bool:
     """Tell cheaply, without a query."""
     if not _is_candidate(event) or event.conversation is None:
         return False
-    recipient = event.said.recipient or ""
+    recipient = event.payload.recipient or ""
     if recipient.startswith("agent:"):
         return True
-    return recipient.startswith("chat:") and not event.said.speaker.startswith("agent:")
+    return recipient.startswith("chat:") and not event.payload.speaker.startswith("agent:")

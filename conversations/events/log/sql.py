@@ -135,7 +135,7 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
         people += (conversation, name, kind, (conversation, name) in changes.named)
     insert(cursor, _TAKE_PART, 4, people)
     calls: list[Any] = []
-    for c in changes.made.values():
+    for c in changes.new_calls.values():
         calls += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)
         calls += (c.origin, c.schema, c.called_seq, c.finished_seq, c.status, c.arguments_digest, c.started_at)
         calls += (c.duration_ms, c.replay_of, c.qualified_name, c.mcp_server, c.output_bytes, c.approver)

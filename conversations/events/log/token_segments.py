@@ -29,8 +29,8 @@ class Segment:
         """Take one more token."""
         event = job.events[0]
         self.first = self.first or event
-        self.texts.append(event.said.text or "")
-        self.last_index = event.said.index
+        self.texts.append(event.payload.text or "")
+        self.last_index = event.payload.index
         self.jobs.append(job)
 
     def take(self, now: float) -> list[Job]:
@@ -40,7 +40,7 @@ class Segment:
         job = self.jobs[0]
         if len(self.texts) > 1:
             job = job._replace(events=[_joined(self.first, "".join(self.texts), self.last_index)])
-        joined = [waiter.done for waiter in self.jobs[1:] if waiter.done is not None]
+        joined = [waiter.on_done for waiter in self.jobs[1:] if waiter.on_done is not None]
         self.jobs, self.first, self.texts, self.sent_at = [], None, [], now
         return [job._replace(joined=joined)]
 
@@ -82,8 +82,8 @@ class Segments:
 
 def merge_tokens(tokens: Sequence[NewEvent]) -> NewEvent:
     """Join tokens of one request (§3.1): the first one's body and id, everybody's text. It has no post."""
-    text = "".join(token.said.text or "" for token in tokens)
-    return _joined(tokens[0], text, tokens[-1].said.index)._replace(topic="", segment=0)
+    text = "".join(token.payload.text or "" for token in tokens)
+    return _joined(tokens[0], text, tokens[-1].payload.index)._replace(topic="", segment=0)
 
 
 def _is_of(run: tuple[str | None, str | None], key: Key, _: Segment) -> bool:
@@ -96,4 +96,6 @@ def _may_wait(job: Job) -> bool:
 
 def _joined(first: NewEvent, text: str, last_index: int | None) -> NewEvent:
     body = msgspec.json.decode(first.body) | {"text": text, "last_index": last_index}
-    return first._replace(body=msgspec.json.encode(body).decode(), said=msgspec.structs.replace(first.said, text=text))
+    return first._replace(
+        body=msgspec.json.encode(body).decode(), payload=msgspec.structs.replace(first.payload, text=text)
+    )

@@ -79,7 +79,7 @@ def ended_by(key: str, events: Sequence[Stored]) -> dict[int, list[CallEvents]]:
     with connection.cursor() as cursor:
         conversation = _conversation(cursor, key)
         rows = _rows(cursor, conversation, "finished_seq", seqs)
-        for call in _made(cursor, conversation, key, rows, {}, is_whole=True):
+        for call in _folded_calls(cursor, conversation, key, rows, {}, is_whole=True):
             assert call.finished is not None
             ended.setdefault(call.finished.seq, []).append(call)
     return ended
@@ -101,7 +101,7 @@ def of_window(
     rows |= {row[0]: row for row in _rows(cursor, conversation, "id", sorted(set(named.values()) - rows.keys()))}
     calls: dict[int, CallEvents] = {}
     by_id: dict[str, CallEvents] = {}
-    for call in _made(cursor, conversation, key, list(rows.values()), steps, is_whole=is_whole):
+    for call in _folded_calls(cursor, conversation, key, list(rows.values()), steps, is_whole=is_whole):
         by_id[call.id] = call
         calls |= dict.fromkeys(call.seqs, call)
     return calls | {seq: by_id[name] for seq, name in named.items() if name in by_id}
@@ -167,7 +167,7 @@ def _cut(row: Any) -> _Row:
     return (id_, LEFT, nth, started_at, None, called_seq, None, run, border)
 
 
-def _made(
+def _folded_calls(
     cursor: CursorWrapper,
     conversation: int,
     key: str,

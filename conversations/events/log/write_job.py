@@ -16,7 +16,7 @@ class Job(NamedTuple):
     """Events of one caller, stored together or not at all, and who waits for them."""
 
     events: Sequence[NewEvent]
-    done: Done | None
+    on_done: Done | None
     size: int
     riding: Callable[[], None] | None = None  # changes rows in the same transaction, after the events
     joined: Sequence[Done] = ()  # who waits for tokens that became part of this one's event: answered with it
@@ -44,8 +44,8 @@ def answer(answers: Sequence[tuple[Job, Answer]]) -> None:
 def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]:
     waiters: list[tuple[Done, Answer]] = []
     for job, result in answers:
-        if job.done is not None:
-            waiters.append((job.done, result))
+        if job.on_done is not None:
+            waiters.append((job.on_done, result))
         waiters += [(done, result if isinstance(result, Exception) else []) for done in job.joined]
     return waiters
 

@@ -88,7 +88,7 @@ class WriteThread(threading.Thread):
             release_connection()  # lent to nobody while there is nothing to do; the database may be restarted meanwhile
             self._wait(None)
         with self._news:
-            return self._taken() if self._is_open or self.jobs else None
+            return self._take_jobs() if self._is_open or self.jobs else None
 
     def _wait(self, seconds: float | None) -> bool:
         """Wait so long, or until a token is due; False when there is nothing to do then."""
@@ -97,7 +97,7 @@ class WriteThread(threading.Thread):
             has_come = self._news.wait_for(lambda: self.jobs or not self._is_open, seconds if due is None else due)
             return bool(has_come) or due is not None
 
-    def _taken(self) -> list[Job]:
+    def _take_jobs(self) -> list[Job]:
         jobs, rows = [], 0
         while self.jobs and rows < MAX_ROWS:
             job = self.jobs.popleft()

@@ -81,5 +81,5 @@ def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFac
 
 def _fold_copy(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Fold a fork's copy that says nothing: of what was done there only who took part is told here."""
-    if event.said.event == "tool_step" and event.said.speaker:
-        changes.participants[head.id, event.said.speaker] = kind_of(event.said.speaker)
+    if event.payload.event == "tool_step" and event.payload.speaker:
+        changes.participants[head.id, event.payload.speaker] = kind_of(event.payload.speaker)

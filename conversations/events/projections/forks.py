@@ -45,8 +45,8 @@ def forked(changes: RowChanges, head: ConversationHead, event: EventFacts) -> No
         return
     changes.forks[head.id] = (*origin, copies(event.body, head.head_seq) if is_ours else 0)
     if is_ours:
-        head.title = (event.said.title or "")[:200] or head.title
-        head.handler = (event.said.handler or "")[:200] or head.handler
+        head.title = (event.payload.title or "")[:200] or head.title
+        head.handler = (event.payload.handler or "")[:200] or head.handler
 
 
 def copies(body: str, seq: int) -> int:

@@ -15,7 +15,7 @@ INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would b
 
 def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Count a message, unless it repeats an output; note who takes part."""
-    payload = event.said
+    payload = event.payload
     if not repeats_output(payload, head.was_repeatable):
         head.messages += 1
     _take_part(changes, head, event)
@@ -23,7 +23,7 @@ def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
 
 
 def _take_part(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    add_participants(changes, head, event.said, lets_in=token_access.may_let_in(changes, head, event))
+    add_participants(changes, head, event.payload, lets_in=token_access.may_let_in(changes, head, event))
 
 
 def repeats_output(payload: ParsedPayload, repeatable: str) -> bool:
@@ -43,7 +43,7 @@ def mark_output(speaker: str, text: str) -> str:
 
 def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Count an agent's output, note what may repeat it, and what a foreign agent spent for it."""
-    payload = event.said
+    payload = event.payload
     head.messages += 1
     head.repeatable = mark_output(payload.speaker, payload.words)
     if event.run is None:
@@ -58,18 +58,18 @@ def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> No
 def user_message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Note what a person typed."""
     _take_part(changes, head, event)
-    head.says, head.says_by = event.said, event.principal
+    head.says, head.says_by = event.payload, event.principal
 
 
 def control(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Note who takes part; nobody is let in."""
-    add_participants(changes, head, event.said, lets_in=False)  # whoever takes part is steered
+    add_participants(changes, head, event.payload, lets_in=False)  # whoever takes part is steered
 
 
 def opened(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Note the title; of people also the handler and the parent that a conversation is opened with."""
-    head.title = (event.said.title or "")[:200] or head.title
+    head.title = (event.payload.title or "")[:200] or head.title
     if principals.is_people(event.principal):
-        head.handler = (event.said.handler or "")[:200] or head.handler
-        head.is_demo = head.is_demo or bool(event.said.demo)
+        head.handler = (event.payload.handler or "")[:200] or head.handler
+        head.is_demo = head.is_demo or bool(event.payload.demo)
         forks.opened(changes, head, event)

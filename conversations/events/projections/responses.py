@@ -91,12 +91,12 @@ def deleted(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
 
 def received(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Take note of who asked whom, and of their last words for the list's line."""
-    add_participants(changes, head, event.said, lets_in=may_let_in(changes, head, event))
+    add_participants(changes, head, event.payload, lets_in=may_let_in(changes, head, event))
     try:
         body = msgspec.json.decode(event.body)
     except msgspec.DecodeError:
         body = {}
     line = payload.clean_text(words_of(body.get("input"))[:LINE]) if isinstance(body, dict) else ""
     if line:
-        head.says = msgspec.structs.replace(event.said, content=None, text=line)
+        head.says = msgspec.structs.replace(event.payload, content=None, text=line)
         head.says_by = event.principal

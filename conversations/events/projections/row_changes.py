@@ -164,7 +164,7 @@ class RowChanges:
     participants: dict[tuple[int, str], str] = field(default_factory=dict)
     named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
     met: set[tuple[Any, ...]] = field(default_factory=set)  # who spoke to whom: folded once, however often it is
-    made: dict[str, FoldedCall] = field(default_factory=dict)
+    new_calls: dict[str, FoldedCall] = field(default_factory=dict)
     ended: dict[str, FoldedCall] = field(default_factory=dict)
     open_calls: defaultdict[int, OpenCalls] = field(default_factory=lambda: defaultdict(OpenCalls))
     uses: dict[tuple[int, str | None, str], int] = field(default_factory=dict)
@@ -190,7 +190,7 @@ Rule = Callable[[RowChanges, ConversationHead, "EventFacts"], None]
 class EventFacts:
     """One event as the fold sees it: head.head_seq is already its seq."""
 
-    said: ParsedPayload
+    payload: ParsedPayload
     at: int
     principal: str
     run: str | None

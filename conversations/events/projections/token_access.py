@@ -39,7 +39,7 @@ def may_let_in(changes: RowChanges, head: ConversationHead, event: EventFacts) -
         return True
     kind, _, name = event.principal.partition(":")
     own = (_agent_of(changes, name) or "") if kind == "token" else ""
-    is_itself = bool(own) and own.removeprefix("agent:") == (event.said.recipient or "").removeprefix("agent:")
+    is_itself = bool(own) and own.removeprefix("agent:") == (event.payload.recipient or "").removeprefix("agent:")
     return not head.outside_seq and not is_itself
 
 
@@ -60,7 +60,7 @@ def _is_host(changes: RowChanges, principal: str) -> bool:
 
 
 def _brings_words(event: EventFacts) -> bool:
-    payload = event.said
+    payload = event.payload
     is_answer = payload.event == "tool_step" and not starts_call(payload)
     return is_answer and (payload.name != "chat_send" or payload.mcp_server is not None)
 

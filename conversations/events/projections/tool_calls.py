@@ -12,16 +12,16 @@ BAD_STATUSES = {"error": "failed", "failed": "failed", "timeout": "timeout"}
 
 def tool_step(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Start a call or end one; a call of ours that was asked about first goes on from there."""
-    if starts_call(event.said):
-        call = _open_call(changes.open_calls[head.id], event) if event.run and event.said.tool_call else None
+    if starts_call(event.payload):
+        call = _open_call(changes.open_calls[head.id], event) if event.run and event.payload.tool_call else None
         if call is None:
             start_call(changes, head, event)
         else:
             change(changes, call, "executing")
     else:
         _end_call(changes, head, event)
-    if event.said.speaker:
-        changes.participants[head.id, event.said.speaker] = kind_of(event.said.speaker)
+    if event.payload.speaker:
+        changes.participants[head.id, event.payload.speaker] = kind_of(event.payload.speaker)
 
 
 def starts_call(payload: ParsedPayload) -> bool:
@@ -33,7 +33,7 @@ def starts_call(payload: ParsedPayload) -> bool:
 
 def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -> FoldedCall:
     """Make the row of a call that begins with this event."""
-    payload, is_ours = event.said, event.run is not None
+    payload, is_ours = event.payload, event.run is not None
     call_id = payload.tool_call_id
     use = (head.id, event.run, call_id or "")
     nth = changes.uses[use] = changes.uses.get(use, 0) + 1 if call_id else 1
@@ -60,13 +60,13 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
         mcp_server=payload.mcp_server and payload.mcp_server[:200],
     )
     head.tool_calls += 1
-    changes.made[row.id] = row
+    changes.new_calls[row.id] = row
     changes.open_calls[head.id].add(row)
     return row
 
 
 def _end_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    payload = event.said
+    payload = event.payload
     row = _open_call(changes.open_calls[head.id], event) or start_call(changes, head, event)
     failed = payload.error is not None and payload.status is None
     row.duration_ms = payload.duration_ms
@@ -85,13 +85,13 @@ def end(changes: RowChanges, head: ConversationHead, row: FoldedCall, status: st
 def change(changes: RowChanges, row: FoldedCall, status: str) -> None:
     """Give a call another status."""
     row.status = status
-    if row.id not in changes.made:
+    if row.id not in changes.new_calls:
         changes.ended[row.id] = row
 
 
 def _open_call(open_calls: OpenCalls, event: EventFacts) -> FoldedCall | None:
     """Find the oldest open call this step can end: ours by our id, observed ones by call id, else by name."""
-    payload, run = event.said, event.run
+    payload, run = event.payload, event.run
     if run is not None and payload.tool_call:
         row = open_calls.find(payload.tool_call)
         return row if row is not None and row.run == run else None

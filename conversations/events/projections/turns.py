@@ -47,7 +47,7 @@ def _keep(
     spent = [next((n for name in names if (n := _counted(usage.get(name)))), 0) for names in NAMES]
     if not is_known(spent):
         return
-    agent = (fields.agent or event.said.speaker).removeprefix("agent:")
+    agent = (fields.agent or event.payload.speaker).removeprefix("agent:")
     changes.turns.append(
         TurnRow(
             head.id,

@@ -23,7 +23,15 @@ from typing import Any, TypeGuard
 from conversations.core.errors import Invalid
 from conversations.import_export.file_reader import LOOK, RecordingFile
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.recording import FileTimes, RecordedStep, Recording, caption, control, decoded, said
+from conversations.import_export.recording import (
+    FileTimes,
+    RecordedStep,
+    Recording,
+    caption,
+    control,
+    decoded,
+    message_step,
+)
 from conversations.import_export.tool_call_pairing import Open, OpenToolCalls
 
 NAME = "OpenAI chat messages"
@@ -72,7 +80,7 @@ def is_good(value: object, location: str, trouble: ImportReport) -> bool:
     """Return whether this item holds a list of messages; report it when not."""
     if isinstance(value, dict) and _list_of(value) is not None:
         return True
-    trouble.found(location, "must be an object with a list of messages")
+    trouble.add_problem(location, "must be an object with a list of messages")
     return False
 
 
@@ -80,7 +88,7 @@ def _recording(name: str, item: dict[str, Any], prefix: str, trouble: ImportRepo
     field = _list_of(item) or LISTS[0]
     messages = item.get(field)
     if not isinstance(messages, list):
-        trouble.found(f"{prefix}{field}", "must be a list of messages")
+        trouble.add_problem(f"{prefix}{field}", "must be a list of messages")
         messages = []
     placed = ((f"{prefix}{field}[{n}]", message) for n, message in enumerate(messages))
     return Recording(name, _title_of(messages), steps_of(placed, trouble))
@@ -93,7 +101,7 @@ def steps_of(messages: Iterable[tuple[str, Any]], trouble: ImportReport) -> Iter
         try:
             yield from chat.steps(location, message)
         except Invalid as error:
-            trouble.found(location, error.message)
+            trouble.add_problem(location, error.message)
 
 
 class _Chat:
@@ -121,7 +129,7 @@ class _Chat:
             return []
         moment = self._times.of(message.get("created_at", message.get("timestamp")))
         sender, recipient = _ends(message)
-        make = control if message["role"] in ("system", "developer") else said
+        make = control if message["role"] in ("system", "developer") else message_step
         return [
             make(sender, recipient, text, moment=moment, location=location, parts=parts, refusal=bool(refusal) or None)
         ]

@@ -94,7 +94,7 @@ class _Lines:
             try:
                 return _header(value)
             except Invalid as error:
-                self._trouble.found(location, error.message)
+                self._trouble.add_problem(location, error.message)
         return None
 
     def steps(self, header: Header) -> Iterator[RecordedStep]:
@@ -106,9 +106,9 @@ class _Lines:
                 row = history.checked(value, location)
                 yield _step(row, location, times)
             except Invalid as error:
-                self._trouble.found(location, error.message)
+                self._trouble.add_problem(location, error.message)
         if wrong := history.wrong_end():
-            self._trouble.found("the end", wrong, outcome="available events imported")
+            self._trouble.add_problem("the end", wrong, outcome="available events imported")
 
     def skip(self) -> None:
         """Pass over what was not read of the conversation before."""
@@ -134,7 +134,7 @@ class _Chain:
             raise Invalid(f"event {row.seq} must have a salt, or erased_by")
         key = self._header.conversation_id
         if row.seq != before + 1:
-            self._trouble.found(
+            self._trouble.add_problem(
                 location, f"must be event {before + 1}; got {row.seq}", outcome="imported without hash check"
             )
         elif row.hash != hash_chain.link(prev, key, row.seq, row.kind, row.at, row.principal, row.event_id, row.digest):

@@ -31,7 +31,7 @@ from conversations.import_export.recording import (
     caption,
     control,
     decoded,
-    said,
+    message_step,
 )
 from conversations.import_export.tool_call_pairing import Open, OpenToolCalls
 
@@ -52,7 +52,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
     for number, simulation in enumerate(simulations):
         location = f"simulations[{number}]"
         if not isinstance(simulation, dict) or not isinstance(simulation.get("messages"), list):
-            trouble.found(location, "must be a simulation with a list of messages")
+            trouble.add_problem(location, "must be a simulation with a list of messages")
             continue
         name = f"{source.stem}-{_id_of(simulation, number, names)}"
         messages = simulation["messages"]
@@ -79,7 +79,7 @@ def _steps(messages: list[Any], location: str, trouble: ImportReport) -> Iterato
         try:
             yield from simulation.steps(f"{location}[{number}]", message)
         except Invalid as error:
-            trouble.found(f"{location}[{number}]", error.message)
+            trouble.add_problem(f"{location}[{number}]", error.message)
 
 
 def _flat(messages: list[Any]) -> Iterator[Any]:
@@ -120,7 +120,7 @@ class _Simulation:
             return []
         ends = {"user": ("user", "agent:assistant"), "assistant": ("agent:assistant", "user")}
         sender, recipient = ends.get(message["role"], ("system", "agent:assistant"))
-        make = control if message["role"] == "system" else said
+        make = control if message["role"] == "system" else message_step
         metadata = {name: message[name] for name in KEPT if message.get(name) is not None}
         return [make(sender, recipient, content, moment=moment, location=location, **metadata)]
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.formats.openai_chat import is_error
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.recording import Moment, RecordedStep, Recording, caption, said
+from conversations.import_export.recording import Moment, RecordedStep, Recording, caption, message_step
 from conversations.import_export.tool_call_pairing import Open, OpenToolCalls
 
 NAME = "tau-bench display lines"
@@ -37,7 +37,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
     for location, value in trouble.objects(source):
         text = value.get(FIELD)
         if not isinstance(text, str):
-            trouble.found(location, f"must be an object with {FIELD}")
+            trouble.add_problem(location, f"must be an object with {FIELD}")
             continue
         said_parts = _parts(text)
         title = next((content for role, content in said_parts if role == "user"), "")
@@ -47,7 +47,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
 
 def _steps(text: str, location: str, trouble: ImportReport) -> Iterator[RecordedStep]:
     if not _START.match(text):
-        trouble.found(f"{location}, {FIELD}", "must begin with user:, assistant: or tool:")
+        trouble.add_problem(f"{location}, {FIELD}", "must begin with user:, assistant: or tool:")
     calls = OpenToolCalls()
     for number, (role, content) in enumerate(_parts(text)):
         where = f"{location}, part {number + 1}"
@@ -55,9 +55,9 @@ def _steps(text: str, location: str, trouble: ImportReport) -> Iterator[Recorded
             yield calls.start(Open(None, "tool", "agent:assistant", None), {}, moment=Moment(), location=where)
             yield calls.finish(None, content, failed=is_error(content), moment=Moment(), location=where)
         elif role == "user":
-            yield said("user", "agent:assistant", content, moment=Moment(), location=where)
+            yield message_step("user", "agent:assistant", content, moment=Moment(), location=where)
         elif content != "None":
-            yield said("agent:assistant", "user", content, moment=Moment(), location=where)
+            yield message_step("agent:assistant", "user", content, moment=Moment(), location=where)
 
 
 def _parts(text: str) -> list[tuple[str, str]]:

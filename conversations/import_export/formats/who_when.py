@@ -21,7 +21,16 @@ from typing import Any
 from conversations.core.errors import Invalid
 from conversations.import_export.file_reader import RecordingFile, parts
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.recording import HERE, Moment, RecordedStep, Recording, caption, control, decoded, said
+from conversations.import_export.recording import (
+    HERE,
+    Moment,
+    RecordedStep,
+    Recording,
+    caption,
+    control,
+    decoded,
+    message_step,
+)
 
 NAME = "Who&When history"
 PERSON = "human"
@@ -51,7 +60,7 @@ def _steps(history: Iterator[Any], trouble: ImportReport) -> Iterator[RecordedSt
         try:
             yield _step(entry, location, last_speakers)
         except Invalid as error:
-            trouble.found(location, error.message)
+            trouble.add_problem(location, error.message)
 
 
 def _step(entry: object, location: str, last_speakers: dict[str, str]) -> RecordedStep:
@@ -69,7 +78,7 @@ def _step(entry: object, location: str, last_speakers: dict[str, str]) -> Record
         recipient = _called(about.removeprefix(_TO))
         last_speakers[recipient] = sender
     beside = entry.get("role") if entry.get("name") else None
-    return said(sender, recipient, content, moment=Moment(), location=location, role=beside)
+    return message_step(sender, recipient, content, moment=Moment(), location=location, role=beside)
 
 
 def _called(name: str) -> str:

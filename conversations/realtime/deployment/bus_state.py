@@ -37,10 +37,10 @@ class OutgoingBusMessage(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic whose messages name no conversation, with its newest. `seen`: how many of the newest 200 are its own."""
+    """A topic whose messages name no conversation, with its newest. `recent_count`: its own of the newest 200."""
 
     name: str
-    seen: int
+    recent_count: int
     messages: Sequence[OutgoingBusMessage]
 
 

@@ -24,7 +24,7 @@ class Process:
     kind: str
     version: str
     started: datetime
-    seen: datetime
+    last_seen: datetime
     is_alive: bool
     facts: Facts = field(repr=False)
     shown: Sequence[tuple[str, str]]
@@ -96,7 +96,7 @@ def _read(node: Node, is_alive: bool) -> Process:
         kind=node.kind,
         version=node.version,
         started=nearest_datetime(node.started_at),
-        seen=nearest_datetime(node.seen_at),
+        last_seen=nearest_datetime(node.seen_at),
         is_alive=is_alive,
         facts=facts,
         shown=_shown(facts),

@@ -123,7 +123,7 @@ def _warnings(
     """Return what needs a person, the worst first; each once."""
     warnings = []
     if has_redis and active is None:
-        warnings.append(f"No recorder is active: messages on Redis are not stored. {_REMEDY[looked.engine]}")
+        warnings.append(f"No recorder is active: messages on Redis are not stored. {_REMEDY[looked.vendor]}")
     if active is not None and active.facts.get("redis") not in (None, "ok"):
         warnings.append(f"The recorder cannot reach Redis: {str(active.facts['redis'])[:200]}")
     if active is not None and (active.number("lag_s") or 0) > LATE_S:

@@ -94,17 +94,17 @@ def by_key(rules: Iterable[AutoApprovalRule]) -> dict[str, list[AutoApprovalRule
 
 def rules() -> Rules:
     """Return the live rules as they were half a second ago, or later. Sync."""
-    return _kept.answer()
+    return _cache.answer()
 
 
-def known() -> Rules | None:
+def cached_rules() -> Rules | None:
     """Return them without a query, or None when that takes one. For event loops."""
-    return _kept.fresh()
+    return _cache.fresh()
 
 
 def forget() -> None:
     """The rules have changed: read them anew. Called after the commit."""
-    _kept.forget()
+    _cache.forget()
 
 
 def _arguments(request: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -117,4 +117,4 @@ def _arguments(request: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-_kept: TtlCache[Rules] = TtlCache(lambda: by_key(live()), {})
+_cache: TtlCache[Rules] = TtlCache(lambda: by_key(live()), {})

@@ -36,10 +36,10 @@ class DecisionInput(NamedTuple):
 
 
 class DecisionOutcome(NamedTuple):
-    """What became of one question of several: `found` as it was decided, or the error."""
+    """What became of one question of several: `decided` as it is now, or the error."""
 
     approval: str
-    found: Approval | None
+    decided: Approval | None
     error: SwitchboardError | None
 
 

@@ -64,18 +64,18 @@ class RecentCall:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalCard:
-    """One question. `told` is the body of `event`, which asked; `effect` and `terms` by the operators' policy as it is
-    now; `barred` are the principals who may not decide it (four eyes). `edited` are the arguments that a person
+    """One question. `request` is the body of `event`, which asked; `effect` and `terms` by the operators' policy as it
+    is now; `barred` are the principals who may not decide it (four eyes). `edited` are the arguments that a person
     wrote instead, as JSON text; None where nobody changed them."""
 
     row: Approval
     key: str
     title: Markup
-    told: Json
+    request: Json
     event: Stored
     agent: ParticipantMark
     effect: str
-    held: evaluate.Effective
+    policy: evaluate.Effective
     terms: terms.ApprovalTerms
     barred: frozenset[str]
     edited: str | None = None
@@ -106,12 +106,12 @@ class ApprovalCard:
     @property
     def on_expiry(self) -> evaluate.OnExpiry:
         """What its end does."""
-        return terms.terms_of_request(self.told)[0]
+        return terms.terms_of_request(self.request)[0]
 
     @property
     def then(self) -> str:
         """What happens when its time is up."""
-        return THEN[self.on_expiry].format(role=hidden_characters.spelled_out(terms.terms_of_request(self.told)[1]))
+        return THEN[self.on_expiry].format(role=hidden_characters.spelled_out(terms.terms_of_request(self.request)[1]))
 
     @property
     def escalated(self) -> str:
@@ -121,7 +121,7 @@ class ApprovalCard:
     @property
     def risk(self) -> str:
         """What the operators' policy says of such a call, beside its effect; empty when it says nothing."""
-        row = self.held.effect_by or self.held.by
+        row = self.policy.effect_by or self.policy.by
         note = f": {row.note}" if row is not None and row.note else ""
         return (
             hidden_characters.spelled_out(f"by policy for {describe_target(row)}{note}")
@@ -150,7 +150,7 @@ class ApprovalCard:
     @property
     def is_denied(self) -> bool:
         """Return whether the operators' policy denies the call by now: approved, it would not run."""
-        return self.is_open and self.held.rule == "deny"
+        return self.is_open and self.policy.rule == "deny"
 
     @property
     def name(self) -> str:
@@ -160,16 +160,16 @@ class ApprovalCard:
     @property
     def tool(self) -> str:
         """The tool's qualified name, as the record has it."""
-        return str(self.told.get("qualified_name") or self.told.get("name") or "")
+        return str(self.request.get("qualified_name") or self.request.get("name") or "")
 
     @property
     def identity(self) -> dict[str, str]:
         """The layers of the tool's identity that the record has."""
         names = {"origin": "Origin", "mcp_server": "MCP server", "namespace": "Namespace", "lookup_key": "Lookup key"}
         return {
-            label: hidden_characters.spelled_out(str(self.told[name]))[:200]
+            label: hidden_characters.spelled_out(str(self.request[name]))[:200]
             for name, label in names.items()
-            if self.told.get(name)
+            if self.request.get(name)
         }
 
 
@@ -208,7 +208,7 @@ def find(approval: str) -> ApprovalCard:
 
 def item(card: ApprovalCard) -> Json:
     """Return a question for programs."""
-    row, request = card.row, card.told
+    row, request = card.row, card.request
     at = to_datetime(row.decided_at).isoformat() if row.decided_at else None
     layers = ("name", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema")
     return {
@@ -252,7 +252,7 @@ def recent_calls(card: ApprovalCard) -> list[RecentCall]:
     """Return what the agent of an open question called lately, without the question itself."""
     if not card.is_open:
         return []
-    recent = _lately(str(card.told.get("agent") or ""))
+    recent = _lately(str(card.request.get("agent") or ""))
     return [call for call in recent if call.seq != card.row.asked_seq or call.conversation != card.key][:LATELY]
 
 
@@ -326,16 +326,16 @@ def _question(row: Approval, barred: frozenset[str]) -> ApprovalCard:
     (event,) = log.read_after(key, row.asked_seq - 1, 1)
     request: Json = json.loads(event.body)
     agent = str(request.get("agent") or "")
-    held = _held(agent, request)
+    held = _policy_of(agent, request)
     return ApprovalCard(
         row=row,
         key=key,
         title=richtext.inline((row.conversation.title or key)[:200]),
-        told=request,
+        request=request,
         event=event,
         agent=mark_for_name(agent),
         effect=held.effect,
-        held=held,
+        policy=held,
         terms=terms.of_call(evaluate.matching(evaluate.rows(), agent, auto_approval_rules.call_of(request).tool)),
         barred=barred,
         edited=_edited(row),
@@ -348,7 +348,7 @@ def _edited(row: Approval) -> str | None:
     return recorded_arguments.edited(recorded_arguments.body_of(row.conversation_id, row.decided_seq))
 
 
-def _held(agent: str, request: Json) -> evaluate.Effective:
+def _policy_of(agent: str, request: Json) -> evaluate.Effective:
     """Return what holds for the call: as it was declared, tightened by the rules of now."""
     declared = request.get("effect")
     effect: Effect = next((name for name in EFFECTS if name == declared), "unsafe")

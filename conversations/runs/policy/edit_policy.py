@@ -49,7 +49,7 @@ def set_policy(
             raise Invalid(f"there are already {MAX_ITEMS:,} rules; remove one first")
         _write(principal, row)
         was = f"{_target(replaces)} " if replaces is not None and replaces != row.target else ""
-        details = {"was": was.strip(), **{name: str(value) for name, value in row.said().items() if name != "note"}}
+        details = {"was": was.strip(), **{name: str(value) for name, value in row.as_dict().items() if name != "note"}}
         _enter(
             principal, "set_policy", target, edited, row, reason, {name: text for name, text in details.items() if text}
         )

@@ -56,7 +56,7 @@ class PolicyRule(NamedTuple):
         """Whom and what it is about."""
         return self.agent, self.tool
 
-    def said(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, object]:
         """Return what it says of the calls that it is about, without what it leaves open."""
         beside = ("agent", "tool", "updated_by")
         return {name: value for name, value in self._asdict().items() if value and name not in beside}
@@ -127,25 +127,25 @@ def about(agent: str, tool: str) -> list[PolicyRule]:
 
 def rows() -> Rows:
     """Return the rows as they were half a second ago, or later. Sync."""
-    return _kept.answer()
+    return _cache.answer()
 
 
-def known() -> Rows | None:
+def cached_rows() -> Rows | None:
     """Return them without a query, or None when that takes one. For event loops."""
-    return _kept.fresh()
+    return _cache.fresh()
 
 
 def latest() -> Rows:
     """Return the rows that were read last, without a query, however old. For what only has to be told."""
-    return _kept.latest
+    return _cache.latest
 
 
 def forget() -> None:
     """The rows have changed: read them anew. Called after the commit."""
-    _kept.forget()
+    _cache.forget()
 
 
-_kept: TtlCache[Rows] = TtlCache(lambda: stored(), {})
+_cache: TtlCache[Rows] = TtlCache(lambda: stored(), {})
 
 
 def _strength(effect: str) -> int:

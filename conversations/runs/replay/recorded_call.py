@@ -27,11 +27,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call. `told` is the body of the event that called it, `result` of the one that ended it (empty: none)."""
+    """A call. `request` is the body of the event that called it, `result` of the one that ended it (empty: none)."""
 
     row: ToolCall
     call: CallEvents
-    told: Json
+    request: Json
     result: Json
     approval: Approval | None
 
@@ -44,7 +44,7 @@ class RecordedCall:
     def tool(self) -> str:
         """The tool's qualified name, as the record has it."""
         space, name = self.row.namespace, self.row.name
-        qualified_name = self.told.get("qualified_name")
+        qualified_name = self.request.get("qualified_name")
         return (
             qualified_name
             if isinstance(qualified_name, str) and qualified_name
@@ -61,7 +61,7 @@ class RecordedCall:
     @property
     def arguments(self) -> str:
         """What was sent, as JSON text; the text itself where it is none."""
-        raw, parsed = self.told.get("args_raw"), event_rows.read(self.call.called).said
+        raw, parsed = self.request.get("args_raw"), event_rows.read(self.call.called).payload
         if isinstance(raw, str):
             return raw if _is_json(raw) or not raw.strip() else json.dumps(raw, ensure_ascii=False)
         return bytes(parsed.args).decode("utf-8", "replace") if parsed.args is not None else ""
@@ -69,7 +69,11 @@ class RecordedCall:
     @property
     def edited(self) -> str | None:
         """The arguments that a person wrote before it ran, as JSON text; None where nobody changed them."""
-        return recorded_arguments.edited(event_rows.read(self.call.decided).body) if self.call.decided else None
+        return (
+            recorded_arguments.edited(event_rows.read(self.call.approval_decision).body)
+            if self.call.approval_decision
+            else None
+        )
 
     @property
     def ran(self) -> str:
@@ -79,7 +83,7 @@ class RecordedCall:
     @property
     def as_ran(self) -> Json:
         """What the event that called it tells, with the arguments that it ran with."""
-        return recorded_arguments.as_ran(self.told, self.edited)
+        return recorded_arguments.as_ran(self.request, self.edited)
 
     @property
     def output(self) -> str:
@@ -142,7 +146,7 @@ def _first_seq(recorded: RecordedCall) -> int:
 
 def nested_events(recorded: RecordedCall) -> list[Stored]:
     """Return the events of what ran inside the call, tokens left out; in order."""
-    if recorded.row.run is None or recorded.told.get("tool_call") != recorded.row.id:
+    if recorded.row.run is None or recorded.request.get("tool_call") != recorded.row.id:
         return []
     last = recorded.row.finished_seq or recorded.row.called_seq + LOOKED
     events = log.read_after(recorded.key, recorded.row.called_seq, min(LOOKED, last - recorded.row.called_seq))
@@ -157,7 +161,12 @@ def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
     after = [e for e in log.read_after(recorded.key, last, AROUND * 8) if e.kind != "token"][:AROUND]
     own = [
         e
-        for e in (recorded.call.called, recorded.call.asked, recorded.call.decided, recorded.call.finished)
+        for e in (
+            recorded.call.called,
+            recorded.call.approval_request,
+            recorded.call.approval_decision,
+            recorded.call.finished,
+        )
         if e is not None
     ]
     return [*before, *sorted({e.seq: e for e in own}.values(), key=lambda e: e.seq), *after]
@@ -192,7 +201,12 @@ def raw(recorded: RecordedCall) -> list[tuple[str, str]]:
     """Return the call's events as they are stored, with their kind and seq; then items of the model's memory."""
     own = [
         e
-        for e in (recorded.call.called, recorded.call.asked, recorded.call.decided, recorded.call.finished)
+        for e in (
+            recorded.call.called,
+            recorded.call.approval_request,
+            recorded.call.approval_decision,
+            recorded.call.finished,
+        )
         if e is not None
     ]
     events = sorted({e.seq: e for e in own}.values(), key=lambda e: e.seq)

@@ -55,7 +55,7 @@ def replay(
             raise NotFound(f"there is no tool call {call[:80]!r}")
         conversation = Conversation.objects.locked(old.conversation_id)
         mark = _mark(principal, call, client_id) if client_id else new_id()
-        if client_id and (existing := _made(conversation, mark)) is not None:
+        if client_id and (existing := _existing_replay(conversation, mark)) is not None:
             return existing
         body = eligibility.as_ran(old)
         today = eligibility.of_call(old, body, rows=evaluate.stored())
@@ -124,7 +124,7 @@ def _mark(principal: Principal, call: str, client_id: str) -> str:
     return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
 
 
-def _made(conversation: Conversation, mark: str) -> StartedReplay | None:
+def _existing_replay(conversation: Conversation, mark: str) -> StartedReplay | None:
     """Find the replay that was begun under this id. Raises `Conflict` when a stranger's event has it."""
     event = Event.objects.filter(conversation=conversation, event_id=mark).first()
     if event is None:

@@ -48,17 +48,17 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """The values of one name, the most frequent first; `known` are all that were found, for typing."""
+    """The values of one name, the most frequent first; `all_values` are suggested while somebody types."""
 
     name: str
     values: list[Value]
-    known: list[str]
+    all_values: list[str]
 
 
 def facets(filters: CallFilters) -> list[Facet]:
     """Return a facet for status and for each name that has values."""
     candidates = [_facet(name, filters) for name in COLUMNS]
-    return [facet for facet in candidates if facet.known]
+    return [facet for facet in candidates if facet.all_values]
 
 
 def values_of(column: str) -> list[str]:

@@ -34,7 +34,7 @@ Json = dict[str, Any]
 class CallRow:
     """One call of a list. `called` and `finished` are what those events say, None where they were not read."""
 
-    found: CallColumns
+    columns: CallColumns
     key: str  # the conversation's
     title: str
     called: ParsedPayload | None
@@ -43,37 +43,37 @@ class CallRow:
     @property
     def id(self) -> str:
         """The call's id."""
-        return self.found.id
+        return self.columns.id
 
     @property
     def state(self) -> str:
         """The glyph of its status."""
-        return STATES.get(self.found.status, "unknown")
+        return STATES.get(self.columns.status, "unknown")
 
     @property
     def word(self) -> str:
         """Its status as it is drawn."""
-        return WORDS.get(self.found.status, self.found.status)
+        return WORDS.get(self.columns.status, self.columns.status)
 
     @property
     def at(self) -> datetime:
         """When it reached the record."""
-        return to_datetime(self.found.started_at)
+        return to_datetime(self.columns.started_at)
 
     @property
     def tool(self) -> Markup:
         """The tool's qualified name."""
-        return richtext.inline(self.found.qualified_name or self.found.name or "unnamed tool")
+        return richtext.inline(self.columns.qualified_name or self.columns.name or "unnamed tool")
 
     @property
     def agent(self) -> ParticipantMark:
         """Who called."""
-        return mark_for_name(self.found.agent)
+        return mark_for_name(self.columns.agent)
 
     @property
     def approver(self) -> ParticipantMark | None:
         """Who decided about it."""
-        return mark_for(self.found.approver, self.found.approver) if self.found.approver else None
+        return mark_for(self.columns.approver, self.columns.approver) if self.columns.approver else None
 
     @property
     def conversation(self) -> Markup:
@@ -101,25 +101,25 @@ class CallRow:
     @property
     def took(self) -> str:
         """How long it took."""
-        return timestamps.duration(self.found.duration_ms)
+        return timestamps.duration(self.columns.duration_ms)
 
     @property
     def event_href(self) -> str:
         """Where it stands in the transcript."""
-        return page_urls.event_url(self.key, self.found.called_seq)
+        return page_urls.event_url(self.key, self.columns.called_seq)
 
     @cached_property
     def href(self) -> str:
         """Its own page."""
         try:
-            return reverse("call", args=[self.found.id])
+            return reverse("call", args=[self.columns.id])
         except NoReverseMatch:
             return self.event_href
 
     @property
     def hint(self) -> str:
         """Its place in the record, fit for text and attributes."""
-        return f"{hidden_characters.spelled_out(self.key)[:60]}#{self.found.called_seq}"
+        return f"{hidden_characters.spelled_out(self.key)[:60]}#{self.columns.called_seq}"
 
 
 def rows(calls: Sequence[CallColumns], *, whole: bool = False) -> list[CallRow]:
@@ -151,7 +151,7 @@ def within(page: CallPage) -> CallPage:
 
 def item(row: CallRow) -> Json:
     """Return a call for programs (§3.6), with what the list can be filtered by."""
-    call, finished = row.found, row.finished
+    call, finished = row.columns, row.finished
     arguments = _arguments(row.called) if row.called else None
     return {
         "id": call.id, "conversation_id": row.key, "run_id": call.run, "call_id": call.call_id,

@@ -68,7 +68,7 @@ class _Walk:
     """Goes through a schema's objects within a budget: references can fan out without end."""
 
     def __init__(self, root: Schema) -> None:
-        self._root, self._left = root, MAX_NODES
+        self._root, self._nodes_left = root, MAX_NODES
 
     def rows(self, schema: Schema, depth: int = 0, refs: tuple[str, ...] = ()) -> Iterator[Field]:
         """Return the fields of an object; `refs` are the definitions that the walk is inside, so that a cycle ends."""
@@ -83,9 +83,9 @@ class _Walk:
 
     def _objects(self, schema: Schema, refs: tuple[str, ...], level: int) -> Iterator[tuple[Schema, tuple[str, ...]]]:
         """Return the objects that a value can be, or can be made of: itself, variants, items."""
-        self._left -= 1
+        self._nodes_left -= 1
         ref = schema.get("$ref")
-        if self._left < 0 or level > MAX_DEPTH or ref in refs:
+        if self._nodes_left < 0 or level > MAX_DEPTH or ref in refs:
             return
         refs = (*refs, ref) if isinstance(ref, str) else refs
         resolved = _resolved(schema, self._root)

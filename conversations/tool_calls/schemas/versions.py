@@ -58,7 +58,7 @@ def body_of(hash: str) -> dict[str, Any]:
     return _read(text or "")
 
 
-def seen(body: dict[str, Any]) -> Seen:
+def read_schema(body: dict[str, Any]) -> Seen:
     """Read a schema for drawing."""
     parameters, output, strict = body.get("params_json_schema"), body.get("output_json_schema"), body.get("strict")
     rows, is_cut = schema_table.fields_of(parameters)

@@ -48,17 +48,17 @@ class Echoes:
     """Posts this process put on Redis lately: a hint that spares the record a look for them."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._relayed: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def add(self, topic: str, bus_id: str) -> None:
         """Expect this one back."""
-        self._known[topic, bus_id] = None
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        self._relayed[topic, bus_id] = None
+        if len(self._relayed) > REMEMBERED:
+            self._relayed.popitem(last=False)
 
     def take(self, topic: str, bus_id: str) -> bool:
         """Return whether this is one, and forget it."""
-        return self._known.pop((topic, bus_id), ...) is None
+        return self._relayed.pop((topic, bus_id), ...) is None
 
 
 class Relay:

@@ -47,9 +47,9 @@ class RecorderService:
         self._lease = ActiveRecorderLease()
         self._reader: StreamsReader | None = None
         self._relay = Relay(Echoes())
-        self._told: dict[str, Any] = {}
+        self._reported_facts: dict[str, Any] = {}
         self._trouble: dict[str, str] = {}  # what cannot be done at this moment, and why
-        self._pulse = Heartbeat("recorder", lambda: self._told)
+        self._pulse = Heartbeat("recorder", lambda: self._reported_facts)
         self._pulse.name = f"{self._pulse.name[:91]}-recorder"  # a process that serves has a row of its own
         self._rate = EntryRate()
         self._stopped = asyncio.Event()
@@ -210,7 +210,7 @@ class RecorderService:
     async def _beat(self) -> None:
         while not self._stopped.is_set():
             try:
-                self._told = self.facts()  # here, in the loop: the reader's streams change in it
+                self._reported_facts = self.facts()  # here, in the loop: the reader's streams change in it
                 await self._database(self._pulse.beat)
             except Exception as error:
                 self._note("telling of itself", error)

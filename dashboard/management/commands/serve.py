@@ -89,8 +89,8 @@ class Command(BaseCommand):
         from dashboard.asgi import application
 
         application.is_web_only = True
-        application.engine.url = listen_addresses.local_url(host, port)
-        self.stdout.write(f"Switchboard is running at {application.engine.url} (web node)")
+        application.runtime.url = listen_addresses.local_url(host, port)
+        self.stdout.write(f"Switchboard is running at {application.runtime.url} (web node)")
         self._warn(host, port)
         self.stdout.flush()
         self._run(host, port)

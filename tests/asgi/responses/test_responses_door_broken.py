@@ -130,13 +130,13 @@ def test_clients_that_leave_while_their_request_is_stored_leave_no_follower(desk
         async with desk.socket() as wire:
             wire.create("hello", store=False)
             assert (await wire.next())["type"] == "websocket.accept"
-            await asyncio.to_thread(until, lambda: desk.house._askers._work_queue.qsize() + 4 == 20)
+            await asyncio.to_thread(until, lambda: desk.context._askers._work_queue.qsize() + 4 == 20)
 
     async def all_leave():
         await asyncio.gather(*(one() for _ in range(20)))
         may_store.set()
-        await desk.house.do(until, lambda: desk.house._askers._work_queue.qsize() == 0)
-        return desk.house.followers.count, len(desk.engine.watch.responses)
+        await desk.context.do(until, lambda: desk.context._askers._work_queue.qsize() == 0)
+        return desk.context.followers.count, len(desk.runtime.watch.responses)
 
     assert desk.run(all_leave) == (0, 0)
     assert stored
@@ -170,11 +170,11 @@ def test_what_followers_hold_together_is_bounded_and_given_back(monkeypatch):
     for follower in every:
         follower.offer(some)
 
-    assert 10_000 <= followers.budget.held < 12_000
+    assert 10_000 <= followers.budget.size < 12_000
     assert all(follower.is_behind for follower in every)
     for follower in every:
         followers.leave(follower)
-    assert (followers.budget.held, followers.count) == (0, 0)
+    assert (followers.budget.size, followers.count) == (0, 0)
 
 
 def test_who_took_nothing_for_longest_lets_go_for_who_reads_on():
@@ -190,18 +190,18 @@ def test_who_took_nothing_for_longest_lets_go_for_who_reads_on():
     reading.offer(events[-1:])
     stuck.offer(events[9:])
 
-    assert followers.budget.held <= 10_000 + sys.getsizeof("x" * 1000)
+    assert followers.budget.size <= 10_000 + sys.getsizeof("x" * 1000)
     assert stuck.is_behind
     followers.leave(stuck)
     followers.leave(reading)
-    assert (followers.budget.held, len(followers.budget._holders)) == (0, 0)
+    assert (followers.budget.size, len(followers.budget._holders)) == (0, 0)
 
 
 def test_a_slow_reader_does_not_keep_others_from_what_is_new():
     followers = Followers(10_000)
     slow, quick = followers.follow("c", 0), followers.follow("d", 0)
     slow.offer([Stored("c", seq, "token", 0, "system", None, None, None, "x" * 1000) for seq in range(1, 40)])
-    assert followers.budget.held >= 10_000
+    assert followers.budget.size >= 10_000
 
     quick.offer([Stored("d", 1, "token", 0, "system", None, None, None, "y")])
 
@@ -219,7 +219,7 @@ def test_requests_and_sockets_of_one_principal_are_bounded_together(desk):
         async with desk.socket() as wire, desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             assert (await wire.next())["type"] == "websocket.accept"
             await asking.writes(3)
-            counted.append((len(desk.engine.watch.responses), len(desk.engine.watch.sockets)))
+            counted.append((len(desk.runtime.watch.responses), len(desk.runtime.watch.sockets)))
             async with desk.asking({"model": MODEL, "input": "x"}) as third, desk.socket() as fourth:
                 refused, upgrade = await third.answer(), await fourth.next()
             head = {"authorization": f"Bearer {other}"}
@@ -236,23 +236,23 @@ def test_requests_and_sockets_of_one_principal_are_bounded_together(desk):
     assert upgrade["status"] == 429
     assert welcome.json["status"] == "completed"
     assert counted == [(2, 0)]
-    assert not desk.engine.watch._open
-    assert not desk.engine.watch.responses
+    assert not desk.runtime.watch._open
+    assert not desk.runtime.watch.responses
 
 
 def test_a_stream_whose_token_is_revoked_fails_within_a_second_with_the_doorbell_dead(desk, monkeypatch):
     monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
 
     async def talk():
-        desk.engine.watch.start()
+        desk.runtime.watch.start()
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             before = len(await asking.writes(5))
-            await desk.house.do(tokens.revoke_token, SYSTEM, "asker-operator")
+            await desk.context.do(tokens.revoke_token, SYSTEM, "asker-operator")
             revoked_at = time.monotonic()
             answer = await asking.answer()
             took = time.monotonic() - revoked_at
             stand_in.RELEASED.set()
-        await desk.engine.watch.stop()
+        await desk.runtime.watch.stop()
         return answer.writes[before:], took
 
     (error, failed, done), took = desk.run(talk)
@@ -269,4 +269,4 @@ def test_offers_that_were_overtaken_are_given_back():
     follower.last = 1
 
     assert follower.take() == []
-    assert follower._budget.held == 0
+    assert follower._budget.size == 0

@@ -226,7 +226,7 @@ def test_a_token_revoked_between_the_look_and_the_commit_stores_nothing():
         tokens.revoke_token(SYSTEM, "asker-operator")
         before = Event.objects.count()
         with pytest.raises(Exception, match="may not respond"):
-            desk.house.receive(visitor, read)
+            desk.context.receive(visitor, read)
 
     assert Event.objects.count() == before
 
@@ -258,7 +258,7 @@ def test_abuse_is_refused_and_never_an_error_of_ours():
 @pytest.mark.django_db(transaction=True)
 def test_a_server_that_is_not_ready_says_try_again():
     desk = Desk()
-    desk.engine.state = "stopping"
+    desk.runtime.state = "stopping"
 
     answer = desk.create()
 

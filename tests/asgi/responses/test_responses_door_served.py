@@ -117,7 +117,7 @@ def test_a_reader_that_does_not_read_is_hung_up_and_the_run_goes_on(served, monk
         asked = {"model": MODEL, "input": "silent " + "x" * 900_000, "stream": True}  # told five times over
         wire.sendall(request(served.desk.token, asked))
         until(lambda: Run.objects.filter(status="done").exists())
-        until(lambda: served.desk.house.followers.count == 0, what="the slow reader to be let go")
+        until(lambda: served.desk.context.followers.count == 0, what="the slow reader to be let go")
 
     assert Response.objects.get().status == "completed"
 

@@ -129,7 +129,7 @@ def test_requests_of_one_socket_are_answered_one_after_the_other(desk):
         wire.create("second")
         while (await wire.event())["type"] != "response.output_text.delta":
             pass
-        running = await desk.house.do(Response.objects.count)
+        running = await desk.context.do(Response.objects.count)
         for _ in range(8):
             wire.create("more")
         refused = await wire.event()
@@ -185,14 +185,14 @@ def test_a_socket_needs_a_bearer_with_the_right_and_no_origin(desk):
 
 def test_a_socket_that_lost_its_right_hears_nothing_more(desk):
     async def talk(wire):
-        desk.engine.watch.start()
+        desk.runtime.watch.start()
         wire.create("hold")
         while (await wire.event())["type"] != "response.output_text.delta":
             pass
-        await desk.house.do(tokens.revoke_token, SYSTEM, "asker-operator")
+        await desk.context.do(tokens.revoke_token, SYSTEM, "asker-operator")
         message = await wire.next()
         stand_in.RELEASED.set()
-        await desk.engine.watch.stop()
+        await desk.runtime.watch.stop()
         return message
 
     assert on_socket(desk, talk) == {"type": "websocket.close", "code": 4403}
@@ -208,7 +208,7 @@ def test_a_socket_is_closed_after_an_hour(desk, monkeypatch):
 
     assert error["error"]["code"] == "websocket_connection_limit_reached"
     assert closed == {"type": "websocket.close", "code": 1001}
-    assert not desk.engine.watch.responses
+    assert not desk.runtime.watch.responses
 
 
 def test_a_server_that_stops_says_so_on_the_socket(desk):
@@ -216,7 +216,7 @@ def test_a_server_that_stops_says_so_on_the_socket(desk):
         wire.create("hold")
         while (await wire.event())["type"] != "response.output_text.delta":
             pass
-        desk.engine.state = "stopping"
+        desk.runtime.state = "stopping"
         return await wire.turn()
 
     assert code(on_socket(desk, talk))[:2] == (503, "server_stopping")

@@ -31,7 +31,7 @@ def test_a_client_that_leaves_ends_nothing(desk):
             await asking.writes(5)
             asking.leave()
             await asking.task
-        assert desk.house.followers.count == 0
+        assert desk.context.followers.count == 0
 
     desk.run(leave)
     stand_in.RELEASED.set()
@@ -58,7 +58,7 @@ def test_a_response_in_a_busy_conversation_is_queued_and_says_so(desk):
             desk.asking({"model": MODEL, "input": "x", "background": True, **where}) as never,
         ):
             await never.task
-            await desk.house.do(until, lambda: Run.objects.filter(status="running").exists())
+            await desk.context.do(until, lambda: Run.objects.filter(status="running").exists())
             async with desk.asking({"model": MODEL, "input": "next", "stream": True, **where}) as second:
                 await second.writes(2)
                 stand_in.RELEASED.set()
@@ -80,10 +80,10 @@ def test_a_run_that_waits_for_a_person_stays_in_progress(desk, monkeypatch):
             kept = await asking.writes(3)
             while not kept[-1].startswith(b":"):
                 kept = await asking.writes(len(kept) + 1)
-            run = await desk.house.do(Run.objects.get)
+            run = await desk.context.do(Run.objects.get)
             assert run.status == "waiting"
-            response = await desk.house.do(Response.objects.get)
-            await desk.house.do(approvals.decide, people["approver"], f"ask-{response.id}"[:64], "approve")
+            response = await desk.context.do(Response.objects.get)
+            await desk.context.do(approvals.decide, people["approver"], f"ask-{response.id}"[:64], "approve")
             return await asking.answer()
 
     answer = desk.run(decide)
@@ -112,8 +112,8 @@ def test_a_person_may_stop_the_run_of_a_response(desk):
     async def stop():
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             await asking.writes(5)
-            run = await desk.house.do(Run.objects.get)
-            await desk.house.do(stop_and_rerun.stop, SYSTEM, run.id)
+            run = await desk.context.do(Run.objects.get)
+            await desk.context.do(stop_and_rerun.stop, SYSTEM, run.id)
             return await asking.answer()
 
     final = desk.run(stop).events[-1]

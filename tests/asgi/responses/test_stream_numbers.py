@@ -101,12 +101,12 @@ def test_a_stream_of_a_revoked_reader_goes_on_for_its_next_token(desk, monkeypat
     monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
 
     async def talk():
-        desk.engine.watch.start()
+        desk.runtime.watch.start()
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             await asking.writes(5)
-            await desk.house.do(tokens.revoke_token, SYSTEM, "asker-operator")
+            await desk.context.do(tokens.revoke_token, SYSTEM, "asker-operator")
             answer = await asking.answer()
-        await desk.engine.watch.stop()
+        await desk.runtime.watch.stop()
         return answer.events
 
     first = desk.run(talk)
@@ -149,7 +149,7 @@ def test_a_stream_whose_record_cannot_be_read_goes_on_once_it_can(desk, monkeypa
     async def talk():
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             await asking.writes(5)
-            monkeypatch.setattr(desk.house.followers, "next", broken)
+            monkeypatch.setattr(desk.context.followers, "next", broken)
             return (await asking.answer()).events
 
     async def broken(follower, seconds):

@@ -182,7 +182,7 @@ def test_what_the_log_folds_is_what_the_list_shows() -> None:
     log.append([unchecked("c", said, SYSTEM)])
     (row,) = conversation_list.newest_conversations().rows
 
-    assert (row.said_by and row.said_by.title, str(row.said), row.messages) == ("Triage", "On my way", 1)
+    assert (row.said_by and row.said_by.title, str(row.last_line), row.messages) == ("Triage", "On my way", 1)
     assert conversation_list.versions() == {"c": 1}
 
 

@@ -113,7 +113,7 @@ def test_rows_changed_while_they_are_read_are_not_kept(monkeypatch):
     monkeypatch.setattr(evaluate, "stored", overtaken)
     evaluate.rows()
 
-    assert evaluate.known() is None
+    assert evaluate.cached_rows() is None
 
 
 # Actions

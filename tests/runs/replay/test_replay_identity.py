@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def today(call):
     one = recorded_call.find(call.id)
-    return eligibility.of_call(one.row, one.told)
+    return eligibility.of_call(one.row, one.request)
 
 
 def recorded(made):

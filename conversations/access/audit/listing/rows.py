@@ -129,9 +129,9 @@ class AuditRow:
         """Everything that the row does not tell in full."""
         entry, reason = self.entry, _reason(self.entry)
         items = [Fact("At", richtext.inline(f"{self.at:%Y-%m-%d %H:%M:%S.%f} UTC" if self.at else str(entry.at)))]
-        items += [_found("Who", entry.principal, "who")]
-        items += [_found("Acting as", entry.acting_as, "acting_as")] if entry.acting_as else []
-        items += [_found("Did", entry.verb, "verb"), _found("To", entry.target, "target")]
+        items += [_filter_fact("Who", entry.principal, "who")]
+        items += [_filter_fact("Acting as", entry.acting_as, "acting_as")] if entry.acting_as else []
+        items += [_filter_fact("Did", entry.verb, "verb"), _filter_fact("To", entry.target, "target")]
         items += [Fact("Why", richtext.inline(reason))] if reason else []
         items += [Fact("Message to the agent", richtext.inline(self.message))] if self.message else []
         return items + [self._place(name, value) for name, value in self.correlation.items()]
@@ -217,7 +217,7 @@ def item(entry: EntryRow) -> Json:
     }  # fmt: skip
 
 
-def _found(name: str, value: str, filter_: str) -> Fact:
+def _filter_fact(name: str, value: str, filter_: str) -> Fact:
     """Lead to everything that has the same."""
     return Fact(name, richtext.inline(value), f"{reverse('audit')}?{urlencode({filter_: value})}")
 
