@@ -48,7 +48,7 @@ class Work:
 
 def heard(worker, what):
     """Wait until the worker knows: within a second, and half of one more on a busy machine."""
-    until(lambda: any(one._asked == what for one, *_ in worker._attempts.values()), within=1.5, what=f"{what} heard")
+    until(lambda: any(one._requested_end == what for one, *_ in worker._attempts.values()), within=1.5, what=f"{what} heard")
 
 
 def status():

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def first_answer(scope):
     """Ask for a socket; answer what comes first."""
-    socket = ApplicationCommunicator(EventsConsumer.as_asgi(engine=None), scope)
+    socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=None), scope)
     await socket.send_input({"type": "websocket.connect"})
     return await socket.receive_output(5)
 
@@ -79,7 +79,7 @@ def test_a_socket_that_ended_by_an_error_is_forgotten():
         async def send(message):
             pass
 
-        await EventsConsumer.as_asgi(engine=engine)(scope, receive, send)
+        await EventsConsumer.as_asgi(runtime=engine)(scope, receive, send)
 
     with pytest.raises(OSError, match="left"):
         asyncio.run(leave_while_heard())

@@ -29,7 +29,7 @@ def bounded(**bounds):
 async def opened(engine, words):
     headers = [(b"authorization", f"Bearer {words}".encode())]
     scope = {"type": "websocket", "path": "/ws/", "headers": headers, "client": ("10.0.0.1", 1)}
-    socket = ApplicationCommunicator(EventsConsumer.as_asgi(engine=engine), scope)
+    socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=engine), scope)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(5))["type"] == "websocket.accept"
     return socket

@@ -231,7 +231,7 @@ def test_writer_outlives_a_job_that_breaks_in_an_unheard_of_way():
     from concurrent.futures import Future
 
     writer, good, bad = log.Writer(), Future(), Future()
-    writer.submit([said("a")._replace(said=None)], bad)
+    writer.submit([said("a")._replace(payload=None)], bad)
     writer.submit([said("a", words="fine")], good)
     writer.start()
 
