@@ -48,7 +48,8 @@ class Work:
 
 def heard(worker, what):
     """Wait until the worker knows: within a second, and half of one more on a busy machine."""
-    until(lambda: any(one._requested_end == what for one, *_ in worker._attempts.values()), within=1.5, what=f"{what} heard")
+    attempts = worker._attempts.values()
+    until(lambda: any(attempt._requested_end == what for attempt, *_ in attempts), within=1.5, what=f"{what} heard")
 
 
 def status():
