@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
-from conversations.conversation import delivery_status
+from conversations.conversation import delivery_status, reading_position
 from conversations.core.errors import NotFound
 from conversations.events import epoch, log
 from conversations.models import Conversation
@@ -32,7 +32,7 @@ VIEWS = {  # `?view=` → template
 
 @require_safe
 def conversation(request: HttpRequest, cid: str) -> HttpResponse:
-    """Show the newest entries, or with `?event=N` those around event N.
+    """Show the newest entries, of one that is over the first or first unread; with `?event=N` those around event N.
 
     `?view=lanes` shows a column for each voice, `?view=timeline` runs, calls and waits along time, `?view=graph` who
     spoke to whom (with `&part=` the last two answer that part alone).
@@ -43,13 +43,19 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     if view in PARTS:
         return _part(request, row, view)
     event = min(number_of(request, "event") or 0, row.head_seq)
-    page = log.page_around(cid, event) if event else log.newest_page(cid)
+    start = 0 if event else reading_position.first_shown(row, request.user)
+    page = log.page_around(cid, event or start) if event or start > 1 else _end_of(cid, start)
     with _large_one_by_one(page):
-        return _page(request, row, page, view, event)
+        return _page(request, row, page, {"view": view, "event": event, "start": start})
 
 
-def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, view: str, event: int) -> HttpResponse:
-    drawn: dict[str, Any] = {"event": event, "page": page, "view": view, "epoch": epoch.current()}
+def _end_of(cid: str, start: int) -> log.EventWindow:
+    return log.page_after(cid, 0) if start else log.newest_page(cid)
+
+
+def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, place: dict[str, Any]) -> HttpResponse:
+    view = place["view"]
+    drawn: dict[str, Any] = {"page": page, "epoch": epoch.current(), **place}
     drawn |= {"lanes": lanes.lanes_of(page)} if view == "lanes" else {"entries": _drawn(request, row, page)}
     drawn["standing"] = control_panel.of(request, row)
     drawn["composer"] = composer.for_conversation(request, row)

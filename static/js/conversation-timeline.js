@@ -118,6 +118,7 @@ class ConversationTimeline extends HTMLElement {
       "=": () => this.#zoom(1),
       "-": () => this.#zoom(-1),
       0: () => this.#zoom(0),
+      Home: () => (this.#window.scroller.scrollTop = 0),
       End: () => (this.#window.scroller.scrollTop = this.#window.scroller.scrollHeight),
     };
   }

@@ -99,6 +99,7 @@ class EventPicker extends HTMLElement {
       k: () => this.#step(-1),
       o: () => this.#toggle(),
       c: () => this.#picked && this.#link(this.#picked),
+      Home: () => this.#scroller.dispatchEvent(new CustomEvent("tail:oldest", { bubbles: true })),
       End: () => this.#scroller.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true })),
     };
   }

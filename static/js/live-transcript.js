@@ -33,8 +33,10 @@ class LiveTranscript extends HTMLElement {
     this.#queue = new FrameQueue((take) => this.#flush(take));
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
     this.addEventListener("tail:latest", () => this.latest());
+    this.addEventListener("tail:oldest", () => this.oldest());
     this.addEventListener("page:newest", (event) => this.#start(event.detail));
     this.addEventListener("page:left", () => this.#end());
+    this.#tail.begin();
     if (!this.hasAttribute("data-has-newer")) this.#subscribe();
   }
 
@@ -53,6 +55,11 @@ class LiveTranscript extends HTMLElement {
     if (this.isLive) return this.#tail.follow();
     if (await this.#pages.newest()) this.#tail.follow();
     return undefined;
+  }
+
+  /** Draw the first page, wherever the reader was. */
+  async oldest() {
+    if (!this.#pages.hasOlder || (await this.#pages.oldest())) this.#tail.top();
   }
 
   #start({ head, epoch }) {

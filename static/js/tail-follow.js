@@ -1,13 +1,16 @@
 /** Follow the tail; any upward scroll pauses; the pill counts what arrived meanwhile and goes back down. */
-import { UnreadCounter } from "./unread-counter.js";
+import { scrollToEvent, topRow } from "./row-position.js";
+import { TailPill } from "./tail-pill.js";
 
 const AT_TAIL = 24; // px from the end, scrolling down, that count as having arrived
 
-/** Tells, bubbling: `tail:following` {isFollowing} and `tail:latest` (the newest page is asked for). */
+/**
+ * `data-start`: the event at which to begin, instead of the tail. Tells, bubbling: `tail:following` {isFollowing} and
+ * `tail:latest` (the newest page is asked for).
+ */
 class TailFollow extends HTMLElement {
   #scroller;
   #pill;
-  #news = new UnreadCounter();
   #isFollowing = true;
   #top = 0;
   #anchor = null;
@@ -16,15 +19,15 @@ class TailFollow extends HTMLElement {
 
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
-    this.#pill = this.querySelector(".pill");
+    this.#pill = new TailPill(this, () => this.#ask());
     this.#scroller.addEventListener("scroll", () => this.#look(), { passive: true });
     this.#scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: true });
     this.#scroller.addEventListener("click", (event) => this.#pressed(event));
-    this.#pill.addEventListener("click", () => this.#ask());
     document.addEventListener("visibilitychange", this.#seen);
     this.#edge = this.#scroller.getBoundingClientRect().top;
     this.#size.observe(this.#scroller);
     this.hasAttribute("data-paused") ? this.#pause() : this.#down();
+    this.begin();
   }
 
   disconnectedCallback() {
@@ -39,20 +42,26 @@ class TailFollow extends HTMLElement {
   /** Whether the newest page is drawn; if not, the pill leads there. */
   set hasNewer(value) {
     this.toggleAttribute("data-has-newer", value);
-    this.#drawPill();
+    this.#pill.draw();
   }
 
   /** Go to the end of what is drawn and stay there. */
   follow() {
     this.#set(true);
-    this.#news.take();
-    this.#drawPill();
+    this.#pill.clear();
+    this.#pill.draw();
     this.#down();
+  }
+
+  /** Go to the beginning of what is drawn and stay there. */
+  top() {
+    this.#pause();
+    this.#scroller.scrollTop = this.#top = 0;
   }
 
   /** Before rows change: remember what the reader looks at. Reads layout. */
   hold() {
-    const row = this.#isFollowing ? null : this.#topRow();
+    const row = this.#isFollowing ? null : topRow(this.#scroller);
     this.#anchor = row && { row, y: row.getBoundingClientRect().top };
   }
 
@@ -60,8 +69,18 @@ class TailFollow extends HTMLElement {
   settle(news = { count: 0, names: [] }) {
     if (this.#isFollowing) return this.#down();
     if (this.#anchor?.row.isConnected) this.#keep(this.#anchor);
-    if (news.count) this.#news.merge(news);
-    return this.#drawPill();
+    if (news.count) this.#pill.add(news);
+    return this.#pill.draw();
+  }
+
+  /** Go to where it begins; what is in sight as a whole is followed. Asked for again when rows have their final heights. */
+  begin() {
+    if (!this.dataset.start) return undefined;
+    const { scrollHeight, clientHeight } = this.#scroller;
+    if (scrollHeight - clientHeight <= 1 && !this.hasAttribute("data-has-newer")) return this.follow();
+    scrollToEvent(this.#scroller, Number(this.dataset.start));
+    this.#top = this.#scroller.scrollTop;
+    return undefined;
   }
 
   #seen = () => !document.hidden && this.#isFollowing && this.#down();
@@ -100,7 +119,7 @@ class TailFollow extends HTMLElement {
 
   #pause() {
     this.#set(false);
-    this.#drawPill();
+    this.#pill.draw();
   }
 
   #set(isFollowing) {
@@ -108,14 +127,6 @@ class TailFollow extends HTMLElement {
     this.#isFollowing = isFollowing;
     this.toggleAttribute("data-paused", !isFollowing);
     this.dispatchEvent(new CustomEvent("tail:following", { bubbles: true, detail: { isFollowing } }));
-  }
-
-  #drawPill() {
-    const hasNewer = this.hasAttribute("data-has-newer");
-    const words = hasNewer ? "Jump to latest" : this.#news.words();
-    const label = this.#pill.querySelector("span");
-    if (label.textContent !== words) label.textContent = words;
-    this.#pill.hidden = !hasNewer && (this.#isFollowing || !this.#news.count);
   }
 
   #down() {
@@ -132,13 +143,6 @@ class TailFollow extends HTMLElement {
   #scrollBy(px) {
     this.#scroller.scrollTop += px;
     this.#top = this.#scroller.scrollTop;
-  }
-
-  #topRow() {
-    const top = this.#scroller.getBoundingClientRect().top;
-    const isBelow = (element) => element.getBoundingClientRect().bottom > top + 1;
-    const stretch = [...this.#scroller.querySelectorAll(":scope > .rows")].find(isBelow);
-    return stretch ? [...stretch.querySelectorAll(":scope > [data-seq]")].find(isBelow) : null;
   }
 }
 customElements.define("tail-follow", TailFollow);

@@ -52,6 +52,22 @@ export class TranscriptPages {
     });
   }
 
+  /** Draw the first page in place of everything. Answers whether it came. */
+  oldest() {
+    const draw = (page) => {
+      this.#rows.reset(page.html);
+      this.#host.dataset.first = page.first;
+      this.#show("older", false);
+      if (page.has_newer) this.#newerGone(page.last);
+      else this.#atTail(page);
+    };
+    return this.#load("older", "after=0", draw, { isUrgent: true });
+  }
+
+  get hasOlder() {
+    return !this.#links.older.hidden;
+  }
+
   #older() {
     return this.#load("older", `before=${this.#host.dataset.first}`, (page) => {
       this.#tail.hold();
@@ -92,9 +108,9 @@ export class TranscriptPages {
     this.#host.dispatchEvent(new CustomEvent("page:newest", { detail: { head, epoch } }));
   }
 
-  /** One page at a time; the newest goes before any other, and what comes late for it is not drawn. */
-  async #load(name, query, draw) {
-    if (this.#loading && query) return false;
+  /** One page at a time; either end goes before any other, and what comes late for it is not drawn. */
+  async #load(name, query, draw, { isUrgent = !query } = {}) {
+    if (this.#loading && !isUrgent) return false;
     const mine = (this.#loading = ++this.#loads);
     const isLoaded = await this.#fetch(name, query, (page) => mine === this.#loading && draw(page));
     if (mine !== this.#loading) return false;
