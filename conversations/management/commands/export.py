@@ -1,4 +1,4 @@
-"""`export ID`: one conversation as lines of JSON, for another record or an auditor (§5)."""
+"""`export ID`: one conversation as lines of JSON, for another record or an auditor (§5), as a text or as a trace."""
 
 import os
 import sys
@@ -8,21 +8,22 @@ from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from conversations.conversation.conversation_files import FORMATS, FileFormat, pieces
 from conversations.core.errors import SwitchboardError
-from conversations.import_export.export import export
 from conversations.import_export.progress import ProgressLine
 
 
 class Command(BaseCommand):
     """Write a conversation to a file or to standard output."""
 
-    help = "Export one conversation as JSONL, including hashes. `import` reads it into another record."
+    help = "Export one conversation: as JSONL with hashes, which `import` reads, as a text or as a trace."
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the conversation, and where to write."""
         parser.add_argument("conversation", metavar="ID")
+        parser.add_argument("--format", choices=FORMATS, default="jsonl", help="what to write (default: jsonl)")
         parser.add_argument("--output", type=Path, metavar="FILE", help="file to write to (default: standard output)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,26 +31,26 @@ class Command(BaseCommand):
         progress = ProgressLine(self.stderr, "Exporting: {} of {} events")
         try:
             if options["output"] is None:
-                _write(options["conversation"], sys.stdout.buffer, progress)
+                _write(options["conversation"], options["format"], sys.stdout.buffer, progress)
             else:
-                _write_file(options["conversation"], options["output"], progress)
+                _write_file(options["conversation"], options["format"], options["output"], progress)
         except (SwitchboardError, OSError) as error:
             raise CommandError(f"{options['conversation']} was not exported: {error}") from None
         finally:
             progress.end()
 
 
-def _write(key: str, file: IO[bytes], progress: ProgressLine) -> None:
-    for line in export(key, progress=progress.tell):
-        file.write(line)
+def _write(key: str, form: FileFormat, file: IO[bytes], progress: ProgressLine) -> None:
+    for piece in pieces(key, form, progress=progress.tell):
+        file.write(piece)
     file.flush()
 
 
-def _write_file(key: str, path: Path, progress: ProgressLine) -> None:
+def _write_file(key: str, form: FileFormat, path: Path, progress: ProgressLine) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("xb") as file:
-            _write(key, file, progress)
+            _write(key, form, file, progress)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -101,6 +101,9 @@ def _operation(method: str, path: list[Json], operation: Operation) -> Json:
         "responses": {str(status): _answer(model) for status, model in operation.answers.items()},
         "security": security,
     }
+    if operation.files:
+        media = {file_type.partition(";")[0]: {"schema": TEXT} for file_type in operation.files}
+        described["responses"]["200"] = {"description": "The file.", "content": media}
     for status in statuses(operation, has_path=bool(path), needs_somebody=bool(security)):
         described["responses"].setdefault(str(status), _content(REASONS[status], _ref(core.Error)))
     content = {JSON: {"schema": _any_of(operation.bodies)}} if operation.bodies else {}

@@ -27,8 +27,8 @@ MOMENT: Json = {"type": "string", "format": "date-time"}
 class Operation:
     """One method of an address. `answers` are models by status; `query` schemas by name.
 
-    `errors` are statuses besides those that follow from the rest (`document.statuses`). `security` is a token or a
-    session unless given; `is_open`: no right is needed.
+    `files`: media types of an answer that is no JSON. `errors` are statuses besides those that follow from the rest
+    (`document.statuses`). `security` is a token or a session unless given; `is_open`: no right is needed.
     """
 
     summary: str
@@ -39,6 +39,7 @@ class Operation:
     errors: tuple[int, ...] = ()
     security: tuple[Json, ...] | None = None
     is_open: bool = False
+    files: tuple[str, ...] = ()
 
     @property
     def bodies(self) -> tuple[type[BaseModel], ...]:

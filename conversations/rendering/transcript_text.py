@@ -1,0 +1,164 @@
+"""A conversation as a text to keep or to send: Markdown, or plain. What was said and done, event by event; no page.
+
+What somebody said is quoted (Markdown) or indented (plain), so that nothing in it can pass for another event.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from conversations.core import hidden_characters
+from conversations.events import registry
+from conversations.events.log.records import Stored
+from conversations.rendering import event_rows, lane_cards, timestamps
+from conversations.rendering.event_renderer import repeats
+from conversations.rendering.event_rows import ParsedEvent
+
+Form = Literal["markdown", "text"]
+LEVELS = ("chat", "steps")  # of detail; the rest is in the record alone
+STEPS = registry.names_with("call_step")
+SPOKEN = ("message", "user_message", "output")
+_MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
+_BACKTICKS = re.compile(r"`+")
+_ENDED = {"error": "failed", "timeout": "timed out"}
+
+
+class TextEntry(NamedTuple):
+    """An event in words: when, who to whom, what they did, what was said, and what is code."""
+
+    day: str
+    clock: str
+    seq: int
+    sender: str
+    recipient: str
+    did: str
+    words: str
+    code: str
+
+
+def pieces(title: str, key: str, head: int, events: Iterable[Stored], form: Form) -> Iterator[str]:
+    """Yield the text: a heading, then the events in order, one piece each."""
+    style = _MARKDOWN if form == "markdown" else _PLAIN
+    yield style.heading(_line(title), f"{_line(key)}, {head:,} events. Times are UTC.")
+    day, previous = "", None
+    for event in events:
+        entry = _entry(event, previous)
+        previous = event
+        if entry is None:
+            continue
+        if entry.day != day:
+            day = entry.day
+            yield style.day(day)
+        yield style.entry(entry)
+
+
+def _entry(event: Stored, previous: Stored | None) -> TextEntry | None:
+    """Read an event; None for one that says nothing of its own, or only at full detail."""
+    read = event_rows.read(event)
+    if event_rows.level_of(event.kind) not in LEVELS:
+        return None
+    if event.kind == "message" and repeats(event, previous):
+        return None
+    sender, recipient = lane_cards.ends(event, None)
+    when = timestamps.of_event(event.at, event.principal, read.body).shown
+    did, words, code = _words_of(read)
+    to = "everyone" if event_rows.is_to_all(read) else recipient.title if recipient else ""
+    return TextEntry(when.iso[:10], when.clock, event.seq, sender.title, to, did, words, code)
+
+
+def _words_of(read: ParsedEvent) -> tuple[str, str, str]:
+    kind, parsed = read.event.kind, read.payload
+    if kind in SPOKEN:
+        return "", parsed.words, ""
+    if kind == "tool_step":
+        return _step(read)
+    event_type = registry.find(kind)
+    lane = event_type.lane if event_type else None
+    if lane is None:
+        return _line(kind), "", ""
+    return _line(lane.verb), event_rows.line(read.body.get(lane.field)) if lane.field else parsed.words, ""
+
+
+def _step(read: ParsedEvent) -> tuple[str, str, str]:
+    """Tell a step of a tool call: what it was called with, or what came."""
+    step = read.payload
+    name = _line(step.name or "unnamed tool")
+    came = step.error if step.error is not None else step.output if step.output is not None else step.result_summary
+    if step.status == "start" or (step.status is None and came is None):
+        return f"called {name}", "", step.args_raw or _json(step.args)
+    took = timestamps.duration(step.duration_ms)
+    word = _ENDED.get(step.status or "", "failed" if step.error is not None else "returned")
+    return f"{name} {word}{f' after {took}' if took else ''}", "", _json(came)
+
+
+def _json(raw: msgspec.Raw | None) -> str:
+    """Write a JSON value for reading; a text as it is."""
+    if raw is None:
+        return ""
+    text = bytes(raw).decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _line(text: str) -> str:
+    return " ".join(hidden_characters.spelled_out(text[:400]).split())
+
+
+class _Style(NamedTuple):
+    """How the parts are written."""
+
+    heading: Callable[[str, str], str]
+    day: Callable[[str], str]
+    entry: Callable[[TextEntry], str]
+
+
+def _escaped(text: str) -> str:
+    return _MARKS.sub(r"\\\1", text)
+
+
+def _markdown_entry(entry: TextEntry) -> str:
+    who = f"**{_escaped(_line(entry.sender))}**"
+    if entry.recipient:
+        who += f" to **{_escaped(_line(entry.recipient))}**"
+    did = f" {_escaped(entry.did)}" if entry.did else ""
+    parts = [f"{who}{did} · {entry.clock} · {entry.seq}"]
+    if entry.words:
+        parts.append(_prefixed("> ", hidden_characters.spelled_out(entry.words)))
+    if entry.code:
+        parts.append(_fenced(entry.code))
+    return "\n\n".join(parts) + "\n\n"
+
+
+def _fenced(code: str) -> str:
+    """Put text in a fence that is longer than any within it."""
+    fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(code)), default=0))
+    return f"{fence}\n{hidden_characters.spelled_out(code)}\n{fence}"
+
+
+def _plain_entry(entry: TextEntry) -> str:
+    who = _line(entry.sender) + (f" to {_line(entry.recipient)}" if entry.recipient else "")
+    first = f"[{entry.seq}] {entry.clock} {who}{f' {entry.did}' if entry.did else ''}"
+    texts = [_prefixed("    ", hidden_characters.spelled_out(text)) for text in (entry.words, entry.code) if text]
+    return "\n".join([first, *texts]) + "\n\n"
+
+
+def _prefixed(mark: str, text: str) -> str:
+    return "\n".join(f"{mark}{line}".rstrip() for line in text.strip("\n").splitlines())
+
+
+_MARKDOWN = _Style(
+    heading=lambda title, about: f"# {_escaped(title)}\n\n{_escaped(about)}\n\n",
+    day=lambda day: f"## {day}\n\n",
+    entry=_markdown_entry,
+)
+_PLAIN = _Style(
+    heading=lambda title, about: f"{title}\n{about}\n\n",
+    day=lambda day: f"{day}\n\n",
+    entry=_plain_entry,
+)

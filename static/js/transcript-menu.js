@@ -1,0 +1,82 @@
+/** `<transcript-menu data-file>`: the whole conversation to the clipboard, its two ends, and its results opened at wish. */
+import { copy } from "./clipboard.js";
+import { onKey } from "./keys.js";
+
+const KEPT = "switchboard-results"; // "open" in localStorage
+const DRAWN = ["transcript:drawn", "page:drawn"];
+const LONGEST = 20 << 20; // characters that go to a clipboard
+
+/** Tells, bubbling: `said` {words}; at the transcript `tail:oldest` and `tail:latest`. */
+class TranscriptMenu extends HTMLElement {
+  #stop = new AbortController();
+  #known = new WeakSet(); // results that were opened once: what the reader closes stays closed
+
+  connectedCallback() {
+    const { signal } = this.#stop;
+    this.addEventListener("click", (event) => this.#click(event), { signal });
+    this.#box?.addEventListener("change", () => this.#open(this.#box.checked), { signal });
+    for (const name of DRAWN) document.addEventListener(name, () => this.#box?.checked && this.#unfold(), { signal });
+    if (!this.#box) return;
+    signal.addEventListener("abort", onKey("O", () => this.#open(!this.#box.checked)));
+    if (localStorage.getItem(KEPT) === "open") this.#open(true);
+  }
+
+  disconnectedCallback() {
+    this.#stop.abort();
+  }
+
+  get #box() {
+    return this.querySelector("[data-open-results]");
+  }
+
+  get #results() {
+    return document.querySelectorAll(".transcript details.tool");
+  }
+
+  #click({ target }) {
+    const end = target.closest("[data-end]")?.dataset.end;
+    const form = target.closest("[data-copy-as]")?.dataset.copyAs;
+    if (end) document.querySelector(".transcript").dispatchEvent(new CustomEvent(`tail:${end}`, { bubbles: true }));
+    if (form) this.#copy(form);
+    if (!target.closest("label")) this.hidePopover();
+  }
+
+  #open(isOpen) {
+    this.#box.checked = isOpen;
+    localStorage.setItem(KEPT, isOpen ? "open" : "");
+    if (isOpen) return this.#unfold();
+    for (const details of this.#results) details.open = false;
+    this.#known = new WeakSet();
+    return undefined;
+  }
+
+  #unfold() {
+    for (const details of this.#results) {
+      if (this.#known.has(details)) continue;
+      this.#known.add(details);
+      details.open = true;
+    }
+  }
+
+  async #copy(form) {
+    this.#say("Copying…");
+    const text = await fetched(`${this.dataset.file}?format=${form}`);
+    if (text === null) return this.#say("The server did not respond. Nothing was copied.");
+    if (text.length > LONGEST) return this.#say("This conversation is too long for the clipboard. Download it instead.");
+    return this.#say((await copy(text)) ? "Conversation copied" : "The browser refused the clipboard. Download it instead.");
+  }
+
+  #say(words) {
+    this.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+  }
+}
+
+const fetched = async (address) => {
+  try {
+    const answer = await fetch(address, { credentials: "same-origin", redirect: "error" });
+    return answer.ok ? await answer.text() : null;
+  } catch {
+    return null;
+  }
+};
+customElements.define("transcript-menu", TranscriptMenu);
