@@ -6,6 +6,7 @@ import "./read-marker.js";
 import "./conversation-panel.js";
 import "./live-transcript.js";
 import "./detail-level.js";
+import "./transcript-menu.js";
 import "./event-picker.js";
 import "./fork-key.js";
 import "./view-keys.js";

@@ -6,7 +6,7 @@ const KEPT = "switchboard-results"; // "open" in localStorage
 const DRAWN = ["transcript:drawn", "page:drawn"];
 const LONGEST = 20 << 20; // characters that go to a clipboard
 
-/** Tells, bubbling: `said` {words}; at the transcript `tail:oldest` and `tail:latest`. */
+/** Tells, bubbling: `said` {words} at the announcer; at the transcript `tail:oldest` and `tail:latest`. */
 class TranscriptMenu extends HTMLElement {
   #stop = new AbortController();
   #known = new WeakSet(); // results that were opened once: what the reader closes stays closed
@@ -15,6 +15,7 @@ class TranscriptMenu extends HTMLElement {
     const { signal } = this.#stop;
     this.addEventListener("click", (event) => this.#click(event), { signal });
     this.#box?.addEventListener("change", () => this.#open(this.#box.checked), { signal });
+    addEventListener("beforeprint", () => this.#note(), { signal });
     for (const name of DRAWN) document.addEventListener(name, () => this.#box?.checked && this.#unfold(), { signal });
     if (!this.#box) return;
     signal.addEventListener("abort", onKey("O", () => this.#open(!this.#box.checked)));
@@ -58,6 +59,15 @@ class TranscriptMenu extends HTMLElement {
     }
   }
 
+  /** Paper says which part of the conversation it has: what is loaded. */
+  #note() {
+    const transcript = document.querySelector("live-transcript");
+    const note = document.querySelector("[data-print-note]");
+    const { first, head, last } = transcript?.dataset ?? {};
+    const end = transcript?.isLive ? head : last;
+    if (note && first) note.textContent = `Events ${first} to ${end}, as loaded. Print in the menu makes a document of the whole conversation.`;
+  }
+
   async #copy(form) {
     this.#say("Copying…");
     const text = await fetched(`${this.dataset.file}?format=${form}`);
@@ -67,7 +77,7 @@ class TranscriptMenu extends HTMLElement {
   }
 
   #say(words) {
-    this.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+    document.querySelector("news-announcer").dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
   }
 }
 

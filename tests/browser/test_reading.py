@@ -1,11 +1,12 @@
 """Reading what is over, in a real browser: where it begins, its true ends, results opened at wish."""
 
 import itertools
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser import work
+from tests.browser import LOOKS, violations, work
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
 
@@ -103,3 +104,114 @@ def test_it_goes_on_where_the_reader_left_off(page: Page, server: Server, token:
 
     assert 13 in in_view(talk)[:2]
     assert 12 not in in_view(talk)[1:]
+
+
+CALLS = [{"status": "start"}, {"status": "success", "output": "none"}]
+
+
+@pytest.fixture
+def talk(page: Page, server: Server, token: str) -> Transcript:
+    """A short conversation with a message and a call."""
+    made = Transcript(page, server, token, f"taken-{next(_number)}")
+    made.say("Is **Elm** dry?", sender="Rosa")
+    for step in CALLS:
+        made.call(**step)
+    return made.open()
+
+
+def menu(page: Page) -> Locator:
+    page.get_by_role("button", name="Copy, download, print").click()
+    found = page.locator("transcript-menu")
+    expect(found).to_be_visible()
+    return found
+
+
+def test_it_is_copied_as_markdown_and_as_text(talk: Transcript) -> None:
+    talk.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for name, words in (("Copy as Markdown", "> Is **Elm** dry?"), ("Copy as plain text", "    Is **Elm** dry?")):
+        menu(talk.page).get_by_role("button", name=name).click()
+        expect(talk.page.locator("news-announcer")).to_have_text("Conversation copied")
+
+        copied = talk.page.evaluate("() => navigator.clipboard.readText()")
+
+        assert words in copied
+        assert "find returned" in copied
+        talk.page.evaluate("() => { document.querySelector('news-announcer').textContent = ''; }")
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("Download Markdown", "{}.md"), ("Download JSON lines", "{}.jsonl"), ("Download trace", "{}.trace.json")],
+)
+def test_it_is_downloaded(talk: Transcript, name: str, file: str) -> None:
+    with talk.page.expect_download() as got:
+        menu(talk.page).get_by_role("link", name=name).click()
+
+    assert got.value.suggested_filename == file.format(talk.key)
+    assert got.value.path().stat().st_size > 100
+
+
+def test_results_are_opened_at_wish_and_stay_as_the_reader_leaves_them(talk: Transcript) -> None:
+    opened_calls = talk.page.locator(".transcript details.tool[open]")
+    expect(opened_calls).to_have_count(0)
+
+    talk.page.keyboard.press("O")
+    expect(opened_calls).to_have_count(1)
+    talk.call(call_id="c2", status="start")
+    talk.sees()
+    expect(opened_calls).to_have_count(2)
+    opened_calls.first.locator("summary").first.click()
+    talk.say("more")
+    talk.sees()
+    expect(opened_calls).to_have_count(1)
+    talk.open()
+    expect(opened_calls).to_have_count(2)
+    talk.page.keyboard.press("O")
+
+    expect(opened_calls).to_have_count(0)
+
+
+def test_the_menu_leads_to_both_ends(page: Page, server: Server, token: str, long_talk: str) -> None:
+    long = opened(page, server, token, long_talk)
+
+    menu(page).get_by_role("button", name="Latest event").click()
+    until(lambda: EVENTS in in_view(long), what="the last event")
+    menu(page).get_by_role("button", name="First event").click()
+
+    until(lambda: 1 in in_view(long), what="the first event")
+
+
+def test_paper_has_the_conversation_and_no_chrome(talk: Transcript) -> None:
+    with talk.page.context.expect_page() as got:
+        menu(talk.page).get_by_role("link", name="Print").click()
+    paper = got.value
+    paper.emulate_media(media="print")
+
+    expect(paper.locator("details.tool[open]")).to_be_visible()
+    expect(paper.get_by_text("events 1 to 3 of 3")).to_be_visible()
+    expect(paper.locator("[data-print]")).to_be_hidden()
+    assert paper.evaluate("() => document.querySelectorAll('.topbar, .composer').length") == 0
+    paper.close()
+
+
+def test_the_page_itself_prints_its_rows_alone_and_says_which(talk: Transcript) -> None:
+    talk.page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    talk.page.emulate_media(media="print")
+
+    expect(talk.row(1)).to_be_visible()
+    expect(talk.page.locator("[data-print-note]")).to_contain_text("Events 1 to 3, as loaded.")
+    for chrome in (".topbar", ".panel", ".composer", ".conversation-head .verbs", ".pill"):
+        expect(talk.page.locator(chrome).first).to_be_hidden()
+    talk.page.emulate_media(media="screen")
+
+
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
+def test_axe_finds_nothing_with_the_menu_open(talk: Transcript, scheme: Literal["light", "dark"], width: int) -> None:
+    talk.page.emulate_media(color_scheme=scheme)
+    talk.page.set_viewport_size({"width": width, "height": 900})
+    if width < 1280:
+        talk.page.get_by_role("button", name="More", exact=True).click()
+    menu(talk.page)
+
+    assert violations(talk.page) == []
+    assert talk.page.locator("html").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0

@@ -1,0 +1,56 @@
+"""A conversation to be printed: its entries from the beginning on, results open, without the frame of the pages."""
+
+import re
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from markupsafe import Markup
+
+from conversations.core.errors import NotFound
+from conversations.core.hidden_characters import spelled_out
+from conversations.events import log
+from conversations.models import Conversation
+from conversations.rendering import agent_colors
+from dashboard.pages.base_context import render_page
+from dashboard.pages.conversation_entries import entries_of, number_of
+
+MAX_ITEMS = 1_000  # entries of one document
+PAGE = 200  # entries of one read
+_FOLDED = re.compile(r'<details class="(tool|unfold)"')
+
+
+@require_safe
+def printed(request: HttpRequest, cid: str) -> HttpResponse:
+    """Show the entries after `?after=`, up to a thousand, and say which events these are and what is left out.
+
+    404 for an unknown conversation.
+    """
+    row = Conversation.objects.visible().filter(key=cid).first()
+    agent_colors.refresh_colors()
+    if row is None:
+        raise NotFound("There is no conversation with this ID.")
+    after = number_of(request, "after") or 0
+    entries, last = _entries(row, after)
+    drawn: dict[str, Any] = {"conversation": row, "name": spelled_out(row.title or row.key), "entries": entries}
+    return render_page(
+        request, "conversation_print.html", **drawn, first=after + 1, last=last, key=spelled_out(row.key)
+    )
+
+
+def _entries(row: Conversation, after: int) -> tuple[list[Markup], int]:
+    """Draw entries, page after page; answer them and the last event among them."""
+    entries: list[Markup] = []
+    last = after
+    while len(entries) < MAX_ITEMS:
+        page = log.page_after(row.key, last, min(PAGE, MAX_ITEMS - len(entries)))
+        entries += [_unfolded(entry) for entry in entries_of(page)]
+        last = page.last_seq
+        if not page.has_newer:
+            break
+    return entries, last
+
+
+def _unfolded(entry: Markup) -> Markup:
+    """Open what is folded: calls and long texts. What somebody wrote holds no such mark, it is escaped."""
+    return Markup(_FOLDED.sub(r'<details open class="\1"', str(entry)))
