@@ -67,7 +67,7 @@ class BadReceiver:
         return what
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
 def database(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     """The environment of servers on each database."""
     if request.param == "sqlite":

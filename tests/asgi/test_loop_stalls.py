@@ -39,6 +39,7 @@ MOST = 0.2  # of the CPU that reading 1 MiB of JSON takes in one piece: 5 ms whe
 TRIES = 20  # Python may collect what other threads left at any time, and a machine that is busy makes every turn dearer
 MIB = 1 << 20
 SHAPES = {"brackets": b"[", "pairs": b"[],", "backslashes": b'"\\\\",', "digits": b"1", "objects": b'{"a":1},'}
+QUICK_SHAPES = ("brackets", "objects")
 
 
 class WatchedServer(Server):
@@ -102,7 +103,9 @@ def bodies(shape: str) -> dict[str, tuple[str, bytes, str]]:
     }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [s if s in QUICK_SHAPES else pytest.param(s, marks=pytest.mark.thorough) for s in SHAPES]
+)
 def test_no_body_keeps_the_loop(server: WatchedServer, callers: list[Caller], shape: str) -> None:
     found = {}
     for door, (path, body, kind) in bodies(shape).items():
