@@ -134,7 +134,7 @@ class _Memory:
         last, self._last = self._last.pop(step.seq - 1, ""), {}
         count = len(self._items)
         match step.kind:
-            case "run.queued" | "run.started":
+            case "run.queued" | "run.started" | "run.delivered":
                 self._run(step)
             case "tool_step" | "approval.requested":
                 self._call(step)
@@ -160,10 +160,10 @@ class _Memory:
         return [item for item in newest_items if "call_id" not in item or item["call_id"] in called]
 
     def _run(self, step: ForkStep) -> None:
-        """Put what a run answers where the run begins."""
+        """Put what a run answers where the run begins, or where a run at work took it in."""
         if step.run is None:
             return
-        if step.kind == "run.started":
+        if step.kind != "run.queued":
             if step.run in self._waiting_inputs:
                 self._items.append(self._waiting_inputs.pop(step.run)[1])
         elif (item := self._at.get(seq := step.body.get("input_seq", 0))) is not None:

@@ -1,12 +1,13 @@
 """What people said in a conversation while no run answered them: what they said as an agent, and to nobody in
-particular while they held it. The agents' memory takes it in, so that the next answer knows it (law F).
+particular while they held it. The agents' memory takes it in, so that the next answer knows it (law F). And what they
+said to a run at work, which gets it at its next step (`runs.deliver_messages`).
 
 A run hears it when it begins, in its place before or after the words that it answers; a run that was put aside hears
 what was said meanwhile when it goes on. How far was heard is kept with the memory (`session`).
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agents.run_config import CallModelData, ModelInputData
@@ -18,14 +19,15 @@ from conversations.events import log
 from conversations.models import Conversation
 
 Item = Any  # one of the many shapes that the SDK knows
+Deliver = Callable[[str], Awaitable[Sequence[Item]]]  # agent → what reaches it now
 
 # Words are an input once a run that was begun, or may begin, answers them: its own memory has them then. Those of a run
-# that was stopped in the queue are nobody's. Other words count when a person said them: agents remember their own, and
-# what comes over the bus is for those it names.
+# that was stopped in the queue are nobody's; those that were delivered to another are in the memory if that was kept.
+# Other words count when a person said them: agents remember their own; what comes over the bus is for those it names.
 SAID = """SELECT e.seq, e.body FROM conversations_event e
  WHERE e.conversation_id=%s AND e.seq>%s AND e.kind='message' AND e.kind<>'token'
  AND NOT EXISTS (SELECT 1 FROM conversations_run r WHERE r.conversation_id=e.conversation_id AND r.queued_seq>e.seq
-  AND r.input_seq=e.seq AND NOT (r.status='cancelled' AND r.attempt=0))
+  AND r.input_seq=e.seq AND NOT (r.status IN ('cancelled', 'delivered') AND r.attempt=0))
  AND (e.principal LIKE 'user:%%' OR EXISTS (SELECT 1 FROM conversations_run r WHERE
   r.conversation_id=e.conversation_id AND r.queued_seq>e.seq AND r.input_seq=e.seq))
  ORDER BY e.seq DESC LIMIT %s"""
@@ -58,33 +60,45 @@ class Interjection(NamedTuple):
     item: Item
 
 
-def missed_messages(conversation: Conversation, answers: int, upto: int) -> MissedMessages:
-    """Read what was said after `upto`, which is how far the memory has heard, for a run that answers event `answers`. A
-    fork's past is in its memory another way. Sync."""
+def missed_messages(
+    conversation: Conversation, answers: int, upto: int, delivered: Collection[int] = ()
+) -> MissedMessages:
+    """Read what was said after `upto`, which is how far the memory has heard, for a run that answers event `answers`;
+    but for what reached an earlier run at work. A fork's past is in its memory another way. Sync."""
     with connection.cursor() as cursor:
         cursor.execute(ANSWERED, [conversation.pk])
         since = max(upto, conversation.copied_seq, cursor.fetchone()[0])
         cursor.execute(SAID, [conversation.pk, since, settings.CONFIG.session_items])
         rows = cursor.fetchall()[::-1]
-    before = [_item(body) for seq, body in rows if seq < answers]
-    after = [_item(body) for seq, body in rows if seq > answers]
+    new = [(seq, item_of(body)) for seq, body in rows if seq not in delivered]
+    before = [item for seq, item in new if seq < answers]
+    after = [item for seq, item in new if seq > answers]
     return MissedMessages(before, after, rows[-1][0] if rows else 0)
 
 
 class InterjectionFilter:
     """Puts what was said meanwhile before a model, each time it is asked: the SDK's own state of a run that was put
-    aside takes nothing in. Given to the SDK as `call_model_input_filter`; kept with the state once more.
+    aside takes nothing in, nor that of one at work. Given to the SDK as `call_model_input_filter`; kept with the state
+    once more. `deliver` takes what waits for the next step of the agent that is asked; the first of a run is none.
     """
 
-    def __init__(self, saved: Sequence[Interjection], new: Sequence[Item]) -> None:
+    def __init__(
+        self, saved: Sequence[Interjection], new: Sequence[Item], deliver: Deliver | None = None, *, has_begun: bool
+    ) -> None:
         self.all = [*saved, *(Interjection(None, item) for item in new)]
+        self._deliver, self._has_begun = deliver, has_begun
 
-    def __call__(self, call_data: CallModelData[Any]) -> ModelInputData:
+    async def __call__(self, call_data: CallModelData[Any]) -> ModelInputData:
         """Return the input with it, where it was when the model was asked first."""
         model_input, scope = call_data.model_data, current_scope()
         if scope is not None and scope.parent_call is not None:
             return model_input  # a run inside a tool
         length = len(model_input.input)
+        if self._deliver is not None and self._has_begun:
+            self.all += [Interjection(None, item) for item in await self._deliver(call_data.agent.name)]
+        self._has_begun = True
+        if not self.all:
+            return model_input
         self.all = [
             Interjection(length if interjection.at is None else interjection.at, interjection.item)
             for interjection in self.all
@@ -102,7 +116,7 @@ class InterjectionFilter:
         )
 
 
-def _item(body: str) -> Item:
+def item_of(body: str) -> Item:
     """Make what a model is given of a message: an agent's words are an assistant's, all others a user's."""
     sender: Any = json.loads(body).get("sender")
     is_agents = isinstance(sender, str) and sender.startswith("agent:")

@@ -30,13 +30,14 @@ OURS = '{"switchboard.'  # how a row begins that is no item: a context, or
 CONTEXT = f'{OURS}context":'
 WAS = f'{OURS}was":'
 HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers
+DELIVERED = f'{OURS}delivered":'  # the messages after that one that reached a run at work
 DAY = 86_400_000_000  # µs
 _TABLE = "conversations_sessionitem"
 NEWEST = (
     f"SELECT seq, at, payload FROM {_TABLE} WHERE conversation=%s AND payload NOT LIKE %s ORDER BY seq DESC LIMIT %s"
 )
 CONTEXTS = f"""SELECT seq, payload FROM {_TABLE}
- WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s) ORDER BY seq"""
+ WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s OR payload LIKE %s) ORDER BY seq"""
 INSERT = f"INSERT INTO {_TABLE} (conversation, seq, at, payload) VALUES (%s, %s, %s, %s)"
 _Kept = tuple[Any, str]  # an item, and how it is kept
 
@@ -65,6 +66,7 @@ class DjangoSession:
         self.context: dict[str, str] = {}  # team → its context as it was kept last
         self.last_heard_seq = 0  # up to which event
         self._new_heard_seq = 0  # as far as this run hears
+        self.delivered: frozenset[int] = frozenset()  # messages that reached a run at work, after `last_heard_seq`
         self._meanwhile: list[_Kept] = []  # what it hears when it goes on
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -106,6 +108,11 @@ class DjangoSession:
         else:
             self._added += [(item, _written(item)) for item in missed.before]
 
+    def take_in(self, seq: int, item: TResponseInputItem) -> None:
+        """Remember a message that reaches the run at work now: after all that it has done so far."""
+        self._added.append((item, _written(item)))
+        self.delivered |= {seq}
+
     def items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
         all_items = [item for _, item in self._stored] + [item for item, _ in self._new()]
@@ -122,6 +129,9 @@ class DjangoSession:
         if self._new_heard_seq > self.last_heard_seq:
             SessionItem.objects.filter(conversation=self.session_id, payload__startswith=HEARD).delete()
             new.append(f"{HEARD}{self._new_heard_seq}}}")
+        if after := sorted(seq for seq in self.delivered if seq > max(self._new_heard_seq, self.last_heard_seq)):
+            SessionItem.objects.filter(conversation=self.session_id, payload__startswith=DELIVERED).delete()
+            new.append(f"{DELIVERED}{json.dumps(after)}}}")
         if context is not None and context != self.context.get(team):
             new += self._changed(team, context, run)
         with connection.cursor() as cursor:
@@ -148,7 +158,8 @@ class DjangoSession:
 
     def _forget(self, before: int) -> None:
         rows = SessionItem.objects.filter(conversation=self.session_id)
-        rows.filter(at__lt=before).exclude(payload__startswith=HEARD).delete()
+        marks = Q(payload__startswith=HEARD) | Q(payload__startswith=DELIVERED)
+        rows.filter(at__lt=before).exclude(marks).delete()
         if self._is_cleared:
             rows.exclude(payload__startswith=OURS).delete()
         elif self._removed_seqs:
@@ -162,7 +173,7 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     with connection.cursor() as cursor:
         cursor.execute(NEWEST, [conversation, f"{OURS}%", newest + 50])
         rows = cursor.fetchall()
-        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%", f"{HEARD}%"])
+        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%", f"{HEARD}%", f"{DELIVERED}%"])
         contexts = cursor.fetchall()
     recent = [(seq, payload) for seq, at, payload in rows if at >= oldest]
     memory = DjangoSession(conversation, _readable(conversation, recent)[-newest:], newest=newest)
@@ -170,6 +181,7 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     memory._last = max((row[0] for row in (*rows[:1], *contexts)), default=0)
     memory.context = dict(filter(lambda pair: pair[0], (_context(payload) for _, payload in contexts)))
     memory.last_heard_seq = max((_heard_seq(payload) for _, payload in contexts), default=0)
+    memory.delivered = frozenset(seq for _, payload in contexts for seq in _delivered_seqs(payload))
     return memory
 
 
@@ -230,3 +242,7 @@ def _context(payload: str) -> tuple[str, str]:
 
 def _heard_seq(payload: str) -> int:
     return int(json.loads(payload)["switchboard.heard"]) if payload.startswith(HEARD) else 0
+
+
+def _delivered_seqs(payload: str) -> list[int]:
+    return list(json.loads(payload)["switchboard.delivered"]) if payload.startswith(DELIVERED) else []

@@ -21,7 +21,7 @@ from agents_app.approval_gate.gate import GUARDED_CALLS
 from agents_app.approval_gate.run_gatekeeper import Gatekeeper
 from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.memory import team_context
-from agents_app.memory.interjections import InterjectionFilter
+from agents_app.memory.interjections import InterjectionFilter, item_of
 from agents_app.memory.session import DjangoSession
 from agents_app.open_responses.request import Limited, Unfit
 from agents_app.open_responses.response_run import ResponseRun, reply_to
@@ -36,10 +36,11 @@ from agents_app.worker.run_hooks import RecordingHooks, total_of
 from agents_app.worker.run_input import RunInput, opening_of
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.core.errors import Fenced, SwitchboardError
+from conversations.core.failpoints import failpoint
 from conversations.events import log
 from conversations.models import Conversation, Run
 from conversations.models.run import ENDING
-from conversations.runs import claims
+from conversations.runs import claims, deliver_messages
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class AgentRun(ClaimedRun):
         self._handler = ""
         self._excess: TurnTooLarge | None = None
         self._reply: ResponseRun | None = None  # to a client of the responses door
-        self._interjected = InterjectionFilter((), ())
+        self._interjected = InterjectionFilter((), (), self._deliver, has_begun=False)
         self._steps = self._hooks([], 0)
         self._keeper = Gatekeeper(self._event_writer, roster, services.do, lambda: self._steps)
 
@@ -166,7 +167,7 @@ class AgentRun(ClaimedRun):
         config.model_provider = self._roster.provider
         config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
         config.tool_error_formatter = lambda args: self._steps.format_error(args)
-        config.call_model_input_filter = self._interjected if self._interjected.all else None
+        config.call_model_input_filter = None if self._reply else self._interjected
         config.workflow_name = self._roster.team.name
         return config
 
@@ -175,9 +176,25 @@ class AgentRun(ClaimedRun):
         state, saved = await resume.restored(self.claim, opening, self._roster.team, self._services.away)
         self._steps = self._hooks(opening.calls, max(saved.turns, opening.turns))
         self._steps.decided = opening.decided
-        self._interjected = InterjectionFilter(saved.interjections, opening.missed.all)
+        self._interjected = InterjectionFilter(saved.interjections, opening.missed.all, self._deliver, has_begun=True)
         approval_requests.apply_to_state(state, self._steps.calls, opening.decided)
         return state
+
+    async def _deliver(self, agent: str) -> list[Any]:
+        """Take in what people sent for the next step of the agent that is about to be asked. Raises Fenced."""
+        step, agents = self._steps.turns.current + 1, {self.claim.agent, agent}
+        try:
+            messages = await self._services.do(deliver_messages.deliver, self.claim, agents, step)
+        except Fenced:
+            self._event_writer.is_lost = True
+            raise
+        items = [item_of(message.body) for message in messages]
+        for message, item in zip(messages, items, strict=True):
+            if self._memory is not None:
+                self._memory.take_in(message.seq, item)
+        if items:
+            failpoint("after-delivery")
+        return items
 
     async def _take(self, event: StreamEvent) -> None:
         """Take what streams inside a call; what raises here would end the call alone."""

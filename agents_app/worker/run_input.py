@@ -62,11 +62,7 @@ def opening_of(claim: Claim, team: Team) -> RunInput:
     text: str | list[Any] = [] if is_remembered else log.spoken_text(body)
     handler = conversation.handler.removeprefix("agent:")
     memory, saved_context = _memory(conversation, claim.input_seq, team.name)
-    missed = (
-        interjections.missed_messages(conversation, claim.input_seq, memory.last_heard_seq)
-        if request is None
-        else NOTHING
-    )
+    missed = _missed(conversation, claim, memory) if request is None else NOTHING
     memory.hear(missed, is_resumed=claim.state is not None)
     context = team_context.read(team.context, saved_context, claim.conversation)
     if claim.attempt == 1:
@@ -76,6 +72,10 @@ def opening_of(claim: Claim, team: Team) -> RunInput:
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
     remaining = (earlier_calls, approval_requests.decisions(claim.run), last or 0, handler, request, missed)
     return RunInput(text, metadata_of(body), memory, context, *remaining)
+
+
+def _missed(conversation: Conversation, claim: Claim, memory: DjangoSession) -> MissedMessages:
+    return interjections.missed_messages(conversation, claim.input_seq, memory.last_heard_seq, memory.delivered)
 
 
 def _memory(conversation: Conversation, answers: int, team: str) -> tuple[DjangoSession, str | None]:

@@ -90,7 +90,7 @@ def _stuck(alarms: Mapping[int, StuckRun]) -> dict[int, Attention]:
 def _failed(conversations: Collection[int] | None = None) -> dict[int, Attention]:
     """Conversations whose newest run failed not long ago."""
     newer = Run.objects.filter(conversation=OuterRef("conversation"), parent_call=None, kind="agent")
-    newer = newer.filter(queued_seq__gt=OuterRef("queued_seq"))
+    newer = newer.filter(queued_seq__gt=OuterRef("queued_seq")).exclude(status="delivered")
     ended = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("ended_seq")).values("at")
     failed = _top_level().filter(status__in=FAILED).exclude(Exists(newer))
     if conversations is not None:

@@ -189,8 +189,10 @@ def _tell_foreigners(conversation: Conversation, principal: Principal, verb: str
 
 
 def _foreigners(conversation: Conversation) -> QuerySet[Participant]:
+    """Return the agents that other processes serve: none that is known from inside a tool of ours, nor by an import."""
     served = [f"agent:{name}" for name in Agent.objects.values_list("name", flat=True)]
-    return Participant.objects.filter(conversation=conversation, kind="agent").exclude(name__in=[*served, "agent:"])
+    reachable = Participant.objects.filter(conversation=conversation, kind="agent", is_reachable=True)
+    return reachable.exclude(name__in=[*served, "agent:"])
 
 
 def _late(conversation: Conversation, kind: str, code: str, seq: int = 0) -> TooLate:

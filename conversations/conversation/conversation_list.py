@@ -48,7 +48,7 @@ WHERE conversation_id IN ({}) AND user_id=%s"""
 _NEWEST_RUNS = """SELECT conversation_id,status,reason FROM conversations_run r
 WHERE conversation_id IN ({}) AND parent_call IS NULL AND (status IN ('waiting','running','queued')
 OR queued_seq=(SELECT MAX(queued_seq) FROM conversations_run WHERE conversation_id=r.conversation_id
-AND parent_call IS NULL))"""
+AND parent_call IS NULL AND status<>'delivered'))"""
 
 
 @dataclass(frozen=True, slots=True)

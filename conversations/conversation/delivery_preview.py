@@ -5,25 +5,49 @@
 from typing import NamedTuple
 
 from conversations.core.node_heartbeat import database_now
+from conversations.events.log import run_history
 from conversations.events.log.run_scheduling import RunScheduler
 from conversations.models import Agent, Conversation, Run
+from conversations.runs import deliver_messages
 
 
 class DeliveryPreview(NamedTuple):
-    """`words` are a sentence or two, empty where nothing stands in the way of an answer; `waits`: not at once."""
+    """`words` are a sentence or two, empty where nothing stands in the way of an answer; `waits`: not at once.
+    `at_work` names the agent that can get it at its next step instead; empty where none can."""
 
     words: str
     waits: bool
+    at_work: str = ""
 
 
-def preview_delivery(conversation: Conversation, *, by: str, sender: str, recipient: str) -> DeliveryPreview:
+def preview_delivery(
+    conversation: Conversation, *, by: str, sender: str, recipient: str, when: str = "after_run"
+) -> DeliveryPreview:
     """Return what becomes of what `sender` says to `recipient`. `by` is the principal, who may speak as another."""
     answerer = RunScheduler.of_now().answerer(sender, recipient, by, conversation)
     if answerer is None:
         return DeliveryPreview(_unanswered(conversation, by, sender, recipient), waits=True)
-    if text := _holder_note(conversation, by, answerer) or _busy(conversation, answerer) or _away(answerer):
+    if text := _holder_note(conversation, by, answerer):
         return DeliveryPreview(text, waits=True)
-    return DeliveryPreview("", waits=False)
+    at_work = _at_work(conversation, answerer)
+    if at_work and when == "next_step":
+        return DeliveryPreview(_at_next_step(conversation, at_work), waits=False, at_work=at_work)
+    text = _busy(conversation, answerer) or _away(answerer)
+    return DeliveryPreview(text, waits=bool(text), at_work=at_work)
+
+
+def _at_work(conversation: Conversation, answerer: str) -> str:
+    """Return the agent whose run takes in what `answerer` is asked, if one does."""
+    run = deliver_messages.receiver(conversation)
+    if run is None or run.stop:
+        return ""
+    working = run_history.working_agent(conversation.pk, run)
+    return working if answerer in (run.agent, working) else ""
+
+
+def _at_next_step(conversation: Conversation, at_work: str) -> str:
+    asks = Run.objects.of(conversation).filter(status="waiting", reason="approval").exists()
+    return f"{at_work} gets your message at its next step{', after the approval' if asks else ''}."
 
 
 def _unanswered(conversation: Conversation, by: str, sender: str, recipient: str) -> str:

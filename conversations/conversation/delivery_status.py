@@ -6,7 +6,7 @@ with a message is known by its events alone: the first one after it counts as pi
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,6 +22,8 @@ from conversations.events import payload
 from conversations.models import Agent, Conversation, Event, Post, Run
 from conversations.models.run import LIVE
 from conversations.rendering import richtext
+from conversations.runs import deliver_messages
+from conversations.runs.deliver_messages import Delivery
 from conversations.transport import relay_start
 
 MAX_ITEMS = 60  # messages of one answer
@@ -78,6 +80,7 @@ class DelayReason(NamedTuple):
 
     why: str
     is_turn: bool = False
+    asks: bool = False  # the run before it waits for an approval
 
 
 class SentMessage(NamedTuple):
@@ -100,7 +103,8 @@ def statuses_for(conversation: Conversation, seqs: Collection[int]) -> dict[int,
     if not sent:
         return {}
     runs, posts = _runs(conversation, sent), _posts(conversation, sent)
-    answers = _answers(conversation, runs.values())
+    deliveries = deliver_messages.deliveries(conversation.pk, runs.values())
+    answers = _answers(conversation, [*runs.values(), *(delivery.into for delivery in deliveries.values())])
     reasons: dict[str, DelayReason] = {}
     statuses: dict[int, DeliveryStatus] = {}
     for message in sent:
@@ -114,6 +118,8 @@ def statuses_for(conversation: Conversation, seqs: Collection[int]) -> dict[int,
             if run.agent not in reasons:
                 reasons[run.agent] = _hindrance(conversation, run.agent)
             statuses[message.seq] = _queued(message, run, reasons[run.agent], on_bus=on_bus)
+        elif delivery := deliveries.get(run.id):
+            statuses[message.seq] = _delivered(message, run, delivery, answers.get(delivery.into.id, 0))
         else:
             statuses[message.seq] = _status_of_run(message, run, answers.get(run.id, 0))
     return statuses
@@ -181,7 +187,9 @@ def _hindrance(conversation: Conversation, agent: str) -> DelayReason:
         return DelayReason("")
     waits = busy.status == "waiting" and busy.reason == "approval"
     return DelayReason(
-        f"{busy.agent} {'is waiting for an approval' if waits else 'is answering an earlier message'}", is_turn=True
+        f"{busy.agent} {'is waiting for an approval' if waits else 'is answering an earlier message'}",
+        is_turn=True,
+        asks=waits,
     )
 
 
@@ -190,6 +198,8 @@ def _queued(message: SentMessage, run: Run, hindrance: DelayReason, *, on_bus: b
     left_s = settings.CONFIG.late_s - message.age_s
     is_loud = left_s <= 0 and not hindrance.is_turn
     why = hindrance.why or ("no worker has started it" if is_loud else "")
+    if run.at_next_step and hindrance.is_turn:
+        why = "delivered at its next step, after the approval" if hindrance.asks else "delivered at its next step"
     return DeliveryStatus(
         message.seq,
         "late" if is_loud else "waits",
@@ -213,6 +223,17 @@ def _status_of_run(message: SentMessage, run: Run, answer: int) -> DeliveryStatu
     waits = "waiting for approval" if run.reason == "approval" else "paused"
     detail = richtext.inline(waits if run.status == "waiting" else "")
     return DeliveryStatus(message.seq, "picked", "Picked up by", agent, detail=detail)
+
+
+def _delivered(message: SentMessage, run: Run, delivery: Delivery, answer: int) -> DeliveryStatus:
+    """A run at work took it in at one of its steps, and what becomes of that run becomes of it."""
+    into, step = delivery.into, f"Delivered at step {delivery.step}"
+    taken = _status_of_run(message, into, answer)
+    if taken.state == "picked":
+        return replace(taken, words=f"{step} to", link=delivery.seq)
+    if taken.state == "failed":
+        return replace(taken, words=f"{step};", again=run.id)
+    return replace(taken, words=f"{step}, {taken.words[:1].lower()}{taken.words[1:]}")
 
 
 def _elsewhere(conversation: Conversation, message: SentMessage, posted: bool | None) -> DeliveryStatus:

@@ -5,7 +5,7 @@ principal is who did it, and `metadata.sent_by` says so to agents, beside the re
 """
 
 import hashlib
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from conversations.access import grants
 from conversations.access.action_context import audited_action
@@ -24,6 +24,8 @@ from switchboard import topics
 MAX_CONTENT = 100_000  # characters
 MAX_REASON = 2000  # characters
 
+When = Literal["after_run", "next_step"]
+
 Body = dict[str, object]
 
 
@@ -37,6 +39,7 @@ class OutgoingMessage(NamedTuple):
     content: str
     reason: str
     is_another: bool
+    when: str = "after_run"
 
     @property
     def recipient(self) -> str:
@@ -47,17 +50,19 @@ class OutgoingMessage(NamedTuple):
 def post(
     by: Who, conversation: str, *,
     recipient: str, content: str, client_id: str, sender: str = "", reason: str = "", title: str = "",
-    seen_seq: int | None = None, anyway: bool = False,
+    seen_seq: int | None = None, anyway: bool = False, when: str = "after_run",
 ) -> Stored:  # fmt: skip
     """Say something; the same `client_id` again answers the same event.
 
     `recipient` is `agent:NAME` or `chat:CONVERSATION`; `sender` is empty or one's own `user:NAME`, or `agent:NAME` or
     `system`, which take a grant and a reason. A conversation that is not there is opened, under `title`. `seen_seq` is
     what the writer had seen when they began: when another person has spoken since, `TooLate` is raised, unless it is
-    sent `anyway`. Raises `Invalid` with the field, `IdReused` when the client id came with other words, `NotAllowed`.
+    sent `anyway`. `when` an agent at work gets it: after its run, or at its next step. Raises `Invalid` with the field,
+    `IdReused` when the client id came with other words, `NotAllowed`.
     """
     own = own_name(principal_of(by))
     message = _checked(conversation, sender or own, own, recipient, content, client_id, reason)
+    message = message._replace(when=_when(when))
     verb, acting_as = ("speak_as", message.sender) if message.is_another else ("send", "")
     target = f"conversation:{conversation}"
     with audited_action(by, verb, target, right="send", acting_as=acting_as) as principal:
@@ -88,6 +93,7 @@ def _events(envelope: str, message: OutgoingMessage, principal: Principal) -> li
     """Make one event for each topic the message goes to: the same envelope, so it is stored once."""
     metadata = {"sent_by": str(principal)} if message.sender != str(principal) else {}
     metadata |= {"reason": message.reason} if message.reason else {}
+    metadata |= {"when": message.when} if message.when != "after_run" else {}
     payload: Body = {"id": envelope, "conversation_id": message.conversation, "sender": message.sender}
     payload |= {"recipient": message.recipient, "type": "message", "content": message.content, "metadata": metadata}
     return log.from_people(topics.of_message(message.conversation, message.name), payload, principal)
@@ -124,6 +130,12 @@ def _checked(
     if speaker != own and not reason:
         raise Invalid(f"a reason is required: you speak as {speaker}", field="reason")
     return OutgoingMessage(conversation, speaker, kind, name, content, reason, speaker != own)
+
+
+def _when(when: str) -> str:
+    if when not in get_args(When):
+        raise Invalid(f"must be one of {', '.join(get_args(When))}", field="when")
+    return when
 
 
 def _speaker(sender: str, own: str) -> str:

@@ -42,6 +42,12 @@ class Metadata(msgspec.Struct, gc=False):
 
     output_id: str | None = None
     hop: Int32 | None = None
+    when: msgspec.Raw = msgspec.Raw()  # JSON of any kind: what is none of ours must not make the rest illegible
+
+    @property
+    def is_for_next_step(self) -> bool:
+        """Return whether a run at work is to get it at its next step."""
+        return bytes(self.when) == b'"next_step"'
 
 
 class ParsedPayload(msgspec.Struct, kw_only=True, gc=False):

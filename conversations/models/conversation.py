@@ -102,6 +102,12 @@ class Participant(models.Model):
         default=False, help_text="somebody who may let it in spoke to it: then its own token may view the conversation"
     )
 
+    is_reachable = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="it spoke from outside of our runs, or was spoken to: what is sent to it may be read",
+    )
+
     class Meta:
         indexes = [
             models.Index(fields=["name", "conversation"], name="participant_by_name"),

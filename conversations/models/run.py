@@ -9,7 +9,7 @@ LIVE = ("running", "waiting")
 UNFINISHED = ("queued", *LIVE)
 ENDING = ("stop", "cancel", "abort")  # what may be asked of a run that is to end, the gentlest first
 FAILED = ("failed", "interrupted", "incompatible")
-OVER = ("done", "failed", "cancelled", "interrupted", "incompatible")
+OVER = ("done", "delivered", "failed", "cancelled", "interrupted", "incompatible")
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -37,6 +37,14 @@ class Run(models.Model):
     parent_call = models.CharField(max_length=64, null=True, help_text="the call that a nested run belongs to")
     input_seq = models.BigIntegerField(help_text="the event it answers")
     queued_seq = models.BigIntegerField()
+    at_next_step = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="what it answers may be delivered to the run at work instead, at that run's next step",
+    )
+    delivered_to = models.CharField(
+        max_length=64, default="", db_default="", help_text="the run at work that took in what it was to answer"
+    )
     ended_seq = models.BigIntegerField(null=True)
     attempt = models.IntegerField(default=0)
     lease_until = models.BigIntegerField(null=True, help_text="µs UTC, by the database's clock")

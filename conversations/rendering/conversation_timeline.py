@@ -22,7 +22,13 @@ ENDS = registry.run_ends()
 QUEUE_US = 1_000_000  # a shorter time in the queue has no row
 DEPTHS = 5  # that are indented; what is deeper stands at the last
 STATES = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "waiting": "waiting"}
-STATES |= {"interrupted": "unknown", "running": "running", "queued": "queued", "executing": "running"}
+STATES |= {
+    "delivered": "done",
+    "interrupted": "unknown",
+    "running": "running",
+    "queued": "queued",
+    "executing": "running",
+}
 STATES |= {
     "timeout": "failed",
     "rejected": "rejected",

@@ -51,6 +51,9 @@ _FIELDS = message_body.ENVELOPE | frozenset(
         "effect",
         "place",
         "called",
+        "into",
+        "step",
+        "at_next_step",
     }
 )
 _WAITS = {"approval": "paused for approval", "pause": "paused"}
@@ -128,6 +131,15 @@ def run_done(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw a good end, and what it spent."""
     details = (_duration(read), event_rows.usage(read.body.get("usage")))
     return _line(read, RunLine("s-done", "finished", facts=details))
+
+
+@view
+def run_delivered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw that a run at work took in the message of one that does not begin."""
+    seq, step = read.body.get("input_seq"), read.body.get("step")
+    details = (f"delivered at step {step}" if type(step) is int else "delivered",)
+    link = seq if type(seq) is int and seq > 0 else 0
+    return _line(read, RunLine("s-done", "took in" if link else "took in a message", link=link, facts=details))
 
 
 @view

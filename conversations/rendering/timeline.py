@@ -24,7 +24,7 @@ WAITED = 0.5  # a wait takes at most this part of what the work takes
 QUEUE = 1_000_000  # µs; a shorter time in the queue is not told
 
 _ENDS = registry.run_ends()
-_GLYPHS = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected"}
+_GLYPHS = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "delivered": "done"}
 _GLYPHS |= {"interrupted": "unknown", "running": "running", "waiting": "waiting", "queued": "queued"}
 _WORDS = {"incompatible": "could not resume", "cancelled": "stopped"}
 

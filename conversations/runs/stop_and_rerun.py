@@ -13,7 +13,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Agent, Conversation, Run, ToolCall
 from conversations.models.run import ENDING
-from conversations.runs import leases
+from conversations.runs import deliver_messages, leases
 from conversations.runs.claims import Body
 
 
@@ -75,7 +75,7 @@ def run_again(by: Who, run: str) -> str:
             raise Conflict("replay the call again from its page instead", code="is_replay")
         if old.kind == "recording":
             raise Conflict("this run is part of the demo's recording", code="is_recording")
-        if old.status not in ("failed", "cancelled", "interrupted", "incompatible"):
+        if _taken_as(old) not in ("failed", "cancelled", "interrupted", "incompatible"):
             raise Conflict(f"run {run} is {old.status}: only runs that did not finish can run again")
         if not Agent.objects.filter(name=old.agent).exists():
             raise Conflict(f"no team has the agent {old.agent} any more: write to another agent", code="no_agent")
@@ -86,6 +86,12 @@ def run_again(by: Who, run: str) -> str:
         log.append([log.from_internal(conversation.key, queued, writer)])
         chain.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
     return new
+
+
+def _taken_as(run: Run) -> str:
+    """Return what became of what a run answers: of a message that was delivered to another, what became of that."""
+    delivery = deliver_messages.deliveries(run.conversation_id, [run]).get(run.id)
+    return delivery.into.status if delivery is not None else run.status
 
 
 def wake(run: str, reason: str) -> bool:

@@ -52,6 +52,7 @@ def _say(request: HttpRequest, cid: str, message: ToSay) -> Stored:
         reason=message.reason,
         seen_seq=message.seen_seq,
         anyway=message.anyway,
+        when=message.when,
         title=_title(message.content) if is_new else "",
     )
 
@@ -69,6 +70,7 @@ def _of_form(request: HttpRequest, cid: str) -> ToSay:
         reason=request.POST.get("reason", ""),
         seen_seq=int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 16 else None,
         anyway=bool(request.POST.get("anyway")),
+        when=request.POST.get("when") or "after_run",
     )
 
 

@@ -110,7 +110,8 @@ def _clipped(text: str) -> str:
 def _side(side: ComparedSide) -> dict[str, Any]:
     """Return what is told of a side, and what else of its conversation can be compared."""
     conversation = side.conversation
-    runs = Run.objects.filter(conversation=conversation, parent_call=None).order_by("-queued_seq")[:RUNS]
+    runs = Run.objects.filter(conversation=conversation, parent_call=None).exclude(status="delivered")
+    runs = runs.order_by("-queued_seq")[:RUNS]
     offered = [(conversation.key, "all of it")]
     offered += [
         (f"{conversation.key}@{run.id}", hidden_characters.spelled_out(f"run of {run.agent} at event {run.queued_seq}"))

@@ -77,14 +77,17 @@ def for_new(request: HttpRequest) -> Composer | None:
     return Composer("", action, new_id(), _me(request), handler="", names=names, is_new=True)
 
 
-def prospect(request: HttpRequest, conversation: Conversation, *, sender: str, recipient: str) -> DeliveryPreview:
+def prospect(
+    request: HttpRequest, conversation: Conversation, *, sender: str, recipient: str, when: str = "after_run"
+) -> DeliveryPreview:
     """Return what becomes of what the reader says as `sender`, empty for oneself, to an agent's bare name or to all."""
     principal = permissions.principal_of(request.user)
     to = f"agent:{recipient.removeprefix('agent:')}" if recipient else f"chat:{conversation.key}"
     preview = delivery_preview.preview_delivery(
-        conversation, by=str(principal), sender=sender or own_name(principal), recipient=to
+        conversation, by=str(principal), sender=sender or own_name(principal), recipient=to, when=when
     )
-    return preview._replace(words=hidden_characters.spelled_out(preview.words))
+    words, at_work = (hidden_characters.spelled_out(text) for text in (preview.words, preview.at_work))
+    return preview._replace(words=words, at_work=at_work)
 
 
 def may_speak(request: HttpRequest) -> bool:

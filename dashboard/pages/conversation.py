@@ -153,10 +153,10 @@ def _drawn(request: HttpRequest, row: Conversation, page: log.EventWindow) -> li
 @require_safe
 @require_permission("send")
 def prospect(request: HttpRequest, cid: str) -> JsonResponse:
-    """Return `{words, waits}`: what becomes of words not sent yet, by `?as=` a sender and `?to=` an agent's name."""
-    preview = composer.prospect(
-        request, _find(cid), sender=request.GET.get("as", "")[:200], recipient=request.GET.get("to", "").strip()[:200]
-    )
+    """Return `{words, waits, at_work}`: what becomes of words not sent yet, by `?as=` a sender, `?to=` an agent's name
+    and `?when=`; `at_work` is the agent that can get them at its next step."""
+    sender, to, when = (request.GET.get(name, "").strip()[:200] for name in ("as", "to", "when"))
+    preview = composer.prospect(request, _find(cid), sender=sender, recipient=to, when=when)
     return JsonResponse(preview._asdict())
 
 

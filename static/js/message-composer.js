@@ -123,6 +123,7 @@ class MessageComposer extends HTMLElement {
   #sent({ seq, url }) {
     this.#draft.keep(null);
     this.#fields.content.value = "";
+    this.#speaker?.sent();
     if (this.hasAttribute("data-new")) return location.assign(url);
     this.#draft.begin();
     this.#report.say("sent", `Sent as event ${seq}.`, DONE_MS);

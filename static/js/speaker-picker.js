@@ -50,8 +50,9 @@ class SpeakerPicker extends HTMLElement {
   /** What the API is told of it. */
   get words() {
     const { as = "", name = "", reason = "" } = this.chosen;
-    if (!as) return {};
-    return { sender: as === "other" ? `agent:${name.trim().replace(/^agent:/u, "")}` : as, reason: reason.trim() };
+    const when = this.#fields.when?.value === "next_step" ? { when: "next_step" } : {};
+    if (!as) return when;
+    return { ...when, sender: as === "other" ? `agent:${name.trim().replace(/^agent:/u, "")}` : as, reason: reason.trim() };
   }
 
   #changed() {
@@ -70,7 +71,7 @@ class SpeakerPicker extends HTMLElement {
   }
 
   async #look() {
-    const query = new URLSearchParams({ as: this.words.sender ?? "", to: this.#fields.to.value.trim() });
+    const query = new URLSearchParams({ as: this.words.sender ?? "", to: this.#fields.to.value.trim(), when: this.#fields.when.value });
     try {
       this.#say(await json(`${this.dataset.prospects}?${query}`, { signal: this.#stop.signal }));
     } catch (error) {
@@ -78,7 +79,16 @@ class SpeakerPicker extends HTMLElement {
     }
   }
 
-  #say({ words }) {
+  /** The next message waits again, unless its writer wishes otherwise. */
+  sent() {
+    if (!this.#fields.when) return;
+    this.#fields.when.value = "after_run";
+    this.#plan();
+  }
+
+  #say({ words, at_work: atWork }) {
+    this.querySelector("[data-when]").hidden = !atWork;
+    if (!atWork) this.#fields.when.value = "after_run";
     const place = this.closest("form").querySelector("[data-prospect]");
     const line = place.querySelector("span");
     if (line.textContent !== words) line.textContent = words;

@@ -80,10 +80,14 @@ TABLE = (
     Rule("conversation.paused conversation.resumed conversation.taken_over conversation.handed_back", "by",
          "people; the system for a token", "state, owner", "the principal is who did it; `by` of the system for a "
          "token alone"),
-    Rule("run.queued", "agent run_kind input_seq parent_call response_id previous_response_id store socket",
+    Rule("run.queued", "agent run_kind input_seq parent_call response_id previous_response_id store socket "
+         "at_next_step",
          "people, the system, a worker", "a run, a response", "a row of this conversation"),
     Rule("run.started run.waiting run.resumed run.done run.failed run.cancelled run.interrupted run.incompatible",
          "attempt reason calls", "people, the system, the run's worker", "the run, its calls, its open questions",
+         "the event's run, of this conversation"),
+    Rule("run.delivered", "into", "the worker of the run that took it in, behind its fence",
+         "the run, which never began",
          "the event's run, of this conversation"),
     Rule("approval.requested", "approval_id tool_call deadline", "the run's worker", "a question, its call",
          "the event's run, of this conversation"),

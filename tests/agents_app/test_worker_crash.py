@@ -75,3 +75,35 @@ def test_a_kill_around_a_tool_call_has_no_effect_twice_and_every_doubt_is_told(s
     assert rows(server, ENDED) == [run]
     assert rows(server, CALLS) == ([call] if call else [])
     assert Path(server.environment["EFFECTS"]).read_text().split() == ["c"] * count
+
+
+STEERING = {"type": "message", "conversation_id": "c", "sender": "R", "recipient": "agent:Clerk", "content": "be quick"}
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("point", ["after-delivery", pytest.param("after-step", marks=pytest.mark.faults)])
+def test_a_kill_after_a_message_reached_a_run_neither_loses_it_nor_delivers_it_twice(server, point):
+    """The run that took it in is interrupted; the next one of the conversation remembers it once, in its place."""
+    (given := server.data_dir.parent / "given").touch()
+    server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.steered", "GIVEN": str(given)}
+    server.environment["SWITCHBOARD_FAILPOINT"] = f"{point}:1"
+    token = server.token()
+    server.start()
+    pay(server, token)
+    until(lambda: "in the tool" in given.read_text(), within=60, what="the tool to be entered")
+    server.publish(token, "chat:c", STEERING | {"metadata": {"when": "next_step"}}, "steering")
+    given.with_name("may-end").touch()
+    until(lambda: server.process.poll() is not None, within=60, what=f"death at {point}")
+    assert server.process.returncode == -9
+
+    lease_is_far_ahead(server)
+    del server.environment["SWITCHBOARD_FAILPOINT"]
+    server.start()
+    until(lambda: rows(server, ENDED) == ["interrupted", "delivered"], within=60, what="the run to be ended")
+    given.write_text("")
+    server.publish(token, "chat:c", MESSAGE | {"content": "go on"}, "later")
+    until(lambda: len(rows(server, ENDED)) == 3, within=60, what="the next run")
+
+    assert rows(server, "SELECT body FROM conversations_event WHERE kind='run.delivered'")[1:] == []
+    assert given.read_text().splitlines() == ["be quick | go on"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser import in_every_look, violations, work
+from tests.browser import in_every_look, renewed, violations, work
 from tests.support.live import Server
 
 LONG = "وكيل المدينة للمياه والطرق " * 6
@@ -91,3 +91,49 @@ def test_a_clients_call_is_answered_in_its_block(served: Server, window: Page) -
     expect(window.get_by_text("output of call")).to_be_visible()
     assert found == {}
     assert violations(window) == []
+
+
+DELIVER = """
+from conversations.core import ids
+from conversations.models import Run
+from conversations.runs import claims, deliver_messages
+run = Run.objects.get(conversation__key="steer", status="running")
+claimed = claims.Claim(run.id, run.attempt, "steer", run.agent, run.kind, run.input_seq, None, None, None)
+assert len(deliver_messages.deliver(claimed, ["Dialogue"], 3)) == 1
+"""
+FINISH = """
+said = {"event": "output", "text": "Only Elm Street, then.", "turn": 3, "final": True}
+claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
+"""
+
+
+def test_one_steers_an_agent_at_work_by_keyboard_and_is_told_where_it_arrived(served: Server, window: Page) -> None:
+    work(served, "t.say(o, 'steer', content='Flood on Elm Street')")
+    window.goto("/conversations/steer/")
+    when, told = window.get_by_label("When", exact=True), window.locator("[data-prospect]")
+    window.keyboard.press("m")
+    window.keyboard.type("Look at Elm Street only.")
+    expect(told).to_have_text(re.compile("another message comes first"))
+    expect(when).to_be_hidden()
+
+    work(served, "t.claim('steer')")
+    with renewed(served):
+        expect(when).to_be_visible()
+        window.keyboard.press("Shift+Tab")
+        expect(when).to_be_focused()
+        window.keyboard.type("at")
+        expect(told).to_have_text("Dialogue gets your message at its next step.")
+        assert in_every_look(window, "steer-when") == {}
+        when.focus()
+        window.keyboard.press("Tab")
+        window.keyboard.press("Control+Enter")
+        row = window.locator(".event[data-kind=message]", has_text="Look at Elm Street only.")
+        mark = row.locator("[data-delivery]")
+        expect(mark).to_contain_text("waiting for Dialogue: delivered at its next step")
+        expect(when).to_have_value("after_run")
+
+        work(served, DELIVER)
+        expect(mark).to_contain_text("Delivered at step 3 to Dialogue")
+        work(served, DELIVER.rpartition("assert")[0] + FINISH)
+        expect(mark).to_contain_text("Delivered at step 3, answered by Dialogue")
+    assert in_every_look(window, "steer") == {}

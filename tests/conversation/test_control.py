@@ -13,12 +13,13 @@ from conversations.core import principals
 from conversations.core.errors import Invalid, NotAllowed, NotFound, TooLate
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
-from conversations.models import Agent, Approval, Conversation, Event, Post, Run, Token, ToolCall
+from conversations.models import Agent, Approval, Conversation, Event, Participant, Post, Run, Token, ToolCall
 from conversations.runs import claims
 from conversations.runs.approvals import decide
 from tests.events.test_projections import rows
 from tests.support import teamwork
 from tests.support.cast import last_entry, said
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -350,6 +351,32 @@ def test_agents_of_other_processes_are_told_on_their_control_topic(otto):
         *("user:otto", "user:otto"), *("agent:Away", "take_over")
     )  # fmt: skip
     assert body["metadata"] == {"by": "user:otto", "reason": "I know her"}
+
+
+def test_agents_inside_a_tool_or_known_by_an_import_alone_are_not_told(otto):
+    """Nobody reads their control topics; an agent that was spoken to since may."""
+    teamwork.say(otto)
+    claimed = teamwork.claim()
+    inside = {"agent": "Weather", "parent_call": "call-1"}
+    step = {"event": "tool_step", "name": "look_up", "tool_call": "call-2", "tool_call_id": "c", "status": "start"}
+    said = {"event": "output", "text": "Rain.", "turn": 2}
+    log.append([claimed.event({**inside, **said}), claimed.event({**inside, **step, "args_raw": "{}"})])
+    imported = {"type": "message", "sender": "agent:Old", "recipient": "agent:Older", "content": "hi"}
+    log.append([unchecked("flood", imported, principals.import_principal("file"))])
+    assert {"agent:Weather", "agent:Old", "agent:Older"} < set(Participant.objects.values_list("name", flat=True))
+
+    steer(otto, "pause")
+    assert not Post.objects.filter(topic__startswith="control:").exists()
+    assert "control" not in list(Event.objects.values_list("kind", flat=True))
+
+    hello = {"type": "message", "sender": "agent:Robot", "recipient": "agent:Older", "content": "hello"}
+    log.append([unchecked("flood", hello, principals.token_principal("robot"))])
+    before = list(Participant.objects.order_by("name").values())
+    list(rebuild())
+    assert list(Participant.objects.order_by("name").values()) == before
+    steer(otto, "resume")
+    told = Post.objects.filter(topic__startswith="control:").order_by("topic").values_list("topic", flat=True)
+    assert list(told) == ["control:Older", "control:Robot"]
 
 
 def test_several_at_once_each_have_their_own_outcome(otto):

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from conversations.access.accounts.grants import give_grant
 from conversations.conversation import control, delivery_preview, post_message
+from conversations.core.errors import Invalid
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Conversation, Event, Run
 from conversations.runs import claims, stop_and_rerun
@@ -28,8 +29,10 @@ def otto(team):
     return team["operator"]
 
 
-def prospect(sender="user:otto", to="chat:c", by="user:otto"):
-    return delivery_preview.preview_delivery(Conversation.objects.get(key="c"), by=by, sender=sender, recipient=to)
+def prospect(sender="user:otto", to="chat:c", by="user:otto", when="after_run"):
+    return delivery_preview.preview_delivery(
+        Conversation.objects.get(key="c"), by=by, sender=sender, recipient=to, when=when
+    )
 
 
 def say(otto, sender="", to="chat:c", client_id="x"):
@@ -39,7 +42,7 @@ def say(otto, sender="", to="chat:c", client_id="x"):
 
 
 def test_nothing_stands_in_the_way_of_an_answer(otto):
-    assert prospect() == prospect(to="agent:Dialogue") == prospect("system") == ("", False)
+    assert prospect() == prospect(to="agent:Dialogue") == prospect("system") == ("", False, "")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def test_the_page_tells_it_from_the_start_and_anew_for_each_choice(otto):
 
     address = reverse("conversation-prospect", args=["c"])
     told = browser.get(address, {"as": "agent:Triage", "to": ""}).json()
-    assert told == {"words": prospect("agent:Triage").words, "waits": True}
+    assert told == {"words": prospect("agent:Triage").words, "waits": True, "at_work": ""}
     assert browser.get(address, {"to": "agent:A\u202eB"}).json()["words"].startswith("A[U+202E]B does not run")
 
 
@@ -170,3 +173,39 @@ def test_the_form_without_scripts_speaks_as_whom_it_says(otto, chosen, sender):
 
     assert answer.status_code == 302
     assert json.loads(Event.objects.filter(kind="message").latest("seq").body)["sender"] == sender
+
+
+def test_an_agent_at_work_can_get_it_at_its_next_step(otto):
+    assert prospect().at_work == ""
+    say(otto)
+    claimed = teamwork.claim("c")
+
+    told = prospect(when="next_step")
+    assert (told.words, told.waits, told.at_work) == (
+        *("Dialogue gets your message at its next step.", False, "Dialogue"),
+    )
+    assert "Dialogue is working" in prospect().words
+    assert prospect(to="agent:Triage", when="next_step").at_work == ""
+
+    Run.objects.filter(id=claimed.run).update(status="waiting", reason="approval")
+    assert prospect(when="next_step").words == "Dialogue gets your message at its next step, after the approval."
+    control.pause(otto, "c")
+    assert prospect(when="next_step").at_work == ""
+
+
+def test_when_is_one_of_two_and_is_in_the_event(otto, client):
+    client.force_login(otto)
+    address = reverse("api-messages", args=["c"])
+    words = {"recipient": "chat:c", "content": "Hello"}
+
+    said = client.post(address, words | {"client_id": "a", "when": "next_step"}, content_type="application/json")
+    refused = client.post(address, words | {"client_id": "b", "when": "never"}, content_type="application/json")
+
+    assert json.loads(Event.objects.get(seq=said.json()["seq"]).body)["metadata"] == {"when": "next_step"}
+    assert Run.objects.get(status="queued").at_next_step
+    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "when")
+    with pytest.raises(Invalid, match="after_run, next_step"):
+        post_message.post(otto, "c", recipient="chat:c", content="Hi", client_id="c", when="never")
+    form = client.post(address, {"content": "And", "client_id": "d", "to": "", "when": "next_step"})
+    assert form.status_code == 302
+    assert Run.objects.filter(status="queued", at_next_step=True).count() == 2

@@ -144,6 +144,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "run.waiting": _of_run("run.waiting", reason="approval"),
     "run.resumed": [*_of_run("run.waiting", reason="approval"), {"event": "run.resumed", "run_id": "run-9"}],
     "run.done": _of_run("run.done", duration_ms=12.5),
+    "run.delivered": [
+        {**QUEUED, "at_next_step": True},
+        {"event": "run.delivered", "run_id": "run-9", "agent": "Dialogue", "into": "run-8", "step": 3, "input_seq": 1},
+    ],
     "run.failed": _of_run("run.failed", reason="error", error="ValueError: no such street"),
     "run.stopping": _of_run("run.stopping", how="abort", by="user:otto", reason="it is the wrong street"),
     "run.cancelled": _of_run("run.cancelled", reason="not needed"),

@@ -17,7 +17,10 @@ from conversations.models.tool_call import class_of
 Key = str | int
 Values = tuple[Any, ...]
 
-_RUN = "id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,ended_seq,attempt"
+_RUN = (
+    "id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,ended_seq,attempt,"
+    "at_next_step,delivered_to"
+)
 _APPROVAL = (
     "id,conversation_id,tool_call,run,asked_seq,asked_at,deadline,status,decision,decided_by,decided_at,decided_seq,"
     "rule,escalated_to,escalated_seq"
@@ -56,7 +59,9 @@ TABLES = {  # in the order in which they are corrected: what one tells, the next
     "runs": Table("conversations_run", "id", _RUN, _run),
     "approvals": Table("conversations_approval", "id", f"{_APPROVAL},version", _of_approval),
     "responses": Table("conversations_response", "id", _RESPONSE, _response),
-    "participants": Table("conversations_participant", "name", "conversation_id,name,kind,is_named", _of_participant),
+    "participants": Table(
+        "conversations_participant", "name", "conversation_id,name,kind,is_named,is_reachable", _of_participant
+    ),
 }
 
 
@@ -155,10 +160,12 @@ def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
         elif isinstance(row, ResponseRow):
             changes.responses[row.conversation_id, row.id] = row
         else:
-            conversation, name, kind, is_named = row
+            conversation, name, kind, is_named, is_reachable = row
             changes.participants[conversation, name] = kind
             if is_named:
                 changes.named.add((conversation, name))
+            if is_reachable:
+                changes.reachable.add((conversation, name))
     return changes
 
 

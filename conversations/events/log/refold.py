@@ -179,7 +179,7 @@ class Refold:
                 row: Any = changes.open_calls[pk].find(key)
             elif table == "participants":
                 kind = changes.participants.get((pk, key))
-                row = kind and (pk, key, kind, (pk, key) in changes.named)
+                row = kind and (pk, key, kind, (pk, key) in changes.named, (pk, key) in changes.reachable)
             else:
                 row = getattr(changes, table).get((pk, key)) if table != "turns" else None
             if row is not None:

@@ -19,8 +19,9 @@ KINDS = registry.names_with("holds_run")
 
 
 def newest_runs(conversation: int, limit: int) -> list[Run]:
-    """Return the newest runs, newest first."""
-    return list(Run.objects.filter(conversation_id=conversation, parent_call=None).order_by("-queued_seq")[:limit])
+    """Return the newest runs, newest first; not those whose message another run took in."""
+    runs = Run.objects.filter(conversation_id=conversation, parent_call=None).exclude(status="delivered")
+    return list(runs.order_by("-queued_seq")[:limit])
 
 
 def events_of_runs(conversation: int, key: str, runs: Sequence[Run]) -> list[Stored]:

@@ -48,10 +48,11 @@ class RunScheduler:
             return
         run, input_seq = new_id(), head.head_seq
         fields: dict[str, object] = {"id": new_id(), "run_id": run, "agent": name}
-        yield from_internal(
-            head.key, {"event": "run.queued", **fields, "run_kind": "agent", "input_seq": input_seq}, SYSTEM
-        )
+        queued: dict[str, object] = {"event": "run.queued", **fields, "run_kind": "agent", "input_seq": input_seq}
         hop = event.payload.metadata.hop if event.payload.metadata else None
+        if event.payload.metadata and event.payload.metadata.is_for_next_step and not hop:
+            queued["at_next_step"] = True  # not what a run sent: its hops are counted where they are answered
+        yield from_internal(head.key, queued, SYSTEM)
         if hop is not None and hop >= MAX_HOPS:
             why = f"{hop} hops: agents keep answering each other"
             fields["id"] = new_id()

@@ -49,9 +49,11 @@ tool_calls=v.tool_calls,errors=v.errors,repeatable=v.repeatable,preview_after=v.
 handler=v.handler,is_demo=v.is_demo,state=v.state,owner=v.owner,paused_seq=v.paused_seq,owned_seq=v.owned_seq,
 last_by=v.last_by,opened_by=v.opened_by,outside_seq=v.outside_seq
 FROM v WHERE conversations_conversation.id=v.id"""
-_TAKE_PART = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named) VALUES %s
-ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named
-WHERE excluded.is_named AND NOT conversations_participant.is_named"""
+_TAKE_PART = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named,is_reachable) VALUES %s
+ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named OR conversations_participant.is_named,
+is_reachable=excluded.is_reachable OR conversations_participant.is_reachable
+WHERE excluded.is_named AND NOT conversations_participant.is_named
+OR excluded.is_reachable AND NOT conversations_participant.is_reachable"""
 _END_CALL = """UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s,output_bytes=%s,approver=%s,
 duration_class=%s,size_class=%s WHERE id=%s AND conversation_id=%s"""
 
@@ -132,8 +134,9 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
     """Write what the fold found: participants, calls made, calls ended."""
     people: list[Any] = []
     for (conversation, name), kind in sorted(changes.participants.items()):
-        people += (conversation, name, kind, (conversation, name) in changes.named)
-    insert(cursor, _TAKE_PART, 4, people)
+        key = (conversation, name)
+        people += (*key, kind, key in changes.named, key in changes.reachable)
+    insert(cursor, _TAKE_PART, 5, people)
     calls: list[Any] = []
     for c in changes.new_calls.values():
         calls += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)

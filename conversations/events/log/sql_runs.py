@@ -1,5 +1,6 @@
 """Runs and approvals into their tables: what the fold says of them, nothing else of their rows."""
 
+from dataclasses import astuple
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
@@ -7,11 +8,13 @@ from django.db.backends.utils import CursorWrapper
 from conversations.events.projections import RowChanges
 
 _RUN = """INSERT INTO conversations_run(id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,
-ended_seq,attempt,worker,stop) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,'','') ON CONFLICT (id) DO UPDATE SET
+ended_seq,attempt,at_next_step,delivered_to,worker,stop)
+VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,'','') ON CONFLICT (id) DO UPDATE SET
 kind=excluded.kind,agent=excluded.agent,status=excluded.status,reason=excluded.reason,parent_call=excluded.parent_call,
-input_seq=excluded.input_seq,queued_seq=excluded.queued_seq,ended_seq=excluded.ended_seq,attempt=excluded.attempt
+input_seq=excluded.input_seq,queued_seq=excluded.queued_seq,ended_seq=excluded.ended_seq,attempt=excluded.attempt,
+at_next_step=excluded.at_next_step,delivered_to=excluded.delivered_to
 WHERE conversations_run.conversation_id=excluded.conversation_id"""
-_STEP = """UPDATE conversations_run SET status=%s,reason=%s,ended_seq=%s,attempt=COALESCE(%s,attempt)
+_STEP = """UPDATE conversations_run SET status=%s,reason=%s,ended_seq=%s,attempt=COALESCE(%s,attempt),delivered_to=%s
 WHERE id=%s AND conversation_id=%s"""
 _APPROVAL = """INSERT INTO conversations_approval(id,conversation_id,tool_call,run,asked_seq,asked_at,status,decision,
 decided_by,decided_at,decided_seq,version,deadline,rule,escalated_to,escalated_seq)
@@ -26,9 +29,9 @@ def write(cursor: CursorWrapper, changes: RowChanges) -> None:
     """Write runs made and changed, approvals asked and decided. A run's lease, worker and state stay as they are."""
     for r in changes.runs.values():
         row: list[Any] = [r.id, r.conversation_id, r.kind, r.agent, r.status, r.reason, r.parent_call, r.input_seq]
-        cursor.execute(_RUN, [*row, r.queued_seq, r.ended_seq, r.attempt])
+        cursor.execute(_RUN, [*row, r.queued_seq, r.ended_seq, r.attempt, r.at_next_step, r.delivered_to])
     for (conversation, run), step in changes.run_steps.items():
-        cursor.execute(_STEP, [step.status, step.reason, step.ended_seq, step.attempt, run, conversation])
+        cursor.execute(_STEP, [*astuple(step), run, conversation])
     for a in changes.approvals.values():
         row = [a.id, a.conversation_id, a.tool_call, a.run, a.asked_seq, a.asked_at, a.status, a.decision]
         version = 1 + (a.escalated_seq is not None) + (a.decided_seq is not None)

@@ -23,7 +23,7 @@ def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
 
 
 def _take_part(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    add_participants(changes, head, event.payload, lets_in=token_access.may_let_in(changes, head, event))
+    add_participants(changes, head, event, lets_in=token_access.may_let_in(changes, head, event))
 
 
 def repeats_output(payload: ParsedPayload, repeatable: str) -> bool:
@@ -63,7 +63,7 @@ def user_message(changes: RowChanges, head: ConversationHead, event: EventFacts)
 
 def control(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Note who takes part; nobody is let in."""
-    add_participants(changes, head, event.payload, lets_in=False)  # whoever takes part is steered
+    add_participants(changes, head, event, lets_in=False)  # whoever takes part is steered
 
 
 def opened(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:

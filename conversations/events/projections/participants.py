@@ -1,22 +1,33 @@
-"""Who takes part: whoever speaks or is spoken to by name."""
+"""Who takes part: whoever speaks or is spoken to by name, and whom of them control messages can reach."""
 
-from conversations.events.payload import ParsedPayload
-from conversations.events.projections.row_changes import ConversationHead, RowChanges
+from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
 
-def add_participants(changes: RowChanges, head: ConversationHead, payload: ParsedPayload, *, lets_in: bool) -> None:
+def add_participants(changes: RowChanges, head: ConversationHead, event: EventFacts, *, lets_in: bool) -> None:
     """Note the sender and the recipient; `lets_in`: an agent spoken to may view the conversation (`token_access`)."""
-    meeting = (head.id, payload.sender, payload.agent, payload.recipient, lets_in)
+    payload, is_heard = event.payload, not event.principal.startswith("import:")
+    speaks_here = is_heard and event.run is None
+    meeting = (head.id, payload.sender, payload.agent, payload.recipient, lets_in, is_heard, speaks_here)
     if meeting in changes.met:
         return
     changes.met.add(meeting)
     if payload.speaker:
-        changes.participants[head.id, payload.speaker] = kind_of(payload.speaker)
+        add_speaker(changes, head, event)
     recipient = (payload.recipient or "")[:200]
     if recipient and not recipient.startswith("chat:"):
         changes.participants[head.id, recipient] = kind_of(recipient)
+        if is_heard:
+            changes.reachable.add((head.id, recipient))
         if lets_in and not _is_same(payload.sender or payload.agent or "", payload.recipient or ""):
             changes.named.add((head.id, recipient))
+
+
+def add_speaker(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Note who spoke, or acted. A name that a run of ours alone speaks under may be that of an agent inside a tool."""
+    name = event.payload.speaker
+    changes.participants[head.id, name] = kind_of(name)
+    if event.run is None and not event.principal.startswith("import:"):
+        changes.reachable.add((head.id, name))
 
 
 def kind_of(name: str) -> str:

@@ -91,7 +91,7 @@ def deleted(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
 
 def received(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Take note of who asked whom, and of their last words for the list's line."""
-    add_participants(changes, head, event.payload, lets_in=may_let_in(changes, head, event))
+    add_participants(changes, head, event, lets_in=may_let_in(changes, head, event))
     try:
         body = msgspec.json.decode(event.body)
     except msgspec.DecodeError:

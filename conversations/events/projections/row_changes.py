@@ -71,6 +71,8 @@ class RunRow:
     queued_seq: int
     ended_seq: int | None = None
     attempt: int = 0
+    at_next_step: bool = False
+    delivered_to: str = ""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class RunStep:
     reason: str
     ended_seq: int | None
     attempt: int | None = None
+    delivered_to: str = ""
 
 
 @dataclass(slots=True)
@@ -163,6 +166,7 @@ class RowChanges:
     is_whole: bool = False  # folded from the first event on: what the database holds may be of later
     participants: dict[tuple[int, str], str] = field(default_factory=dict)
     named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
+    reachable: set[tuple[int, str]] = field(default_factory=set)  # who spoke from outside, or was spoken to
     met: set[tuple[Any, ...]] = field(default_factory=set)  # who spoke to whom: folded once, however often it is
     new_calls: dict[str, FoldedCall] = field(default_factory=dict)
     ended: dict[str, FoldedCall] = field(default_factory=dict)

@@ -7,6 +7,7 @@
 | run.waiting | waiting, reason | | |
 | run.resumed | queued | | |
 | run.done | done, ended | | |
+| run.delivered | delivered, ended: it never began | | |
 | run.cancelled, incompatible, interrupted | that status, ended | its `calls`: unknown; never entered ones: blocked | |
 | run.failed | failed, reason, ended | as above | errors +1 |
 | approval.requested | | a row, waiting | an approval, pending |
@@ -51,6 +52,8 @@ class RunEventFields(msgspec.Struct, kw_only=True):
     agent: str = ""
     run_kind: str = "agent"
     input_seq: int = 0
+    at_next_step: bool = False
+    into: str = ""
     parent_call: str | None = None
     attempt: int = 0
     reason: str | None = None
@@ -105,6 +108,7 @@ def queued(changes: RowChanges, head: ConversationHead, event: EventFacts, field
         parent_call=fields.parent_call,
         input_seq=fields.input_seq,
         queued_seq=head.head_seq,
+        at_next_step=fields.at_next_step,
     )
 
 
@@ -124,10 +128,11 @@ def _apply(
     reason = clean_text((fields.reason or "")[:200])
     if row is not None:
         row.status, row.reason, row.ended_seq, row.attempt = status, reason, ended_seq, attempt or row.attempt
+        row.delivered_to = fields.into[:64]
     else:
         before = changes.run_steps.get((head.id, event.run))
         last_attempt = attempt or (before.attempt if before else None)
-        changes.run_steps[head.id, event.run] = RunStep(status, reason, ended_seq, last_attempt)
+        changes.run_steps[head.id, event.run] = RunStep(status, reason, ended_seq, last_attempt, fields.into[:64])
     head.errors += status == "failed"
     for call in changes.open_calls[head.id].of_run(event.run) if is_end and status != "done" else ():
         if call.id in fields.calls:

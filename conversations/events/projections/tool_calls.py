@@ -4,7 +4,7 @@ import hashlib
 
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections.open_calls import FoldedCall, OpenCalls
-from conversations.events.projections.participants import kind_of
+from conversations.events.projections.participants import add_speaker
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
 BAD_STATUSES = {"error": "failed", "failed": "failed", "timeout": "timeout"}
@@ -21,7 +21,7 @@ def tool_step(changes: RowChanges, head: ConversationHead, event: EventFacts) ->
     else:
         _end_call(changes, head, event)
     if event.payload.speaker:
-        changes.participants[head.id, event.payload.speaker] = kind_of(event.payload.speaker)
+        add_speaker(changes, head, event)
 
 
 def starts_call(payload: ParsedPayload) -> bool:

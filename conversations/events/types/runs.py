@@ -13,7 +13,7 @@ from conversations.events.types.base import RunEndEvent, RunEvent
     traits={"claimable", "wakes_worker", "holds_run", "no_progress", "remembered"},
 )  # fmt: skip
 class RunQueued(RunEvent):
-    """A run waits for a worker. `input_seq` is the event it answers."""
+    """A run waits for a worker. `input_seq` is the event it answers; `at_next_step`: a run at work may take that in."""
 
     event: Literal["run.queued"] = "run.queued"
     run_id: str
@@ -28,6 +28,7 @@ class RunQueued(RunEvent):
     must_wait: bool = False
     store: bool | None = None
     socket: str | None = None
+    at_next_step: bool = False
 
 
 @event_type(
@@ -80,6 +81,20 @@ class RunDone(RunEndEvent):
 
     event: Literal["run.done"] = "run.done"
     usage: dict[str, Any] | None = None
+
+
+@event_type(
+    Row(view="run_delivered"), fold=step("delivered", is_end=True), authority=OURS,
+    lane=Lane("took in a message at its next step"), run_end=RunEnd(), traits={"claimable", "holds_run", "remembered"},
+)  # fmt: skip
+class RunDelivered(RunEndEvent):
+    """It does not begin: the message that it was to answer, `input_seq`, was delivered to the run `into`, which was at
+    work, before that run's model was asked for the answer `step`."""
+
+    event: Literal["run.delivered"] = "run.delivered"
+    into: str
+    step: int
+    input_seq: int
 
 
 @event_type(

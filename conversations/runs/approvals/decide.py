@@ -115,9 +115,11 @@ def wrote_input(principal: Principal, run: Run) -> bool:
 
 
 def authors(run: Run) -> set[str]:
-    """Return who wrote or sent what a run answers, or had it run again. What a token does is written down by the
-    system, with `by`."""
-    seqs = (run.input_seq, run.queued_seq)
+    """Return who wrote or sent what a run answers, or had it run again; also what reached it at one of its steps. What
+    a token does is written down by the system, with `by`."""
+    later = Run.objects.filter(conversation=run.conversation_id, queued_seq__gt=run.queued_seq, delivered_to=run.id)
+    answered = [(run.input_seq, run.queued_seq), *later.values_list("input_seq", "queued_seq")]
+    seqs = [seq for pair in answered for seq in pair]
     behind = Event.objects.filter(conversation=run.conversation_id, seq__in=seqs)
     return {
         str(json.loads(body).get("by") or author) if author == "system" else author

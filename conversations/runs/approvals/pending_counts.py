@@ -21,7 +21,9 @@ MAX_ITEMS = 500  # questions whose authors are looked up
 
 _AUTHORS = """SELECT a.id, e.principal, CASE WHEN e.principal='system' THEN e.body ELSE '{}' END
 FROM conversations_approval a JOIN conversations_run r ON r.id=a.run
-JOIN conversations_event e ON e.conversation_id=r.conversation_id AND e.seq IN (r.input_seq, r.queued_seq)
+JOIN conversations_run i ON i.conversation_id=r.conversation_id AND i.queued_seq>=r.queued_seq
+AND (i.id=r.id OR i.delivered_to=r.id)
+JOIN conversations_event e ON e.conversation_id=r.conversation_id AND e.seq IN (i.input_seq, i.queued_seq)
 WHERE a.status='pending' AND r.status='waiting' AND a.id=ANY(%s)"""
 
 
@@ -53,7 +55,8 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
 
 
 def input_authors(approvals: list[str]) -> dict[str, set[str]]:
-    """Return who wrote or sent what the runs of these open questions answer, or had them run again."""
+    """Return who wrote or sent what the runs of these open questions answer, or had them run again; also what reached
+    them at one of their steps."""
     if not approvals:
         return {}
     is_sqlite = connection.vendor == "sqlite"

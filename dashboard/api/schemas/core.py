@@ -186,6 +186,12 @@ class ToSay(BaseModel):
         Field(ge=0, le=2**53, description="last event seen before writing; 409 if another person has replied since"),
     ] = None
     anyway: Annotated[bool, Field(description="send even if another person has replied since")] = False
+    when: Annotated[
+        Literal["after_run", "next_step"],
+        Field(
+            description="an agent at work gets it after its run, or at its next step: before it asks its model again"
+        ),
+    ] = "after_run"
 
 
 class SaidAt(Shape):

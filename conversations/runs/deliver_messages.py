@@ -1,0 +1,93 @@
+"""Messages that reach a run at work at its next step, instead of waiting for its end. Called by workers.
+
+Such a message has a run of its own, queued like any other, so that it is answered whatever becomes of the run at work.
+When that run is about to ask its model, the queued one ends as `delivered` in one transaction under the fence: from
+then on it is the working run's to answer, and never begins. Lock order: conversation, run (law B).
+"""
+
+import json
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from django.db import connection
+
+from conversations.core.errors import Fenced
+from conversations.core.ids import new_id
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.events.log.records import NewEvent
+from conversations.models import Conversation, Event, Response, Run
+from conversations.models.run import LIVE
+from conversations.runs.claims import Body, Claim
+
+# As text: each step of each run asks this, and Django needs 4 ms to write it.
+WAITS = """SELECT 1 FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id
+ WHERE c.key=%s AND r.status='queued' AND r.at_next_step LIMIT 1"""
+
+
+class DeliveredMessage(NamedTuple):
+    """A message, by its event."""
+
+    seq: int
+    body: str
+
+
+class Delivery(NamedTuple):
+    """To which run a message was delivered instead of beginning its own, before which of its steps, and the event."""
+
+    into: Run
+    step: int
+    seq: int
+
+
+def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[DeliveredMessage]:
+    """Take what waits for the next step of these agents, oldest first: from now on the run answers it.
+
+    None while the conversation is held, or once the run was asked to end. Raises `Fenced`.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(WAITS, [claimed.conversation])
+        if cursor.fetchone() is None:
+            return []
+    with write_transaction():
+        conversation = Conversation.objects.locked(key=claimed.conversation)
+        mine = Run.objects.mine(claimed.run, claimed.attempt).values_list("stop", flat=True).first()
+        if mine is None:
+            raise Fenced(f"run {claimed.run} is no longer running in attempt {claimed.attempt}")
+        if mine or conversation.is_held:
+            return []
+        waiting = Run.objects.of(conversation).filter(status="queued", at_next_step=True, agent__in=agents)
+        runs = list(waiting.only("id", "agent", "input_seq"))
+        log.append([_delivered(claimed, run, step) for run in runs])
+        events = Event.objects.filter(conversation=conversation, seq__in=[run.input_seq for run in runs])
+        bodies = dict(events.values_list("seq", "body"))
+    return [DeliveredMessage(run.input_seq, bodies[run.input_seq]) for run in runs]
+
+
+def receiver(conversation: Conversation) -> Run | None:
+    """Return the run that takes in messages at its next step: one at work, or put aside; none that answers a client of
+    the responses endpoint, who has its whole history."""
+    run = Run.objects.of(conversation).filter(status__in=LIVE).first()
+    return None if run is None or Response.objects.filter(run=run.id).exists() else run
+
+
+def deliveries(conversation: int, runs: Iterable[Run]) -> dict[str, Delivery]:
+    """Return where the messages of these delivered runs went, by the runs' ids."""
+    delivered = [run for run in runs if run.status == "delivered"]
+    if not delivered:
+        return {}
+    events = Event.objects.filter(conversation_id=conversation, seq__in=[run.ended_seq for run in delivered])
+    steps = {seq: json.loads(body)["step"] for seq, body in events.values_list("seq", "body")}
+    into = Run.objects.filter(id__in={run.delivered_to for run in delivered}).defer("state").in_bulk()
+    return {
+        run.id: Delivery(into[run.delivered_to], steps[run.ended_seq], run.ended_seq)
+        for run in delivered
+        if run.ended_seq in steps and run.delivered_to in into
+    }
+
+
+def _delivered(claimed: Claim, run: Run, step: int) -> NewEvent:
+    fields: Body = {"event": "run.delivered", "id": new_id(), "run_id": run.id, "agent": run.agent}
+    fields |= {"into": claimed.run, "step": step, "input_seq": run.input_seq}
+    event = log.from_internal(claimed.conversation, fields, claimed.principal)
+    return event._replace(attempt=claimed.attempt, holder=claimed.run)
