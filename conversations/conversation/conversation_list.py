@@ -14,7 +14,7 @@ from django.db import connection
 
 from conversations.access import permissions
 from conversations.conversation import attention, list_query
-from conversations.conversation.conversation_row import GROUPS, RUN_STATES, ConversationRow, drawn
+from conversations.conversation.conversation_row import GROUPS, IMPORTED, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.list_query import ListFilters
 from conversations.core.errors import NotFound
 from conversations.core.micros import to_datetime
@@ -38,6 +38,7 @@ _RUNS = {"interrupted": "failed", "incompatible": "failed", **{name: name for na
 _COLUMNS = (
     *("id", "key", "title", "state", "owner", "handler", "is_demo", "head_seq"),
     *("last_at", "last_sender", "last_by", "last_line", "messages", "tool_calls", "errors", "forked_at"),
+    *("activity", "opened_by"),
 )
 
 _owned = itemgetter(*(_COLUMNS.index(name) for name in attention.Owned._fields))
@@ -211,17 +212,22 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     seen: dict[int, int] = dict(_read(_MARKERS, ids, reader.pk)) if reader else {}
     return [
         ConversationRow(
-            **dict(zip(_COLUMNS, values, strict=True)),
+            **(columns := dict(zip(_COLUMNS, values, strict=True))),
             participants=tuple(
                 sorted(named.get(values[0], ()), key=lambda participant: (participant[1] == "agent", participant[0]))
             ),
-            read_count=seen.get(values[0], 0) if reader else None,
+            read_count=seen.get(values[0], _unmarked(columns)) if reader else None,
             run=runs.get(values[0], ""),
             alarm=_alarm(alarms.get(values[0])),
             need=needs.get(values[0]),
         )
         for values in fetched
     ]
+
+
+def _unmarked(columns: Mapping[str, Any]) -> int:
+    """Return how many messages count as seen by who never opened a conversation: of an import, all it has by now."""
+    return int(columns["messages"]) if columns["opened_by"].startswith(IMPORTED) else 0
 
 
 def _read(sql: str, ids: Sequence[int], *more: Any) -> list[Any]:

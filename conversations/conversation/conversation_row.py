@@ -9,14 +9,17 @@ from django.template.loader import get_template
 from markupsafe import Markup
 
 from conversations.conversation.attention import LABELS, TONES, Attention
-from conversations.core import hidden_characters
+from conversations.core import hidden_characters, recent_activity
 from conversations.core.html_escape import safe
 from conversations.core.micros import to_datetime
+from conversations.core.plain_text import without_markers
 from conversations.rendering import ansi_codes, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
+from conversations.rendering.sparkline import Sparkline, sparkline
 
 logger = logging.getLogger(__name__)
 
+IMPORTED = "import:"  # how a principal begins that brought in a recording
 MAX_MARKS = 4  # of participants drawn in a row; the rest is a number
 LIVE_FOR = 300  # seconds after its last event for which a conversation is in the group Live
 GROUPS = {"attention": "Need a person", "live": "Live", "quiet": "Quiet"}
@@ -55,6 +58,8 @@ class ConversationRow:
     tool_calls: int
     errors: int
     forked_at: int | None = None
+    activity: str = ""  # `recent_activity`, up to `last_at`
+    opened_by: str = ""
     participants: tuple[tuple[str, str], ...] = ()  # name, kind
     read_count: int | None = None
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
@@ -139,7 +144,7 @@ class ConversationRow:
     @property
     def preview(self) -> Markup:
         """The last line without the signs of Markdown, every character visible."""
-        return _visible(richtext.without_markers(self.last_line))
+        return _visible(without_markers(self.last_line))
 
     @property
     def caption(self) -> Markup:
@@ -160,6 +165,17 @@ class ConversationRow:
             ("failed", "errors", self.errors),
         )
         return tuple((*counter, compact_row(counter[2])) for counter in numbers)
+
+    @property
+    def is_imported(self) -> bool:
+        """Tell that it is a recording, of which nobody has read anything yet."""
+        return self.opened_by.startswith(IMPORTED)
+
+    @property
+    def spark(self) -> Sparkline | None:
+        """Its events of the last hour as they are drawn; None when it had none."""
+        counts = recent_activity.recent(self.activity, self.last_at, time.time_ns() // 1000)
+        return sparkline(counts) if any(counts) else None
 
     @property
     def cursor(self) -> str:

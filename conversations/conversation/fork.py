@@ -16,6 +16,7 @@ from conversations.conversation.post_message import MAX_CONTENT
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import new_id
+from conversations.core.plain_text import short_title
 from conversations.core.principals import Principal
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
@@ -130,6 +131,7 @@ class _Plan(NamedTuple):
     agent: str
     answers: int
     handler: str = ""  # of the parent at that event
+    title: str = ""
 
     def append(self, text: str | None, changed: Event | None) -> CreatedFork:
         """Append it, inside the action: the fork's own event, the changed message, the run."""
@@ -149,7 +151,7 @@ class _Plan(NamedTuple):
     def _forked(self, copied: int, changed: Event | None) -> NewEvent:
         handler = self.handler or (f"agent:{self.agent}" if self.agent else "")
         body: Body = {"event": "conversation.forked", "id": new_id(), "parent": self.parent.key, "forked_at": copied}
-        body |= {"title": self.parent.title, "handler": handler or None}
+        body |= {"title": self.title, "handler": handler or None}
         body |= {"changed": changed.seq} if changed else {}
         return self._ours(body | ({"reason": self.reason} if self.reason else {}))
 
@@ -182,13 +184,23 @@ def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> Crea
         failpoint("before-fork")
         with audited_action(by, verb, target, right="control") as principal:
             copied.publish()
-            forked = plan._replace(handler=copied.handler).append(text, changed)
+            title = _title(plan.parent, copied.head.title, text or "", changed)
+            forked = plan._replace(handler=copied.handler, title=title).append(text, changed)
             correlation = {"conversation": plan.key, "forked_at": plan.at, "run": forked.run}
             chain.enter(principal, verb, target, reason=plan.reason, correlation=correlation)
     except BaseException:
         copied.discard()
         raise
     return forked
+
+
+def _title(parent: Conversation, of_copies: str, text: str, changed: Event | None) -> str:
+    """Return the parent's title; the first words of the changed message (`text`) where it named the conversation, or
+    where nothing that is copied would name it."""
+    if changed is None:
+        return parent.title
+    was = short_title(envelopes.parse(changed.body.encode()).words)
+    return envelopes.clean_text(short_title(text)) if not of_copies or parent.title == was else parent.title
 
 
 def _check(text: str | None, reason: str, client_id: str) -> None:

@@ -11,10 +11,10 @@ import msgspec
 from conversations.core.errors import Invalid
 from conversations.core.ids import new_id
 from conversations.core.json_values import text_of
+from conversations.core.plain_text import short_title
 
 HERE = "chat:"  # a recipient that is the conversation itself, its key not yet known
 SUMMARY = 500  # characters of `result_summary`; the whole result is in `output`
-TITLE = 80  # characters
 
 Payload = Mapping[str, Any]  # any JSON
 
@@ -126,9 +126,8 @@ def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
 
 
 def caption(text: object) -> str:
-    """Cut a text down to a title: one line of 80 characters at most."""
-    line = " ".join(str(text or "").split())
-    return line if len(line) <= TITLE else f"{line[: TITLE - 1].rstrip()}…"
+    """Cut a text down to a title."""
+    return short_title(str(text or ""))
 
 
 def _envelope(

@@ -59,6 +59,12 @@ class Conversation(models.Model):
     outside_seq = models.BigIntegerField(
         default=0, help_text="the first event of somebody who was not let in: only people let agents in since; 0: none"
     )
+    activity = models.CharField(
+        max_length=240,
+        default="",
+        db_default="",
+        help_text="events of the hour before its last one (`core.recent_activity`)",
+    )
     parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
     forked_at = models.BigIntegerField(null=True)
     copied_seq = models.BigIntegerField(

@@ -32,10 +32,6 @@ _NESTED = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}){4}", r
 _MARKER = re.compile(r"(?:>|[-+*]|\d[.)])(?=[ \t>])")  # of quotes and lists; each opens a block
 _RULER = re.compile(r"^[ \t]*[|:\-][ \t|:\-]*$", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>\"'`|\\^{}]{1,2000}")
-_HEADING = re.compile(r"(?:(?<=\s)|^)(?:#{1,6}|>) (?=\S)")
-_LINK = re.compile(r"!?\[([^\[\]]{1,200})\]\([^()\s]{0,400}\)")
-_STRONG = re.compile(r"(\*\*|__|~~|`{1,3})(?=\S)([^*_~`]{1,400})(?<=\S)\1")
-_EMPHASIS = re.compile(r"(?<![\w*])(\*|_)(?=\S)([^*_]{1,400})(?<=\S)\1(?![\w*])")
 _TAG = re.compile(r"<[^>]*>")
 _NEWLINE = re.compile(r"\r\n?")
 
@@ -63,13 +59,6 @@ def plain(text: str) -> Markup:
 def inline(text: str) -> Markup:
     """Draw a name or another short text: escaped, every character visible, no element but the visible tokens."""
     return safe(hidden_characters.to_html(escape(text)))
-
-
-def without_markers(line: str) -> str:
-    """Take the signs of Markdown out of a line that is shown as plain text: `**Now**: see [here](x)` → `Now: see here`.
-    Lines that were joined keep the markers of their lists."""
-    line = _HEADING.sub("", _LINK.sub(r"\1", line))
-    return _EMPHASIS.sub(r"\2", _STRONG.sub(r"\2", line))
 
 
 def cost(text: str) -> float:

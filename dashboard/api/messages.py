@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from conversations.conversation import post_message
 from conversations.core.errors import SwitchboardError
+from conversations.core.plain_text import short_title
 from conversations.events.log.records import Stored
 from conversations.models import Conversation
 from dashboard.api.openapi.operations import Operation, endpoint
@@ -12,8 +13,6 @@ from dashboard.api.request_input import read_body
 from dashboard.api.schemas.core import AnsweredMeanwhile, SaidAt, ToSay
 from dashboard.pages import errors
 from dashboard.pages.require_permission import require_permission
-
-TITLE = 80  # characters of the first words that name a new conversation
 
 
 @endpoint(
@@ -53,7 +52,7 @@ def _say(request: HttpRequest, cid: str, message: ToSay) -> Stored:
         seen_seq=message.seen_seq,
         anyway=message.anyway,
         when=message.when,
-        title=_title(message.content) if is_new else "",
+        title=short_title(message.content.strip().partition("\n")[0]) if is_new else "",
     )
 
 
@@ -72,11 +71,3 @@ def _of_form(request: HttpRequest, cid: str) -> ToSay:
         anyway=bool(request.POST.get("anyway")),
         when=request.POST.get("when") or "after_run",
     )
-
-
-def _title(content: str) -> str:
-    """Name a conversation by its first line, whole words of it."""
-    first = " ".join(content.strip().split("\n", 1)[0].split())
-    if len(first) <= TITLE:
-        return first
-    return (first[:TITLE].rsplit(" ", 1)[0] if " " in first[:TITLE] else first[:TITLE]) + "…"

@@ -17,7 +17,7 @@ export class Unread {
   }
 
   /**
-   * Ask for the markers of these conversations; one without a marker has been seen to 0. Without an answer the counts
+   * Ask for the markers of these conversations; one without a marker has been seen to 0, a recording to its end. Without an answer the counts
    * stay as they are.
    * @param {string[]} keys
    */
@@ -26,7 +26,7 @@ export class Unread {
       const query = new URLSearchParams(some.map((key) => ["ids", key]));
       const answer = await json(`/api/v1/read-markers?${query}`).catch(unanswered);
       if (!answer) return;
-      for (const key of some) if (!this.knows(key)) this.#seen.set(key, 0);
+      for (const key of some) if (!this.knows(key)) this.#seen.set(key, null);
       for (const item of answer.items) this.#seen.set(item.conversation_id, item.messages_seen);
     }
   }
@@ -34,7 +34,8 @@ export class Unread {
   /** Draw the count of a row; nothing while the marker is not known. @param {HTMLElement} row */
   draw(row) {
     const { key, messages } = row.dataset;
-    const count = Math.max(0, Number(messages) - (this.#seen.get(key) ?? Infinity));
+    const seen = this.#seen.get(key) ?? (this.knows(key) && !("imported" in row.dataset) ? 0 : Infinity);
+    const count = Math.max(0, Number(messages) - seen);
     const badge = row.querySelector(".unread");
     row.toggleAttribute("data-unread", count > 0);
     badge.hidden = count === 0;

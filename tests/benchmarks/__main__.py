@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 NAMES = (
-    *("append", "ingest", "bus", "history", "list", "growth", "toolcalls", "search"),
+    *("append", "ingest", "bus", "history", "list", "live_list", "growth", "toolcalls", "search"),
     *("fanout", "latency", "latency_nodes", "resume", "render", "start", "runs", "responses"),
 )
 

@@ -26,8 +26,9 @@ WORDS = (
 _CONVERSATIONS = """WITH made(id,key,title,last_line,last_at,messages,state,owner) AS (VALUES %s)
 INSERT INTO conversations_conversation(id,key,title,last_line,last_at,messages,state,owner,last_sender,head_seq,
 indexed_seq,head_hash,handler,last_by,repeatable,opened_by,is_demo,is_staged,paused_seq,owned_seq,tool_calls,errors,
-preview_after,outside_seq,copied_seq) SELECT id,key,title,last_line,last_at,messages,state,owner,'agent:A1',10,10,
-'','agent:A1','','','',FALSE,FALSE,0,0,2,0,0,0,0 FROM made"""
+preview_after,outside_seq,copied_seq,activity) SELECT id,key,title,last_line,last_at,messages,state,owner,'agent:A1',
+10,10,'','agent:A1','','','',FALSE,FALSE,0,0,2,0,0,0,0,
+'3,0,0,12,4,0,0,1,2,0,40' FROM made"""
 _PARTICIPANTS = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named)
 SELECT id,{},{},{} FROM conversations_conversation WHERE {} ORDER BY id"""
 _EVENTS = """INSERT INTO conversations_event(conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,digest,

@@ -72,7 +72,7 @@ def test_a_row_that_changes_goes_to_the_top_with_its_words_and_count(fleet: Flee
 def test_a_new_conversation_appears_by_itself(fleet: Fleet) -> None:
     fleet.say("tram/stop?", "A tree fell")
 
-    expect(fleet.page.locator(ROWS).first).to_have_text("tram/stop?")
+    expect(fleet.page.locator(ROWS).first).to_have_text("A tree fell")
     expect(fleet.page.locator('[data-key="tram/stop?"] .unread')).to_contain_text("1")
 
 
@@ -116,10 +116,10 @@ def test_typing_filters_and_the_address_holds_it(fleet: Fleet) -> None:
 
     fleet.page.keyboard.type("of harb")
 
-    expect(fleet.page.locator(ROWS)).to_have_text(["harbour"])
+    expect(fleet.page.locator(ROWS)).to_have_text(["Words of harbour"])
     assert fleet.page.url.endswith("/?q=of+harb")
     fleet.page.reload()
-    expect(fleet.page.locator(ROWS)).to_have_text(["harbour"])
+    expect(fleet.page.locator(ROWS)).to_have_text(["Words of harbour"])
 
 
 def test_a_filtered_list_finds_a_new_match_by_itself(fleet: Fleet) -> None:
@@ -128,7 +128,7 @@ def test_a_filtered_list_finds_a_new_match_by_itself(fleet: Fleet) -> None:
 
     fleet.say("oak park", "A lantern is broken")
 
-    expect(fleet.page.locator(ROWS)).to_have_text(["oak park"])
+    expect(fleet.page.locator(ROWS)).to_have_text(["Words of oak park"])
 
 
 def test_the_palette_opens_a_conversation_by_name(fleet: Fleet) -> None:

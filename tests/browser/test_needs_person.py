@@ -1,6 +1,8 @@
 """What needs a person: the first group of the list, the inbox in its order, the number in the tab."""
 
+import json
 import re
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
@@ -194,3 +196,35 @@ def test_a_notification_is_shown_only_to_who_wants_it_and_looks_elsewhere(served
     wait_for(3, "away", is_away=True)
 
     assert window.evaluate("shown") == [["Switchboard", f"{before + 3} requests are waiting for your approval."]]
+
+
+def test_a_row_shows_its_last_hour_and_each_new_event_in_it(served: Server, window: Page) -> None:
+    work(served, "for n in range(3): t.say(o, 'sparkling', client_id=str(n))")
+    open_list(window)
+    spark = window.locator('[data-key="sparkling"] .spark').get_by_role("img")
+    expect(spark).to_have_attribute("aria-label", re.compile(r"^\d+ events in the last hour$"))
+    before = spark.get_attribute("aria-label") or ""
+
+    work(served, "t.say(o, 'sparkling', client_id='4')")
+
+    expect(spark).not_to_have_attribute("aria-label", before)
+    assert in_every_look(window, "a row with its last hour") == {}
+
+
+def test_an_imported_row_is_not_marked_unread_until_something_comes(
+    served: Server, window: Page, tmp_path: Path
+) -> None:
+    recording = tmp_path / "recording.json"
+    recording.write_text(json.dumps([{"role": "user", "content": "Where is **my** bus?"}] * 3))
+    served.command("import", str(recording))
+    open_list(window)
+    row = window.locator('[data-key="recording"]')
+    expect(row.get_by_role("link")).to_have_text("Where is my bus?")
+    expect(row.locator(".unread")).to_be_hidden()
+
+    window.reload()  # the list asks for the markers of rows that come and come back
+    window.wait_for_selector("live-state[data-state=live]")
+    expect(row.locator(".unread")).to_be_hidden()
+    work(served, "t.say(o, 'recording', client_id='1')")
+
+    expect(row.locator("[data-unread-count]")).to_have_text("1")

@@ -173,6 +173,28 @@ def test_a_message_is_in_other_words_and_the_old_ones_are_kept(otto, hello):
     assert last_entry().reason == "the wrong person"
 
 
+@pytest.mark.parametrize(
+    ("at", "words", "title"),
+    [(1, "**Refund** Bo.", "Refund Bo."), (3, "Not done.", "Refund Ada."), (3, None, "Refund Ada.")],
+)
+def test_a_fork_whose_first_message_is_changed_has_a_title_of_its_own(otto, hello, at, words, title):
+    fork = Conversation.objects.get(key=forks.fork(otto, "hello", at, words=words).conversation)
+    assert fork.title == title
+
+    list(rebuild())
+    fork.refresh_from_db()
+    assert fork.title == title
+
+
+def test_a_fork_of_a_titled_conversation_is_renamed_with_its_first_message(otto):
+    events = [{"event": "conversation.opened", "title": "Refunds"}, {"type": "message", "content": "Refund Ada."}]
+    log.append([event("named", {"sender": "user:otto", **one}, principals.user_principal("otto")) for one in events])
+
+    changed, whole = (forks.fork(otto, "named", 2, words=words).conversation for words in ("Refund Bo.", None))
+
+    assert [Conversation.objects.get(key=key).title for key in (changed, whole)] == ["Refund Bo.", "Refunds"]
+
+
 def test_a_run_is_queued_only_when_asked_for(otto, hello):
     runs = Run.objects.count()
     forks.fork(otto, "hello", 2)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations.core.plain_text import without_markers
 from conversations.rendering import richtext
 from tests.support.drawn_html import Seen
 
@@ -149,12 +150,12 @@ def test_anything_is_drawn_well_formed_and_whole(text):
     ],
 )  # fmt: skip
 def test_a_line_of_plain_text_has_no_signs_of_markdown(line, shown):
-    assert richtext.without_markers(line) == shown
+    assert without_markers(line) == shown
 
 
 @given(st.text(alphabet="ab[]()*_`~ #>!", max_size=200))
 def test_taking_signs_out_leaves_the_words(line):
-    words = richtext.without_markers(line)
+    words = without_markers(line)
 
     assert len(words) <= len(line)
     if "(" not in line:

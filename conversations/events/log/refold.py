@@ -34,6 +34,7 @@ PUT_OFF = 10  # times in a row that the lock is given back to fold what was appe
 COLUMNS = (
     "last_at", "last_sender", "last_line", "messages", "tool_calls", "errors", "repeatable", "preview_after", "title",
     "handler", "is_demo", "state", "owner", "paused_seq", "owned_seq", "last_by", "opened_by", "outside_seq",
+    "activity",
 )  # fmt: skip
 _values_of = attrgetter(*COLUMNS)
 _HEAD = f"SELECT head_seq,{','.join(COLUMNS)} FROM conversations_conversation WHERE id=%s AND NOT is_staged"

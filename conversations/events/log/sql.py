@@ -23,7 +23,7 @@ EVENT = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,diges
 POST = "topic,bus_id,conversation_id,event_seq,body,sent_at"
 HEAD = (
     "id,key,head_seq,head_hash,last_at,last_sender,last_line,messages,tool_calls,errors,repeatable,preview_after,"
-    "title,handler,is_demo,state,owner,paused_seq,owned_seq,last_by,opened_by,outside_seq"
+    "title,handler,is_demo,state,owner,paused_seq,owned_seq,last_by,opened_by,outside_seq,activity"
 )
 CALL = (
     "id,conversation_id,run,call_id,nth,agent,name,namespace,lookup_key,origin,schema,called_seq,finished_seq,status,"
@@ -33,21 +33,23 @@ TURN = "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens"
 ALARM_CAUSE = "conversation_id,seq,kind,at,run"
 NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
-    "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq,copied_seq,last_by,opened_by,outside_seq"
+    "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq,copied_seq,last_by,opened_by,outside_seq,"
+    "activity"
 )
-WIDTH = {"event": 12, "head": 21}
+WIDTH = {"event": 12, "head": 22}
 
 # The rows under lock in the order of their ids: whoever locks does it in this order, so nobody waits in a circle.
 _LOCK = f"""SELECT {HEAD} FROM conversations_conversation WHERE key=ANY(%s)
 AND (SELECT count(*) FROM conversations_conversation WHERE key=ANY(%s))=%s ORDER BY id FOR UPDATE"""
 _LOCK_FREE = f"{_LOCK} SKIP LOCKED"
 _ADVANCE = """WITH v(id,head_seq,head_hash,last_at,last_sender,last_line,messages,tool_calls,errors,repeatable,
-preview_after,title,handler,is_demo,state,owner,paused_seq,owned_seq,last_by,opened_by,outside_seq) AS (VALUES %s)
+preview_after,title,handler,is_demo,state,owner,paused_seq,owned_seq,last_by,opened_by,outside_seq,activity)
+AS (VALUES %s)
 UPDATE conversations_conversation SET head_seq=v.head_seq,
 head_hash=v.head_hash,last_at=v.last_at,last_sender=v.last_sender,last_line=v.last_line,messages=v.messages,
 tool_calls=v.tool_calls,errors=v.errors,repeatable=v.repeatable,preview_after=v.preview_after,title=v.title,
 handler=v.handler,is_demo=v.is_demo,state=v.state,owner=v.owner,paused_seq=v.paused_seq,owned_seq=v.owned_seq,
-last_by=v.last_by,opened_by=v.opened_by,outside_seq=v.outside_seq
+last_by=v.last_by,opened_by=v.opened_by,outside_seq=v.outside_seq,activity=v.activity
 FROM v WHERE conversations_conversation.id=v.id"""
 _TAKE_PART = """INSERT INTO conversations_participant(conversation_id,name,kind,is_named,is_reachable) VALUES %s
 ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named OR conversations_participant.is_named,
@@ -99,9 +101,9 @@ def make(cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, st
     values: list[Any] = []
     for key in keys:
         values += (key, "", "open", "", "", False, key in chained_as, 0, hash_chain.seed(chained_as.get(key, key)), 0)
-        values += (0, "", "", 0, 0, 0, "", 0, 0, 0, 0, "", "", 0)
+        values += (0, "", "", 0, 0, 0, "", 0, 0, 0, 0, "", "", 0, "")
     sql = f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING"
-    insert(cursor, sql, 24, values)
+    insert(cursor, sql, 25, values)
 
 
 def advance(cursor: CursorWrapper, heads: Iterable[ConversationHead]) -> None:
@@ -111,7 +113,7 @@ def advance(cursor: CursorWrapper, heads: Iterable[ConversationHead]) -> None:
         h.settle()
         flat += (h.id, h.head_seq, h.head_hash, h.last_at, h.last_sender, h.last_line, h.messages, h.tool_calls)
         flat += (h.errors, h.repeatable, h.preview_after, h.title, h.handler, h.is_demo)
-        flat += (h.state, h.owner, h.paused_seq, h.owned_seq, h.last_by, h.opened_by, h.outside_seq)
+        flat += (h.state, h.owner, h.paused_seq, h.owned_seq, h.last_by, h.opened_by, h.outside_seq, h.activity)
     insert(cursor, _ADVANCE, WIDTH["head"], flat)
 
 

@@ -6,6 +6,7 @@
 | output | +1 | | | last line, unless it is of a run inside a call; without a run it ends the preview |
 | tool_step that starts a call, or ends one that never started | | +1 | | a tool call row |
 | tool_step with an error | | | +1 | the call's end |
+| the first that says something, not the system's | | | | title, where none is given (`captions`) |
 | conversation.opened, ours or an import's | | | | title; ours: handler, demo, parent |
 | conversation.paused, resumed, taken_over, handed_back, ours | | | | state, owner (`control`) |
 | response.received | | | | participants, last line |
@@ -15,7 +16,7 @@
 | run.failed, run.interrupted, run.incompatible, record.gap, ours | | | | a cause of an alarm, when first stored |
 | conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
 | a fork's copy of the above: only what the first two lines and response.received fold | | | | |
-| anything else | | | | last_at; whether somebody from outside has spoken (`token_access`) |
+| anything else | | | | last_at, recent activity; whether somebody from outside has spoken (`token_access`) |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
 An import names the conversations it makes: a title is a caption, no state.
@@ -65,7 +66,7 @@ __all__ = [
 def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFacts) -> None:
     """Fold one event into its conversation's head and the batch's changes. `head.head_seq` is its seq already."""
     head.was_repeatable, head.repeatable = head.repeatable, ""
-    head.last_at = event.at
+    head.count(event.at)
     token_access.take_in(changes, head, event)
     event_type = TYPES.get(kind)
     if head.head_seq <= head.copied_seq and (event_type is None or not event_type.is_copied):

@@ -6,7 +6,7 @@ import hashlib
 
 from conversations.core import principals
 from conversations.events.payload import ParsedPayload
-from conversations.events.projections import forks, token_access, turns
+from conversations.events.projections import captions, forks, token_access, turns
 from conversations.events.projections.participants import add_participants
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
@@ -19,7 +19,7 @@ def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
     if not repeats_output(payload, head.was_repeatable):
         head.messages += 1
     _take_part(changes, head, event)
-    head.says, head.says_by = payload, event.principal
+    captions.speak(head, payload, event.principal)
 
 
 def _take_part(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
@@ -52,13 +52,13 @@ def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> No
             turns.observed(changes, head, event)
     _take_part(changes, head, event)
     if event.run is None or INSIDE not in event.body:
-        head.says, head.says_by = payload, event.principal
+        captions.speak(head, payload, event.principal)
 
 
 def user_message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Note what a person typed."""
     _take_part(changes, head, event)
-    head.says, head.says_by = event.payload, event.principal
+    captions.speak(head, event.payload, event.principal)
 
 
 def control(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from conversations.events import payload
-from conversations.events.projections import runs
+from conversations.events.projections import captions, runs
 from conversations.events.projections.participants import add_participants
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, ResponseRow, RowChanges
 from conversations.events.projections.token_access import may_let_in
@@ -98,5 +98,4 @@ def received(changes: RowChanges, head: ConversationHead, event: EventFacts) -> 
         body = {}
     line = payload.clean_text(words_of(body.get("input"))[:LINE]) if isinstance(body, dict) else ""
     if line:
-        head.says = msgspec.structs.replace(event.payload, content=None, text=line)
-        head.says_by = event.principal
+        captions.speak(head, msgspec.structs.replace(event.payload, content=None, text=line), event.principal)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from conversations.core import recent_activity
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections.open_calls import FoldedCall, OpenCalls
 
@@ -37,13 +38,23 @@ class ConversationHead:
     last_by: str = ""
     opened_by: str = ""
     outside_seq: int = 0
+    activity: str = ""  # `core.recent_activity`, without `fresh`
     copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
     was_repeatable: str = ""  # `repeatable` before the event that is folded
     says: ParsedPayload | None = None  # what was said last, until `settle`
     says_by: str = ""  # by which principal
+    fresh: int = 0  # events in the span of the last one, until `settle`
+
+    def count(self, at: int) -> None:
+        """Count an event at a moment (µs UTC) among the recent ones."""
+        if spans := recent_activity.spans_between(self.last_at, at):
+            self.activity, self.fresh = recent_activity.moved_on(self.activity, self.fresh, spans), 0
+        self.fresh += 1
+        self.last_at = at
 
     def settle(self) -> None:
-        """Make the caption of what was said last: of a whole batch only that one shows."""
+        """Make the caption of what was said last, and the counts: of a whole batch only the last ones show."""
+        self.activity, self.fresh = recent_activity.moved_on(self.activity, self.fresh, 0), 0
         if self.says is not None:
             self.last_sender = self.says.speaker
             self.last_by = _behind(self.says_by, self.last_sender)

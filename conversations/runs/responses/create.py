@@ -15,6 +15,7 @@ from conversations.access.action_context import audited_action
 from conversations.access.permissions import Who
 from conversations.core.errors import Invalid, NotFound, Unavailable
 from conversations.core.ids import new_id
+from conversations.core.plain_text import short_title
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log, payload
 from conversations.events.log import response_queries as log_asked
@@ -33,7 +34,6 @@ from conversations.models import Response, Run
 from conversations.runs.responses import unknown_calls
 
 DEMO = "demo"
-TITLE = 80  # characters
 TRIES = 3
 LIVE = ("queued", "running", "waiting")
 NOBODY = ModelAvailability(False, False, False, "", False)
@@ -225,5 +225,4 @@ def _ours(target: ResponseTarget, body: Body) -> NewEvent:
 
 
 def _title(request: ResponseRequest) -> str:
-    line = " ".join(words_of(request.input)[:400].split())
-    return payload.clean_text(line if len(line) <= TITLE else f"{line[: TITLE - 1]}…")
+    return payload.clean_text(short_title(words_of(request.input)))

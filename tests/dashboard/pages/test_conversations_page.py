@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -243,6 +244,35 @@ def move(browser: Client, last_seq: int, seen: int, key: str = "a") -> Any:
     """Move the marker."""
     body = {"conversation_id": key, "last_seq": last_seq, "messages_seen": seen}
     return browser.post("/api/v1/read-markers", json.dumps(body), content_type="application/json")
+
+
+def test_an_imported_row_has_nothing_unread_until_something_comes(browser: Client, maria: User) -> None:
+    recording = make("recording", 2, messages=40, opened_by="import:owner")
+    make("talk", 1, messages=4, opened_by="agent:A")
+
+    rows = {row.key: row.unread for row in conversation_list.newest_conversations(reader=maria).rows}
+    assert rows == {"recording": 0, "talk": 4}
+    page = browser.get("/").content.decode()
+    assert page.count("data-imported") == 1
+    assert 'data-seen="40"' in page
+
+    ReadMarker.objects.create(user=maria, conversation=recording, messages_seen=38)
+    assert conversation_list.newest_conversations(reader=maria).rows[0].unread == 2
+
+
+def test_a_row_draws_its_last_hour_and_a_quiet_one_nothing() -> None:
+    now = time.time_ns() // 1000
+    make("busy", now, activity="4,0,40")
+    make("quiet", now - 3 * 3600 * 1_000_000, activity="9,9")
+
+    busy, quiet = conversation_list.newest_conversations().rows
+
+    assert busy.spark is not None
+    assert busy.spark.words == "44 events in the last hour"
+    assert busy.spark.path.count("M") == 2
+    assert quiet.spark is None
+    assert "44 events in the last hour" in conversation_row.drawn(busy)
+    assert "<svg" not in conversation_row.drawn(quiet).split('class="spark"')[1].split("</span>")[0]
 
 
 def test_a_marker_moves_forward_only_and_not_past_the_end(browser: Client) -> None:

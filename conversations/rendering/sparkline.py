@@ -1,0 +1,31 @@
+"""A few counts as one small shape: a bar for each, as an SVG path. No query, no colour: CSS has those."""
+
+from collections.abc import Sequence
+from math import ceil, log
+from typing import NamedTuple
+
+BAR, GAP = 2, 1
+HEIGHT = 20
+LOW = 10  # a row's bars are full from this count on: one event is a low bar, however quiet the rest
+
+
+class Sparkline(NamedTuple):
+    """One drawing: its size, its path and what it says in words."""
+
+    width: int
+    height: int
+    path: str
+    words: str
+
+
+def sparkline(counts: Sequence[int]) -> Sparkline:
+    """Draw counts, the oldest first, by their logarithm: one busy moment leaves the others to be seen."""
+    top = log(1 + max(LOW, *counts))
+    drawn = [
+        f"M{number * (BAR + GAP)} {HEIGHT}v-{max(2, ceil(HEIGHT * log(1 + count) / top))}h{BAR}V{HEIGHT}"
+        for number, count in enumerate(counts)
+        if count
+    ]
+    total = sum(counts)
+    words = f"{total:,} event{'s' * (total != 1)} in the last hour"
+    return Sparkline(len(counts) * (BAR + GAP), HEIGHT, "".join(drawn), words)
