@@ -123,8 +123,8 @@ class MessageComposer extends HTMLElement {
   #sent({ seq, url }) {
     this.#draft.keep(null);
     this.#fields.content.value = "";
-    this.#speaker?.sent();
     if (this.hasAttribute("data-new")) return location.assign(url);
+    this.#speaker?.sent();
     this.#draft.begin();
     this.#report.say("sent", `Sent as event ${seq}.`, DONE_MS);
     return this.#tell("composer:rested");
