@@ -7,6 +7,7 @@ import "./conversation-panel.js";
 import "./live-transcript.js";
 import "./detail-level.js";
 import "./transcript-menu.js";
+import "./transcript-outline.js";
 import "./event-picker.js";
 import "./fork-key.js";
 import "./view-keys.js";

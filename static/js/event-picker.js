@@ -40,6 +40,12 @@ class EventPicker extends HTMLElement {
     return [...this.#scroller.querySelectorAll("[data-seq]")].findLast((row) => Number(row.dataset.seq) <= seq);
   }
 
+  /** Whether an event is among what is drawn, in whatever row: else its link leads to its own page. */
+  #isDrawn(seq) {
+    const last = [...this.#scroller.querySelectorAll("[data-seq]")].at(-1);
+    return seq <= Number(last?.dataset.seq ?? 0) || !this.querySelector("live-transcript[data-has-newer], tail-follow[data-has-newer]");
+  }
+
   /** Show a row as an address meant it: visible, open, in the middle; one that is longer than the view from its beginning. */
   #open(row) {
     if (!row) return;
@@ -58,7 +64,7 @@ class EventPicker extends HTMLElement {
 
   #click(event) {
     if (event.target.name === "detail" && event.detail) this.#scroller.focus(QUIETLY); // letters act again
-    const link = event.target.closest("a.seq, .strip a[href^='#e'], .spans a");
+    const link = event.target.closest("a.seq, .strip a[href^='#e'], .spans a, [data-outline]");
     const row = event.target.closest("[data-seq]");
     if (link) return this.#follow(event, link);
     if (row && !event.target.closest("a, button, summary, input") && getSelection().isCollapsed) this.#pick(row);
@@ -68,7 +74,7 @@ class EventPicker extends HTMLElement {
   #follow(event, link) {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return;
     const seq = link.hash.slice(2);
-    const row = this.#row(seq) ?? this.#before(Number(seq));
+    const row = this.#row(seq) ?? (this.#isDrawn(Number(seq)) ? this.#before(Number(seq)) : null);
     if (!row) return;
     event.preventDefault();
     this.#open(row);

@@ -215,3 +215,52 @@ def test_axe_finds_nothing_with_the_menu_open(talk: Transcript, scheme: Literal[
 
     assert violations(talk.page) == []
     assert talk.page.locator("html").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
+
+
+def shown_outline(page: Page) -> Locator:
+    page.keyboard.press("h")
+    expect(page.locator("[data-outline]").first).to_be_visible()
+    return page.locator("transcript-outline")
+
+
+def test_the_outline_follows_the_scroll_and_leads_to_events(
+    page: Page, server: Server, token: str, long_talk: str
+) -> None:
+    talk = opened(page, server, token, long_talk)
+    outline = shown_outline(page)
+    here = outline.locator("[aria-current]")
+    expect(here).to_have_attribute("data-outline", "1")
+
+    talk.wheel(3_000)
+    until(lambda: in_view(talk)[0] > 10, what="the scroll")
+    top = in_view(talk)[0]
+    until(lambda: 1 < int(here.get_attribute("data-outline") or 0) <= top, what="the mark")
+    outline.locator('[data-outline="31"]').click()
+
+    expect(talk.row(31)).to_have_attribute("aria-current", "true")
+    outline.locator('[data-outline="351"]').click()
+    expect(talk.row(351)).to_be_in_viewport()
+    expect(outline.locator('[data-outline="351"]')).to_be_visible()  # it stays on the page that was opened
+
+
+def test_the_outline_is_walked_by_keyboard_and_grows(talk: Transcript) -> None:
+    outline = shown_outline(talk.page)
+    expect(outline.locator("a")).to_have_count(1)
+    expect(outline.locator("a")).to_be_focused()
+
+    talk.say("And Oak?", sender="Rosa")
+    expect(outline.locator("a")).to_have_count(2)
+    talk.page.keyboard.press("Tab")
+    talk.page.keyboard.press("Enter")
+
+    expect(talk.row(4)).to_have_attribute("aria-current", "true")
+
+
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
+def test_axe_finds_nothing_in_the_outline(talk: Transcript, scheme: Literal["light", "dark"], width: int) -> None:
+    talk.page.emulate_media(color_scheme=scheme)
+    talk.page.set_viewport_size({"width": width, "height": 900})
+    shown_outline(talk.page)
+
+    assert violations(talk.page) == []
+    assert talk.page.locator("html").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0

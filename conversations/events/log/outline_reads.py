@@ -1,0 +1,80 @@
+"""The events that an outline names: what people said, who took over from whom, approvals, ends, failures. Keyset pages.
+
+Called by the conversation page. A page reads the bodies of what it names, within the usual bound of bytes.
+"""
+
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.events import registry
+from conversations.events.log import bounded_reads
+from conversations.events.log.records import Stored
+from conversations.events.log.sql import marks
+from conversations.events.log.tool_calls import COLUMNS
+
+NEWEST = 10_000  # events looked at; what was before is not in an outline
+PAGE = 300  # events of a page
+BAD = ("failed", "timeout", "unknown")  # statuses of a call that did not do what it was called for
+KINDS = tuple(
+    kind
+    for kind in registry.names()
+    if kind in ("message", "user_message", "agent.handoff", "record.gap", "run.started", "policy.refused")
+    or kind in registry.bad_run_ends()
+    or kind.startswith(("approval.", "conversation."))
+)
+
+
+class OutlinePage(NamedTuple):
+    """Events to name, in order. `first` is the first event that was looked at; before it nothing is named."""
+
+    first: int
+    events: list[Stored]
+    has_earlier: bool
+    has_later: bool
+
+
+def around(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
+    """Read the page in which an event is: about half before it, half from it on."""
+    least = max(1, head - NEWEST + 1)
+    with connection.cursor() as cursor:
+        earlier = _read(cursor, conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC", PAGE // 2)
+        later = _read(cursor, conversation, key, ("seq>=%s AND seq<=%s", seq, head), "seq", PAGE - len(earlier[0]))
+    return OutlinePage(least, [*reversed(earlier[0]), *later[0]], earlier[1], later[1])
+
+
+def after(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
+    """Read the page behind an event."""
+    least = max(1, head - NEWEST + 1)
+    with connection.cursor() as cursor:
+        events, has_more = _read(cursor, conversation, key, ("seq>%s AND seq<=%s", max(seq, least - 1), head), "seq")
+    return OutlinePage(least, events, seq >= least, has_more)
+
+
+def before(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
+    """Read the page in front of an event."""
+    least = max(1, head - NEWEST + 1)
+    with connection.cursor() as cursor:
+        events, has_more = _read(cursor, conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC")
+    return OutlinePage(least, events[::-1], has_more, seq <= head)
+
+
+def _read(
+    cursor: CursorWrapper, conversation: int, key: str, where: tuple[str, int, int], order: str, limit: int = PAGE
+) -> tuple[list[Stored], bool]:
+    """Read up to `limit` events, and whether there are more. A call that failed is there by the step that ended it."""
+    condition, *values = where
+    failed = (
+        "SELECT finished_seq FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NOT NULL"
+        f" AND status IN ({marks(len(BAD))})"
+    )
+    source = (
+        f"FROM conversations_event WHERE conversation_id=%s AND {condition} AND kind<>'token'"
+        f" AND (kind IN ({marks(len(KINDS))}) OR (kind='tool_step' AND seq IN ({failed})))"
+    )
+    parameters = [conversation, *values, *KINDS, conversation, *BAD]
+    rows = bounded_reads.rows(cursor, COLUMNS, source, parameters, order=order, limit=limit + 1)
+    is_cut = bounded_reads.size(rows) > bounded_reads.READ_BYTES
+    events = [Stored(key, *row) for row in rows[:limit]]
+    return events, len(rows) > limit or is_cut

@@ -1,0 +1,82 @@
+"""An event as a line of the outline beside a transcript: a glyph, who, the first words. Called by its page."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from markupsafe import Markup
+
+from conversations.events import payload, registry
+from conversations.events.log.records import Stored
+from conversations.rendering import event_rows, lane_cards, richtext
+from conversations.rendering.participant_marks import ParticipantMark, mark_for
+
+LETTERS = 80  # of the words of a line
+Sort = Literal["turn", "agent", "approval", "failure", "control"]
+BAD = registry.bad_run_ends()
+
+
+class OutlineRow(NamedTuple):
+    """A line; of sort turn a person speaks, all others stand below that."""
+
+    seq: int
+    sort: Sort
+    glyph: str
+    face: ParticipantMark
+    words: Markup
+
+
+def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
+    """Name events in order; an agent is named where another one goes on, messages where a person speaks."""
+    rows: list[OutlineRow] = []
+    working = ""
+    for event in events:
+        row = _row(event)
+        if row.sort == "agent":
+            if row.face.key == working:
+                continue
+            working = row.face.key
+        elif row.sort == "turn" and _is_agents(event):
+            continue
+        elif row.sort == "turn":
+            working = ""
+        rows.append(row)
+    return rows
+
+
+def _row(event: Stored) -> OutlineRow:
+    read = event_rows.read(event)
+    if event.kind in ("message", "user_message"):
+        return _line(event, "turn", "", read.payload.words)
+    if event.kind == "run.started":
+        return _line(event, "agent", "", "")
+    if event.kind == "agent.handoff":
+        taker = mark_for(event_rows.agent(event_rows.line(read.body.get("to_agent"))))
+        return _line(event, "agent", "", "")._replace(face=taker)
+    if event.kind == "tool_step":
+        return _line(event, "failure", "s-failed", f"{read.payload.name or 'tool call'} failed")
+    if event.kind == "record.gap" or event.kind in (*BAD, "policy.refused"):
+        return _line(event, "failure", "break" if event.kind == "record.gap" else "s-failed", _words_in_lane(read))
+    if event.kind.startswith("approval."):
+        glyph = "s-waiting" if event.kind == "approval.requested" else "gate"
+        return _line(event, "approval", glyph, _words_in_lane(read))
+    return _line(event, "control", "s-person", _words_in_lane(read))
+
+
+def _words_in_lane(read: event_rows.ParsedEvent) -> str:
+    """Say it as a card of the lanes does: its verb, and the field that it tells."""
+    event_type = registry.find(read.event.kind)
+    if event_type is None or event_type.lane is None:
+        return read.event.kind
+    verb, field = event_type.lane
+    return f"{verb} {event_rows.line(read.body.get(field)) if field else ''}"
+
+
+def _line(event: Stored, sort: Sort, glyph: str, words: str) -> OutlineRow:
+    sender, _ = lane_cards.ends(event, None)
+    line = " ".join(words[: 4 * LETTERS].split())
+    shown = richtext.inline(line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}…")
+    return OutlineRow(event.seq, sort, glyph, sender, shown)
+
+
+def _is_agents(event: Stored) -> bool:
+    return payload.parse(event.body.encode("utf-8", "replace")).speaker.startswith("agent:")
