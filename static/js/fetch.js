@@ -70,7 +70,8 @@ export async function submit(address, body) {
 }
 
 async function send(address, options) {
-  const headers = { ...options.headers, "X-CSRFToken": cookie("switchboard_csrf") };
+  const isRead = (options.method ?? "GET") === "GET"; // reading a cookie waits for another process: only where it is needed
+  const headers = isRead ? options.headers : { ...options.headers, "X-CSRFToken": cookie("switchboard_csrf") };
   let answer;
   try {
     answer = await fetch(address, { ...options, headers, credentials: "same-origin", redirect: "error" });

@@ -1,8 +1,16 @@
-/** Hand events on once per animation frame, for 2 to 8 ms; by a timer while the tab is hidden, which gets no frames. */
+/**
+ * Hand events on once per animation frame, for 2 to 8 ms; by a timer while the tab is hidden, which gets no frames.
+ * In a flood not in every frame: to style, lay out and paint costs about the same for ten events as for two hundred, so
+ * after a drawing as many frames pass as give the reader's own doing twice the time that it took.
+ */
 
 const LEAST = 2; // ms of one frame: to style, lay out and paint what is drawn then costs twice as much again
 const MOST = 8; // ms of one frame, when much waits
-const WAITING = 250; // a frame gets one more ms for so many items that wait
+const WAITING = 40; // a frame gets one more ms for so many items that wait
+const FLOOD = 24; // items that wait; fewer are drawn in the next frame
+const DEEP = 1500; // items that wait; to catch up then goes before smoothness
+const SHARE = 3; // a drawing takes one of so many parts of the time, in a flood
+const PAUSE = 120; // ms between two drawings at most
 const HIDDEN = 250; // ms between two flushes of a hidden tab
 
 export class FrameQueue {
@@ -11,6 +19,7 @@ export class FrameQueue {
   #flush;
   #frame = 0;
   #timer = 0;
+  #rest = 0; // until then a flood waits, as `performance.now()` says it
   #onVisibility = () => this.#again();
 
   /** @param {(take: () => object | undefined) => void} flush calls `take` until it answers undefined */
@@ -42,7 +51,16 @@ export class FrameQueue {
   #schedule() {
     if (this.#frame || this.#timer || !this.length) return;
     if (document.hidden) this.#timer = setTimeout(() => this.#run(Infinity), HIDDEN);
-    else this.#frame = requestAnimationFrame(() => this.#run(Math.min(MOST, LEAST + this.length / WAITING)));
+    else this.#frame = requestAnimationFrame((now) => this.#tick(now));
+  }
+
+  #tick(now) {
+    this.#frame = 0;
+    if (now < this.#rest && this.length > FLOOD && this.length < DEEP) return this.#schedule();
+    const start = performance.now();
+    this.#run(Math.min(MOST, LEAST + this.length / WAITING));
+    setTimeout(() => (this.#rest = start + Math.min(PAUSE, SHARE * (performance.now() - start)))); // after it was painted
+    return undefined;
   }
 
   #again() {

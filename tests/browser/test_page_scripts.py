@@ -26,6 +26,28 @@ DRAFTS = """async () => {
   return [...found, new Set(["first", "second", sent, again.clientId]).size];
 }"""
 
+FLOODED = """async (count) => {
+  const { FrameQueue } = await import("/static/js/frame-queue.js");
+  const [drawn, order] = [[], []];
+  let frame = 0;
+  const busy = (ms) => { for (const end = performance.now() + ms; performance.now() < end; ) ; };
+  const queue = new FrameQueue((take) => {
+    drawn.push(frame);
+    for (let item = take(); item !== undefined; item = take()) order.push(item);
+    busy(30); // as a browser that lays out and paints a lot
+  });
+  let sent = 0;
+  return new Promise((done) => {
+    const tick = () => {
+      frame += 1;
+      if (sent < 30 * count) queue.push(Array.from({ length: count }, () => sent++));
+      if (order.length === 30 * count) return done([drawn, order.every((item, n) => item === n)]);
+      return requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  });
+}"""
+
 
 @pytest.fixture
 def place(chromium: Browser) -> Iterator[Page]:
@@ -50,3 +72,17 @@ def test_a_draft_keeps_its_id_until_its_words_change(place: Page) -> None:
     assert content == "Close the road"
     assert is_the_same
     assert ids == 4
+
+
+def test_a_flood_leaves_frames_to_the_reader_and_loses_nothing(place: Page) -> None:
+    drawn, is_whole = place.evaluate(FLOODED, 40)
+
+    assert is_whole
+    assert len(drawn) < drawn[-1] / 2  # at least every other frame is free
+
+
+def test_what_comes_now_and_then_is_drawn_in_the_next_frame(place: Page) -> None:
+    drawn, is_whole = place.evaluate(FLOODED, 1)
+
+    assert is_whole
+    assert len(drawn) >= 29

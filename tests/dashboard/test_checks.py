@@ -74,6 +74,7 @@ BREAKS = [
     ("sheet_rules", "static/css/parts/row.css", "a { color: red !important; }", "!important"),
     ("sheet_rules", "static/css/parts/row.css", "#main { color: red; }", "the id #main"),
     ("sheet_rules", "static/css/parts/row.css", "a { color: var(--gone); }", "--gone is set nowhere"),
+    ("cheap_siblings", "static/css/parts/row.css", ".a > p + p { color: red; }", "p + p; write :not(:first-child)"),
     ("sheets_are_loaded", "static/css/parts/lost.css", "a { color: red; }", "lost.css: no page loads it"),
     ("sheets_are_loaded", "static/css/app.css", '@import url("parts/gone.css");', "parts/gone.css: imported"),
     ("nothing_inline", "templates/x.html", '<p style="color: red">', "x.html:1: style="),
