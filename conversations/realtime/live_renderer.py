@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from conversations.events import log
 from conversations.events.log.records import Stored
-from conversations.rendering import agent_colors
+from conversations.rendering import agent_colors, conversation_hues, participant_marks
 from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.lane_cards import LaneRenderer
 from conversations.tool_calls import tool_name_cache
@@ -20,6 +20,7 @@ class LiveRenderer:
         self._key = key
         self._make_renderer = _RENDERERS.get(mode, EventRenderer)
         self._renderer: EventRenderer | None = None
+        self._hues = conversation_hues.ConversationHues("")
         self._last = 0
 
     def draw(self, events: Sequence[Stored]) -> list[tuple[int, str]]:
@@ -32,6 +33,7 @@ class LiveRenderer:
             return self.draw(events[: len(events) // 2])
         if self._renderer is None or events[0].seq != self._last + 1:
             before = log.read_after(self._key, events[0].seq - 2, 1) if events[0].seq > 1 else []
+            self._hues = conversation_hues.of_conversation(self._key)
             preview_after = log.preview_before(self._key, events[0].seq - 1)
             self._renderer = self._make_renderer(
                 self._key, preview_after=preview_after, previous=before[0] if before else None
@@ -40,10 +42,14 @@ class LiveRenderer:
         tool_name_cache.load_names(events)
         self._last = events[-1].seq
         ended = log.ended_by(self._key, events)
-        return [
-            (event.seq, self._encode(event, self._renderer.draw(event, calls.get(event.seq), ended.get(event.seq, ()))))
-            for event in events
-        ]
+        with participant_marks.in_conversation(conversation_hues.follow(self._key, self._hues, events)):
+            return [
+                (
+                    event.seq,
+                    self._encode(event, self._renderer.draw(event, calls.get(event.seq), ended.get(event.seq, ()))),
+                )
+                for event in events
+            ]
 
     @staticmethod
     def _encode(event: Stored, fragment: Fragment) -> str:

@@ -164,7 +164,7 @@ def repeats(event: Stored, previous: Stored | None) -> Repeat:
 def learn_hues(hues: Mapping[str, int]) -> None:
     """Take over agents' colours; what was drawn in others goes."""
     if learn(hues):
-        event_rows.voice.cache_clear()
+        event_rows.drawn_voice.cache_clear()
         _cache.clear()
 
 

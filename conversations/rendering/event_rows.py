@@ -150,12 +150,20 @@ def parent_group(event: Stored) -> str:
     return f"call:{hidden_characters.spelled_out(parent)[:64]}" if isinstance(parent, str) and parent else ""
 
 
-@lru_cache(maxsize=2048)
 def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> SpeakerLabel:
     """Draw a pair of voices and their principal."""
-    face, beyond = mark_for(sender, principal), behind(principal, sender)
+    to = mark_for(recipient) if recipient else None
+    return drawn_voice(mark_for(sender, principal), to, principal, sender, is_demo)
+
+
+@lru_cache(maxsize=2048)
+def drawn_voice(
+    face: ParticipantMark, recipient: ParticipantMark | None, principal: str, sender: str, is_demo: bool
+) -> SpeakerLabel:
+    """Draw a voice and whom it speaks to, by their marks."""
+    beyond = behind(principal, sender)
     name, principal_html = named(face), _macro("macros/principal.html", "principal", beyond, is_demo)
-    to = _macro("macros/mark.html", "to", mark_for(recipient)) if recipient else safe("")
+    to = _macro("macros/mark.html", "to", recipient) if recipient else safe("")
     return SpeakerLabel(
         key=face.key,
         hue=face.hue,

@@ -5,8 +5,11 @@ Looks only: a name never becomes authority here (law G). That is the principal's
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from conversations.core import hidden_characters
@@ -14,6 +17,7 @@ from conversations.rendering import richtext
 
 Kind = Literal["person", "agent", "operator", "system"]
 
+EMPTY: Mapping[str, int] = MappingProxyType({})
 KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
 HUES = 10  # the palette's agents (static/css/tokens.css)
 _PREFIXES: dict[str, Kind] = {
@@ -25,6 +29,7 @@ _PREFIXES: dict[str, Kind] = {
 }
 _BARE: dict[str, Kind] = {"assistant": "agent", "system": "system", "tool": "system", "": "system"}
 _stored: dict[str, int] = {}
+_hues_here: ContextVar[Mapping[str, int]] = ContextVar("hues in the conversation that is drawn", default=EMPTY)
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -49,18 +54,46 @@ class Attribution(NamedTuple):
     title: str = ""
 
 
-@lru_cache(maxsize=4096)
+def take_hues(hues: Mapping[str, int]) -> None:
+    """Have marks take these hues until the surrounding `in_conversation` ends."""
+    _hues_here.set(hues)
+
+
+@contextmanager
+def in_conversation(hues: Mapping[str, int]) -> Iterator[None]:
+    """Have marks drawn meanwhile take these hues, by the names as they are drawn (`conversation_hues`)."""
+    token = _hues_here.set(hues)
+    try:
+        yield
+    finally:
+        _hues_here.reset(token)
+
+
 def mark_for(sender: str, principal: str = "") -> ParticipantMark:
     """Draw a sender or recipient. Only `user:*` speaking as themselves is an operator; a claim of it is a person."""
+    return _here(_mark_for(sender, principal))
+
+
+def mark_for_name(name: str, kind: str = "agent") -> ParticipantMark:
+    """Draw a bare name whose kind the record knows: agent, person, operator, system; anything else is a person."""
+    return _here(_mark_for_name(name, kind))
+
+
+def _here(mark: ParticipantMark) -> ParticipantMark:
+    found_hue = _hues_here.get().get(mark.title) if mark.kind == "agent" else None
+    return mark if found_hue in (None, mark.hue) else mark._replace(hue=found_hue)
+
+
+@lru_cache(maxsize=4096)
+def _mark_for(sender: str, principal: str) -> ParticipantMark:
     kind, name = _read(sender)
     if principal.startswith("user:") and principal == sender:
         kind = "operator"
-    return mark_for_name(name, kind)._replace(key=hidden_characters.spelled_out(sender))
+    return _mark_for_name(name, kind)._replace(key=hidden_characters.spelled_out(sender))
 
 
 @lru_cache(maxsize=4096)
-def mark_for_name(name: str, kind: str = "agent") -> ParticipantMark:
-    """Draw a bare name whose kind the record knows: agent, person, operator, system; anything else is a person."""
+def _mark_for_name(name: str, kind: str) -> ParticipantMark:
     mark_kind: Kind = next((candidate for candidate in KINDS if candidate == kind), "person")
     drawn, title = richtext.inline(name or "unknown"), hidden_characters.spelled_out(name or "unknown")
     return ParticipantMark(
@@ -98,8 +131,8 @@ def learn_hues(hues: Mapping[str, int]) -> bool:
         return False
     _stored.clear()
     _stored.update(hues)
-    mark_for.cache_clear()
-    mark_for_name.cache_clear()
+    _mark_for.cache_clear()
+    _mark_for_name.cache_clear()
     return True
 
 

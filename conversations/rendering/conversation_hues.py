@@ -1,0 +1,133 @@
+"""Which agent has which hue in a conversation: its own, unless an agent that came before it there has it; then the next
+that is free. Called before drawing.
+
+Whoever came first is read from the record's beginning, so all processes, reloads and forks find the same; what comes
+later changes nothing. Nothing more is read once all agents or all hues are known.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
+
+from django.db import connection
+
+from conversations.core import hidden_characters
+from conversations.events.log.records import Stored
+from conversations.models import Participant
+from conversations.rendering import participant_marks
+from conversations.rendering.participant_marks import HUES, mark_for
+
+MAX_ITEMS = 512  # conversations
+BLOCK = 500  # events of one read
+MAX_BLOCKS = 20  # of a conversation whose agents cannot be found; those that are left have hues of their own
+_BEGINNING = 1000  # characters of an event that are looked at
+_NAMED = re.compile(r'"(sender|recipient|agent|from_agent|to_agent|handler)"\s*:\s*"((?:[^"\\]){1,200})"')
+_BARE = ("agent", "from_agent", "to_agent", "handler")
+
+_conversations: "OrderedDict[str, ConversationHues]" = OrderedDict()
+_lock = Lock()
+
+
+class ConversationHues:
+    """The agents of one conversation in the order in which they came, up to event `seq`."""
+
+    def __init__(self, first: str) -> None:
+        self.first = first  # the hash of event 1: of another history nothing holds
+        self.head: tuple[int, str] | None = None  # up to which nothing is left to read
+        self.seq = 0
+        self.names: dict[str, None] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether no hue is left to be given."""
+        return len(self.names) >= HUES
+
+    def learn(self, seq: int, beginning: str) -> None:
+        """Take over whom the next event names."""
+        for name in _agents_in(beginning):
+            if not self.is_full:
+                self.names.setdefault(name)
+        self.seq = seq
+
+    def hues(self) -> Mapping[str, int]:
+        """Return the hue of each agent, by the name as it is drawn."""
+        given: dict[str, int] = {}
+        for name in list(self.names):
+            own = participant_marks.hue(name)
+            order = [(own - 1 + step) % HUES + 1 for step in range(HUES)]
+            given[hidden_characters.spelled_out(name)] = next(hue for hue in order if hue not in given.values())
+        return given
+
+
+def of_conversation(key: str, head: tuple[int, str] | None = None) -> ConversationHues:
+    """Return what is known of a conversation's agents, read up to now unless `head` (seq, hash) is as it was."""
+    with _lock:
+        cached = _conversations.get(key)
+    if cached is not None and head is not None and cached.head == head:
+        return cached
+    hues = _cached(key)
+    _read_on(key, hues)
+    hues.head = head
+    return hues
+
+
+def follow(key: str, hues: ConversationHues, events: Sequence[Stored]) -> Mapping[str, int]:
+    """Return the hues after the newest events, which are read from the record where some before them were missed."""
+    if hues.is_full or events[-1].seq <= hues.seq:
+        return hues.hues()
+    if events[0].seq > hues.seq + 1:
+        _read_on(key, hues)
+    for event in events:
+        if event.seq > hues.seq:
+            hues.learn(event.seq, event.body[:_BEGINNING] if event.kind != "token" else "")
+    return hues.hues()
+
+
+def _cached(key: str) -> ConversationHues:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.hash FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
+            " WHERE c.key=%s AND e.seq=1",
+            [key],
+        )
+        row = cursor.fetchone()
+    first = row[0] if row else ""
+    with _lock:
+        hues = _conversations.pop(key, None)
+        if hues is None or hues.first != first:
+            hues = ConversationHues(first)
+        _conversations[key] = hues
+        while len(_conversations) > MAX_ITEMS:
+            _conversations.popitem(last=False)
+    return hues
+
+
+def _read_on(key: str, hues: ConversationHues) -> None:
+    names = Participant.objects.filter(conversation__key=key, kind="agent").values_list("name", flat=True)
+    wanted = {name.removeprefix("agent:") for name in names[: 10 * HUES]}
+    for _ in range(MAX_BLOCKS):
+        if hues.is_full or wanted <= hues.names.keys():
+            return
+        rows = _beginnings(key, hues.seq)
+        for seq, beginning in rows:
+            hues.learn(seq, beginning)
+        if len(rows) < BLOCK:
+            return
+
+
+def _beginnings(key: str, after: int) -> list[tuple[int, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.seq, substr(e.body, 1, %s) FROM conversations_event e"
+            " JOIN conversations_conversation c ON c.id=e.conversation_id"
+            " WHERE c.key=%s AND e.seq>%s AND e.kind<>'token' ORDER BY e.seq LIMIT %s",
+            [_BEGINNING, key, after, BLOCK],
+        )
+        return list(cursor.fetchall())
+
+
+def _agents_in(beginning: str) -> Iterator[str]:
+    for field, name in _NAMED.findall(beginning):
+        if field in _BARE or mark_for(name).kind == "agent":
+            yield name.removeprefix("agent:")
