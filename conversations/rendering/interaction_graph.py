@@ -1,175 +1,182 @@
-"""Who spoke to whom as shapes of an SVG: people at the left, agents in a ring, tools at the right. No query, no colour.
+"""Who spoke to whom as shapes of an SVG: people at the left, then agents, and tools behind those that call them.
 
-Plain numbers; the table beside the drawing says the same in words.
+Plain numbers, no query, no colour; the table beside the drawing says the same in words.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import cos, hypot, log2, pi, sin
+from math import log2
 from typing import Literal, NamedTuple
 
 from conversations.core import hidden_characters
+from conversations.events.log.interaction_counts import CallCount
 from conversations.events.log.records import Stored
-from conversations.rendering import event_rows
+from conversations.rendering import event_rows, layered_layout
 from conversations.rendering.lane_cards import ends
+from conversations.rendering.layered_layout import Rectangle
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
 
 Sort = Literal["message", "handoff", "call"]
-Point = tuple[float, float]
+Between = tuple[ParticipantMark, ParticipantMark, Sort]
 
-WIDTH = 960
-DRAWN = 16  # voices and tools; the others are in the table alone
+DRAWN = 24  # participants and tools, those of the strongest edges; the others on wish
+MOST = 400  # of them at most
+EDGES = 3  # drawn for each, the strongest
 ROWS = 200  # of the table
-LETTERS = 16  # of a name; the whole one is its title
-_RADIUS = 24.0  # px kept free around the middle of a voice
-_BELOW = 44.0  # px below it, for its name
-_BEND = 0.16  # of an edge's length, to the left of its way: so that there and back are two
-_PEOPLE, _MIDDLE, _TOOLS = 110.0, 480.0, 850.0
-_APART = 84.0  # px between two of a column
 WORDS: dict[Sort, str] = {"message": "messages", "handoff": "hands off", "call": "calls"}
+EVERYONE = mark_for_name(event_rows.EVERYBODY, "system")
 
 
 class Edge(NamedTuple):
-    """So many times one did something to another."""
+    """So many times one did something to another, the last time at event `seq`."""
 
     giver: ParticipantMark
     taker: ParticipantMark
     sort: Sort
     times: int
+    seq: int
 
     @property
     def what(self) -> str:
         """Return what it is."""
         return WORDS[self.sort]
 
+    @property
+    def is_to_all(self) -> bool:
+        """Return whether it is what was said to everyone, who is nobody in particular."""
+        return self.taker == EVERYONE
+
 
 class InteractionNode(NamedTuple):
-    """A voice or a tool where it is drawn; `label` is its name as it fits."""
+    """A participant or a tool where it is drawn, and what it did in words."""
 
-    x: float
-    y: float
+    place: Rectangle
     face: ParticipantMark
-    label: str
     is_tool: bool
+    words: str
+
+    @property
+    def shape(self) -> str:
+        """Return the path around it: agents are square, people round, tools pointed."""
+        x, y, width, height = self.place
+        right, low, middle = x + width, y + height, y + height / 2
+        if self.is_tool:
+            return f"M{x + 12} {y}H{right - 12}L{right} {middle}L{right - 12} {low}H{x + 12}L{x} {middle}z"
+        corner = 8 if self.face.kind == "agent" else height / 2
+        turns = ((right, y + corner), (right - corner, low), (x, low - corner), (x + corner, y))
+        sides = (f"V{low - corner}", f"H{x + corner}", f"V{y + corner}", "z")
+        steps = (f"A{corner} {corner} 0 0 1 {to[0]} {to[1]}{side}" for to, side in zip(turns, sides, strict=True))
+        return f"M{x + corner} {y}H{right - corner}" + "".join(steps)
 
 
 class InteractionArc(NamedTuple):
-    """An edge as it is drawn: its path, the head of its arrow, where its number stands, how wide it is."""
+    """An edge as it is drawn: its path, the head of its arrow, its number's place, its width, and all that in words."""
 
     edge: Edge
     path: str
     head: str
-    x: float
-    y: float
+    label: Rectangle
     width: float
     words: str
 
 
 class Drawing(NamedTuple):
-    """Everything of the picture; `more` are voices and tools that it leaves out."""
+    """Everything of the picture; `more` are participants and tools that it leaves out, `more_edges` those between drawn
+    ones."""
 
     nodes: list[InteractionNode]
     arcs: list[InteractionArc]
-    width: int
-    height: int
+    width: float
+    height: float
     more: int
+    more_edges: int
 
 
-def edges_of(events: Iterable[Stored], calls: Counter[tuple[str, str]]) -> list[Edge]:
+def edges_of(events: Iterable[Stored], calls: Iterable[CallCount]) -> list[Edge]:
     """Count who did what to whom, the most frequent first."""
-    counted: Counter[tuple[ParticipantMark, ParticipantMark, Sort]] = Counter()
+    counted: Counter[Between] = Counter()
+    newest: dict[Between, int] = {}
     for event in events:
-        giver, taker = ends(event, None)
-        if taker is None and event_rows.is_to_all(event_rows.read(event)):
-            taker = mark_for_name(event_rows.EVERYBODY, "system")
-        if taker is not None and taker.key:
-            counted[giver, taker, "message" if event.kind == "message" else "handoff"] += 1
-    for (agent, tool), times in calls.items():
-        counted[mark_for(event_rows.agent(agent) or "system"), _tool(tool), "call"] += times
-    return [Edge(*between, times) for between, times in counted.most_common()]
+        if between := between_of(event):
+            counted[between] += 1
+            newest[between] = event.seq
+    for call in calls:
+        counted[between := between_of_call(call.agent, call.tool)] += call.times
+        newest[between] = max(call.seq, newest.get(between, 0))
+    return [Edge(*between, times, newest[between]) for between, times in counted.most_common()]
 
 
-def drawing_of(edges: Sequence[Edge]) -> Drawing:
-    """Place the voices and tools that are in most of it, and draw what is between them."""
-    weights: Counter[ParticipantMark] = Counter()
+def between_of(event: Stored) -> Between | None:
+    """Return who did what to whom in a message or a handoff."""
+    giver, taker = ends(event, None)
+    if taker is None and event_rows.is_to_all(event_rows.read(event)):
+        taker = EVERYONE
+    return (giver, taker, "message" if event.kind == "message" else "handoff") if taker and taker.key else None
+
+
+def between_of_call(agent: str, tool: str) -> Between:
+    """Return who calls what."""
+    called = mark_for_name(tool, "system")._replace(key=hidden_characters.spelled_out(f"tool:{tool}"))
+    return mark_for(event_rows.agent(agent) or "system"), called, "call"
+
+
+def drawing_of(edges: Sequence[Edge], most: int = DRAWN, always: Edge | None = None) -> Drawing:
+    """Draw the participants and tools of the strongest edges, and those edges; `always` is drawn in any case.
+
+    Where things stand follows from what there is in the order in which it was first seen by name, not from how often:
+    a number that grows moves nothing.
+    """
+    between = [edge for edge in edges if not edge.is_to_all]
+    strongest = sorted(between, key=lambda edge: (edge != always, -edge.times))
+    faces = dict.fromkeys(face for edge in edges for face in ((edge.giver,) if edge.is_to_all else edge[:2]))
+    shown = _shown(strongest, faces, most)
+    drawn = [edge for edge in strongest if edge.giver in shown and edge.taker in shown]
+    strong = sorted(drawn[: EDGES * most], key=lambda edge: (edge.giver.key, edge.taker.key, edge.sort))
+    order = {face: n for n, face in enumerate(sorted(shown, key=lambda face: (face.kind != "agent", face.key)))}
+    tools = {edge.taker for edge in between if edge.sort == "call"}
+    roots = [n for face, n in order.items() if face.kind != "agent" and face not in tools]
+    placed = layered_layout.layout(len(order), [(order[edge.giver], order[edge.taker]) for edge in strong], roots)
+    did = _did(edges)
+    nodes = [InteractionNode(placed.boxes[n], face, face in tools, did[face]) for face, n in order.items()]
+    arcs = [_arc(edge, line) for edge, line in zip(strong, placed.lines, strict=True)]
+    return Drawing(nodes, arcs, placed.width, placed.height, len(faces) - len(shown), len(drawn) - len(strong))
+
+
+def _shown(edges: Iterable[Edge], faces: dict[ParticipantMark, None], most: int) -> dict[ParticipantMark, None]:
+    """Take both ends of one edge after the other while there is room, then whoever spoke to everyone alone."""
+    shown: dict[ParticipantMark, None] = {}
     for edge in edges:
-        for face in (edge.giver, edge.taker):
-            weights[face] += edge.times
-    shown = [face for face, _ in weights.most_common(DRAWN)]
-    nodes, height = _nodes(shown, {edge.taker for edge in edges if edge.sort == "call"})
-    at = {node.face: (node.x, node.y) for node in nodes}
-    arcs = [_arc(edge, at[edge.giver], at[edge.taker]) for edge in edges if edge.giver in at and edge.taker in at]
-    return Drawing(nodes, arcs, WIDTH, height, len(weights) - len(shown))
+        wanted = [face for face in dict.fromkeys(edge[:2]) if face not in shown]
+        if len(shown) + len(wanted) <= most:
+            shown.update(dict.fromkeys(wanted))
+    left = [face for face in faces if face not in shown]
+    return shown | dict.fromkeys(left[: most - len(shown)])
 
 
-def _tool(name: str) -> ParticipantMark:
-    return mark_for_name(name, "system")._replace(key=hidden_characters.spelled_out(f"tool:{name}"))
-
-
-def _nodes(shown: Sequence[ParticipantMark], tools: set[ParticipantMark]) -> tuple[list[InteractionNode], int]:
-    right = [face for face in shown if face in tools]
-    ring = [face for face in shown if face.kind == "agent"]
-    left = [face for face in shown if face.kind != "agent" and face not in tools]
-    height = max(380.0, _APART * (max(len(left), len(right), (len(ring) + 1) // 2 + 1) + 0.5))
-    nodes = [_node(face, point, face in tools) for face, point in _column(left, _PEOPLE, height)]
-    nodes += [_node(face, point, True) for face, point in _column(right, _TOOLS, height)]
-    nodes += [_node(face, point, False) for face, point in _ring(ring, height)]
-    return nodes, round(height)
-
-
-def _node(face: ParticipantMark, point: Point, is_tool: bool) -> InteractionNode:
-    label = face.title if len(face.title) <= LETTERS else face.title[: LETTERS - 1] + "…"
-    return InteractionNode(round(point[0], 1), round(point[1], 1), face, label, is_tool)
-
-
-def _column(faces: Sequence[ParticipantMark], x: float, height: float) -> list[tuple[ParticipantMark, Point]]:
-    return [(face, (x, height * (n + 0.5) / len(faces))) for n, face in enumerate(faces)]
-
-
-def _ring(faces: Sequence[ParticipantMark], height: float) -> list[tuple[ParticipantMark, Point]]:
-    """Begin at the left, beside the people, and go round as a clock does."""
-    wide, high = (0.0, 0.0) if len(faces) == 1 else (240.0, height / 2 - 64)
-    turns = [pi + 2 * pi * n / len(faces) for n in range(len(faces))]
-    places = [(_MIDDLE + wide * cos(turn), height / 2 + high * sin(turn)) for turn in turns]
-    return list(zip(faces, places, strict=True))
-
-
-def _arc(edge: Edge, start: Point, end: Point) -> InteractionArc:
-    width = round(1.2 + min(3.0, log2(edge.times) / 2), 1)
-    label = f"{edge.giver.title} {_verb(edge)} {edge.taker.title}, {edge.times:,} times"
-    if start == end:
-        x, y = start[0], start[1] - _RADIUS
-        path = f"M{x - 8:.1f} {y:.1f}C{x - 30:.1f} {y - 36:.1f},{x + 30:.1f} {y - 36:.1f},{x + 8:.1f} {y:.1f}"
-        return InteractionArc(
-            edge, path, _head((x + 18, y - 22), (x + 8, y)), round(x, 1), round(y - 27, 1), width, label
+def _did(edges: Iterable[Edge]) -> dict[ParticipantMark, str]:
+    """Say how much each did, or how often a tool was called."""
+    figures: dict[ParticipantMark, Counter[str]] = {}
+    for edge in edges:
+        what = (
+            "to everyone"
+            if edge.is_to_all
+            else {"message": "sent", "handoff": "handed off", "call": "calls"}[edge.sort]
         )
-    (x1, y1), (x2, y2) = start, end
-    bend = {"message": _BEND, "handoff": _BEND * 1.6, "call": _BEND / 2}[edge.sort]
-    middle = ((x1 + x2) / 2 + (y2 - y1) * bend, (y1 + y2) / 2 - (x2 - x1) * bend)
-    begin, tip = _edge_of(start, middle), _edge_of(end, middle)
-    path = f"M{begin[0]:.1f} {begin[1]:.1f}Q{middle[0]:.1f} {middle[1]:.1f},{tip[0]:.1f} {tip[1]:.1f}"
-    x, y = (begin[0] + 2 * middle[0] + tip[0]) / 4, (begin[1] + 2 * middle[1] + tip[1]) / 4
-    return InteractionArc(edge, path, _head(middle, tip), round(x, 1), round(y, 1), width, label)
+        figures.setdefault(edge.giver, Counter())[what] += edge.times
+        taken = figures.setdefault(edge.taker, Counter())
+        if edge.sort == "call":
+            taken["calls"] += edge.times
+    return {face: ", ".join(_figure(times, what) for what, times in did.items()) for face, did in figures.items()}
 
 
-def _verb(edge: Edge) -> str:
-    return {"message": "to", "handoff": "hands off to", "call": "calls"}[edge.sort]
+def _figure(times: int, what: str) -> str:
+    return f"{times:,} {'call' if what == 'calls' and times == 1 else what}"
 
 
-def _edge_of(start: Point, there: Point) -> Point:
-    """Return where a line to `there` leaves a voice and its name."""
-    is_below = there[1] - start[1] > abs(there[0] - start[0]) * 0.6
-    return _towards(start, there, _BELOW if is_below else _RADIUS)
-
-
-def _towards(start: Point, there: Point, by: float) -> Point:
-    far = hypot(there[0] - start[0], there[1] - start[1]) or 1.0
-    return start[0] + (there[0] - start[0]) * by / far, start[1] + (there[1] - start[1]) * by / far
-
-
-def _head(origin: Point, tip: Point) -> str:
-    """Draw the head of an arrow that comes from `origin`."""
-    back = _towards(tip, origin, 9.0)
-    aside = (-(tip[1] - back[1]) * 0.45, (tip[0] - back[0]) * 0.45)
-    left, right = (back[0] + aside[0], back[1] + aside[1]), (back[0] - aside[0], back[1] - aside[1])
-    return f"M{tip[0]:.1f} {tip[1]:.1f}L{left[0]:.1f} {left[1]:.1f}L{right[0]:.1f} {right[1]:.1f}z"
+def _arc(edge: Edge, line: layered_layout.Line) -> InteractionArc:
+    width = round(1.2 + min(3.0, log2(edge.times) / 2), 1)
+    verb = {"message": "to", "handoff": "hands off to", "call": "calls"}[edge.sort]
+    times = f"{edge.times:,} time{'s' if edge.times > 1 else ''}"
+    return InteractionArc(
+        edge, line.path, line.head, line.label, width, f"{edge.giver.title} {verb} {edge.taker.title}, {times}"
+    )

@@ -4,29 +4,70 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from conversations.events import epoch
+from conversations.events.log.interaction_counts import caller_at
 from conversations.events.log.interaction_counts import interactions as read
 from conversations.models import Conversation
 from conversations.rendering import interaction_graph
+from conversations.rendering.interaction_graph import Between, Drawing, Edge
 
 
 class InteractionPage(NamedTuple):
-    """The picture, its table, and what was counted: from event `first` to `head`."""
+    """The picture, its table, and what was counted: from event `first` to `head`. `picked` is the selected event, where
+    an edge stands for it."""
 
-    drawing: interaction_graph.Drawing
-    edges: list[interaction_graph.Edge]
+    drawing: Drawing
+    edges: list[Edge]
     more: int  # rows that the table leaves out
     first: int
     head: int
+    is_whole: bool  # all participants are drawn, as far as that goes
+    picked: int
+    picked_edge: Edge | None
+
+    def is_picked(self, edge: Edge) -> bool:
+        """Return whether an edge stands for the selected event."""
+        return edge == self.picked_edge
+
+    def seq_of(self, edge: Edge) -> int:
+        """Return the event that an edge leads to: the selected one, else its newest."""
+        return self.picked if edge == self.picked_edge else edge.seq
 
 
-def graph_of(conversation: Conversation) -> InteractionPage:
+class _Counted(NamedTuple):
+    edges: list[Edge]
+    by_seq: dict[int, Between]
+    first: int
+
+
+def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False) -> InteractionPage:
     """Count and draw a conversation as it is now; of one that is looked at by many, once."""
-    return _graph(conversation.pk, conversation.key, conversation.head_seq, epoch.current())
+    counted = _counted(conversation.pk, conversation.key, conversation.head_seq, epoch.current())
+    picked = _edge_at(conversation.pk, counted, event) if event else None
+    table = counted.edges[: interaction_graph.ROWS]
+    if picked is not None and picked not in table:
+        table = [*table[:-1], picked]
+    most = interaction_graph.MOST if whole else interaction_graph.DRAWN
+    drawing = _drawn(conversation.pk, conversation.key, conversation.head_seq, epoch.current(), most, picked)
+    left = len(counted.edges) - len(table)
+    return InteractionPage(
+        drawing, table, left, counted.first, conversation.head_seq, whole, event if picked else 0, picked
+    )
+
+
+def _edge_at(conversation: int, counted: _Counted, seq: int) -> Edge | None:
+    between = counted.by_seq.get(seq)
+    if between is None and (call := caller_at(conversation, seq)):
+        between = interaction_graph.between_of_call(*call)
+    return next((edge for edge in counted.edges if edge[:3] == between), None)
 
 
 @lru_cache(maxsize=64)
-def _graph(conversation: int, key: str, head: int, _epoch: str) -> InteractionPage:
+def _counted(conversation: int, key: str, head: int, _epoch: str) -> _Counted:
     history = read(conversation, key, head)
-    edges = interaction_graph.edges_of(history.events, history.calls)
-    table = edges[: interaction_graph.ROWS]
-    return InteractionPage(interaction_graph.drawing_of(edges), table, len(edges) - len(table), history.first, head)
+    by_seq = {event.seq: between for event in history.events if (between := interaction_graph.between_of(event))}
+    return _Counted(interaction_graph.edges_of(history.events, history.calls), by_seq, history.first)
+
+
+@lru_cache(maxsize=64)
+def _drawn(conversation: int, key: str, head: int, _epoch: str, most: int, always: Edge | None) -> Drawing:
+    return interaction_graph.drawing_of(_counted(conversation, key, head, _epoch).edges, most, always)

@@ -1,10 +1,9 @@
 """Who spoke to whom, handed over to whom, called what: read from the newest events. Called by the graph page."""
 
-from collections import Counter
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Count
+from django.db.models import Count, Max, Q
 
 from conversations.events.log import bounded_reads
 from conversations.events.log.records import Stored
@@ -14,20 +13,35 @@ from conversations.models import ToolCall
 NEWEST = 2000  # events looked at; of those before nothing is counted
 
 
+class CallCount(NamedTuple):
+    """So many calls of a tool by an agent, the newest at event `seq`."""
+
+    agent: str
+    tool: str
+    times: int
+    seq: int
+
+
 class Interactions(NamedTuple):
-    """What was said and called from event `first` on: envelopes and handoffs in seq order, calls by (agent, tool)."""
+    """What was said and called from event `first` on: envelopes and handoffs in seq order, calls by agent and tool."""
 
     first: int
     events: list[Stored]
-    calls: Counter[tuple[str, str]]
+    calls: list[CallCount]
 
 
 def interactions(conversation: int, key: str, head: int) -> Interactions:
     """Read the newest 2,000 events up to `head`, fewer where they are more than 4 MiB."""
     first, events = _spoken(conversation, key, max(1, head - NEWEST + 1), head)
     rows = ToolCall.objects.filter(conversation_id=conversation, called_seq__gte=first, called_seq__lte=head)
-    counted = rows.order_by().values_list("agent", "name").annotate(times=Count("pk"))
-    return Interactions(first, events, Counter({(agent, name): times for agent, name, times in counted}))
+    counted = rows.order_by("agent", "name").values_list("agent", "name").annotate(Count("pk"), Max("called_seq"))
+    return Interactions(first, events, [CallCount(*row) for row in counted])
+
+
+def caller_at(conversation: int, seq: int) -> tuple[str, str] | None:
+    """Return the agent and the tool of the call that began or ended with an event."""
+    of_event = Q(called_seq=seq) | Q(finished_seq=seq)
+    return ToolCall.objects.filter(of_event, conversation_id=conversation).values_list("agent", "name").first()
 
 
 def _spoken(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:

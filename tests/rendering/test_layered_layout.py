@@ -1,0 +1,88 @@
+"""Boxes, labels and lines of a drawn graph: nothing lies over anything else, whatever the graph."""
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversations.rendering.layered_layout import Layout, Line, Rectangle, layout
+from tests.support.tiers import rounds
+
+NUMBER = re.compile(r"-?\d+\.?\d*")
+SHAPES = {
+    "one": (1, [(0, 0)]),
+    "alone": (3, []),
+    "there and back, three times each": (2, [(0, 1), (1, 0)] * 3),
+    "a ring": (9, [(n, (n + 1) % 9) for n in range(9)]),
+    "a star": (60, [(n, 0) for n in range(1, 60)] + [(0, n) for n in range(1, 60)]),
+    "everybody with everybody": (12, [(a, b) for a in range(12) for b in range(12)]),
+}
+
+
+def apart(one: Rectangle, other: Rectangle) -> bool:
+    """Return whether two do not touch."""
+    beside = one.right < other.x or other.right < one.x
+    return beside or one.y + one.height < other.y or other.y + other.height < one.y
+
+
+def points(line: Line) -> Iterator[tuple[float, float]]:
+    """Walk along a line's two curves, ends left out."""
+    for part in re.findall(r"M[^M]+", line.path):
+        numbers = [float(number) for number in NUMBER.findall(part)]
+        (x0, y0), (x1, y1), (x2, y2), (x3, y3) = zip(numbers[::2], numbers[1::2], strict=True)
+        for n in range(1, 12):
+            t, u = n / 12, 1 - n / 12
+            shares = (u**3, 3 * u * u * t, 3 * u * t * t, t**3)
+            yield (
+                sum(a * b for a, b in zip(shares, (x0, x1, x2, x3), strict=True)),
+                sum(a * b for a, b in zip(shares, (y0, y1, y2, y3), strict=True)),
+            )
+
+
+def prove(drawn: Layout) -> None:
+    """No box or label touches another; no line crosses one; all is in the picture."""
+    everything = [*drawn.boxes, *(line.label for line in drawn.lines)]
+    assert all(apart(one, other) for one, other in combinations(everything, 2))
+    assert all(one.x >= 0 and one.right <= drawn.width and one.y >= 0 for one in everything)
+    assert all(one.y + one.height <= drawn.height for one in everything)
+    columns = {(one.x, one.right) for one in everything}
+    for line in drawn.lines:
+        assert all(not left < x < right for x, _ in points(line) for left, right in columns)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nothing_overlaps_in(shape: str) -> None:
+    prove(layout(*SHAPES[shape], roots=[0]))
+
+
+@settings(max_examples=rounds(60, 400), deadline=None)
+@given(st.integers(1, 30), st.data())
+def test_nothing_overlaps_in_any_graph(boxes: int, data: st.DataObject) -> None:
+    box = st.integers(0, boxes - 1)
+    lines = data.draw(st.lists(st.tuples(box, box), max_size=60))
+
+    prove(layout(boxes, lines, data.draw(st.lists(box, max_size=5))))
+
+
+def test_two_hundred_and_their_lines_are_placed_without_overlaps() -> None:
+    random = Random(7)
+    lines = [(random.randrange(200), random.randrange(200)) for _ in range(400)]
+
+    prove(layout(200, lines, range(20)))
+
+
+def test_a_box_stands_right_of_the_one_that_leads_to_it_and_level_with_it() -> None:
+    drawn = layout(3, [(0, 1), (1, 2)], roots=[0])
+
+    assert drawn.boxes[0].right < drawn.lines[0].label.x < drawn.boxes[1].x < drawn.boxes[2].x
+    assert len({box.middle for box in drawn.boxes}) == 1
+
+
+def test_the_same_graph_is_drawn_the_same() -> None:
+    lines = [(0, 1), (2, 1), (1, 3), (3, 3)]
+
+    assert layout(4, lines, [0]) == layout(4, lines, [0])
