@@ -30,6 +30,7 @@ export class TimelineWindow {
     const [wasAtEnd, top] = [this.isAtEnd, this.scroller?.scrollTop ?? 0];
     const part = fresh.querySelector("[data-part]");
     drawTimes(fresh);
+    if (this.#isOther(part)) return this.#slide(part, picked);
     this.#scale.read(part);
     this.place(part);
     for (const row of part.querySelectorAll(".timeline-rows .span")) row.removeAttribute("aria-current");
@@ -38,19 +39,54 @@ export class TimelineWindow {
     if (this.scroller) this.scroller.scrollTop = wasAtEnd ? this.scroller.scrollHeight : top;
   }
 
+  /** Whether it is another window of the same rows: nothing happened meanwhile. */
+  #isOther(part) {
+    const same = ["head", "total", "began"].every((name) => part.dataset[name] === this.part.dataset[name]);
+    return same && part.dataset.start !== this.part.dataset.start && this.scroller !== null;
+  }
+
+  /** Take over the rows that are not here yet, and let those go that are far away: the others stay untouched. */
+  #slide(part, picked) {
+    const list = this.part.querySelector(".timeline-rows");
+    const here = new Map([...list.children].map((row) => [row.dataset.key, row]));
+    const wanted = [...part.querySelector(".timeline-rows").children].map((row) => here.get(row.dataset.key) ?? row);
+    for (const row of wanted) if (!row.isConnected) this.#placeOne(row.querySelector(".track"));
+    const staying = new Set(wanted);
+    for (const row of here.values()) if (!staying.has(row)) row.remove();
+    let at = list.firstElementChild;
+    for (const row of wanted) {
+      if (row === at) at = at.nextElementSibling;
+      else list.insertBefore(row, at);
+    }
+    for (const row of list.querySelectorAll("[aria-current]")) if (row.dataset.seq !== picked) row.removeAttribute("aria-current");
+    this.row(picked)?.setAttribute("aria-current", "true");
+    this.part.dataset.start = part.dataset.start;
+    this.#room();
+  }
+
+  #placeOne(track) {
+    const [x, width] = this.#scale.box;
+    track.setAttribute("viewBox", `${x} 0 ${width} 28`);
+  }
+
   /** Give the rows that are not here their room, and everything its place. */
   settle(picked) {
-    const { part, rows } = this;
+    const { part } = this;
     this.#scale.read(part);
     part.querySelector("[data-zooms]").hidden = false;
+    this.#room();
+    this.row(picked)?.setAttribute("aria-current", "true");
+    this.place();
+  }
+
+  #room() {
+    const { part, rows } = this;
     const [start, total] = [Number(part.dataset.start), Number(part.dataset.total)];
     const room = { ".before": start, ".after": Math.max(0, total - start - rows.length) };
     for (const [name, count] of Object.entries(room)) {
       const space = part.querySelector(name);
       if (space) space.style.blockSize = `${count * this.#height}px`;
     }
-    this.row(picked)?.setAttribute("aria-current", "true");
-    this.place();
   }
 
   /** Draw what is shown of the scale. */

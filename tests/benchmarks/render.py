@@ -33,8 +33,8 @@ WATCH = """
   const seen = (window.__seen = { frames: [], rows: 0, painted: 0 });
   let last = 0;
   const isDrawn = () => {
-    const row = [...document.querySelectorAll(".rows > [data-seq]")].at(-1);
-    const scroller = row?.closest(".transcript");
+    const row = [...document.querySelectorAll(".rows > [data-seq], .timeline-rows .span")].at(-1);
+    const scroller = row?.closest(".transcript, .waterfall-scroll");
     return row && scroller && row.getBoundingClientRect().bottom <= scroller.getBoundingClientRect().bottom + 1;
   };
   const frame = (now) => {
@@ -50,13 +50,13 @@ WATCH = """
 """
 SCROLL_UP = """
 ([px, n]) => new Promise((done) => {
-  const scroller = document.querySelector(".transcript"), frames = [];
-  let last = 0, first = scroller.scrollHeight, stuck = 0;
+  const scroller = document.querySelector(".transcript, .waterfall-scroll"), frames = [];
+  let last = 0, stuck = 0;
   const frame = (now) => {
     if (last) frames.push(now - last);
     last = now;
-    const { dataset } = document.querySelector("live-transcript");
-    if (frames.length >= n) return done({ frames, stuck, first: Number(dataset.first) });
+    const host = document.querySelector("live-transcript, conversation-timeline [data-part]");
+    if (frames.length >= n) return done({ frames, stuck, first: Number(host.dataset.first ?? host.dataset.start) });
     stuck += scroller.scrollTop === 0;
     scroller.scrollTop -= px;
     requestAnimationFrame(frame);
@@ -233,7 +233,7 @@ def live() -> None:
         server_cpu_s=[round(one["server_cpu_s"], 1) for one in rounds],
         browser_cpu_s=rounds[-1]["browser_cpu_s"], rounds=ROUNDS,
         main_thread_cpu_s=[round(one["thread_s"], 1) for one in rounds],
-        share_of_a_core=[one["share"] for one in rounds],
+        share_of_a_core=[one["share"] for one in rounds], load=round(os.getloadavg()[0], 1),
     )  # fmt: skip
 
 
@@ -266,10 +266,10 @@ def long() -> None:
     )  # fmt: skip
 
 
-def opening(context: BrowserContext) -> dict[str, float]:
+def opening(context: BrowserContext, address: str = "/conversations/long/") -> dict[str, float]:
     """Open the page in a new tab; answer ms from the navigation's start until its answer, its DOM, its newest entry."""
     page = context.new_page()
-    page.goto("/conversations/long/")
+    page.goto(address)
     page.wait_for_function("() => window.__seen.painted")
     timing: dict[str, float] = page.evaluate(
         "() => { const it = performance.getEntriesByType('navigation')[0];"
@@ -279,11 +279,11 @@ def opening(context: BrowserContext) -> dict[str, float]:
     return timing
 
 
-def scrolling(context: BrowserContext) -> Any:
+def scrolling(context: BrowserContext, address: str = "/conversations/long/") -> Any:
     """Scroll up for ten seconds of frames."""
     page = context.new_page()
-    page.goto("/conversations/long/")
-    page.wait_for_selector("live-transcript:defined")
+    page.goto(address)
+    page.wait_for_selector("live-transcript:defined, conversation-timeline[data-live]")
     page.wait_for_timeout(500)
     thread = Thread(page)
     return page.evaluate(SCROLL_UP, [SCROLL, 600]) | {"thread": thread.seconds()}

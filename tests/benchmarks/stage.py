@@ -60,6 +60,7 @@ async def serve(port: int, secret: str) -> None:
     from dashboard.server.uvicorn_config import config
     from tests.benchmarks import seed
     from tests.benchmarks.server import _answer
+    from tests.support import large_talks
 
     async def play(key: str, n: int, rate: float) -> None:
         """Commit what is due every 16 ms, each event a row of its own."""
@@ -78,6 +79,8 @@ async def serve(port: int, secret: str) -> None:
         if "fill" in asked:
             some = (seed.message(asked["key"], i) for i in range(int(asked["fill"])))
             await asyncio.to_thread(seed.fill, some)
+        if "talk" in asked:
+            await asyncio.to_thread(large_talks.write, asked["key"], int(asked["talk"]))
         if "rate" in asked:
             await play(asked["key"], int(asked["n"]), float(asked["rate"]))
         head = await asyncio.to_thread(log.head, asked.get("key", ""))

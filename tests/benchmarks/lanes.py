@@ -1,0 +1,8 @@
+"""`lanes`: the lanes of 10,000 events and 200 participants: first paint, and frames while scrolling."""
+
+from tests.benchmarks import common
+from tests.benchmarks.large_view import measure
+
+if __name__ == "__main__":
+    measure("lanes")
+    common.tear_down()
