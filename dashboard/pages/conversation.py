@@ -13,10 +13,19 @@ from conversations.conversation import delivery_status, reading_position
 from conversations.core.errors import NotFound
 from conversations.events import epoch, log
 from conversations.models import Conversation
-from conversations.rendering import agent_colors
-from dashboard.pages import approval_card, composer, control_panel, conversation_sidebar, graph, lanes, timeline
+from dashboard.pages import (
+    approval_card,
+    composer,
+    control_panel,
+    conversation_sidebar,
+    graph,
+    lane_overview,
+    lanes,
+    timeline,
+)
 from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of, number_of
+from dashboard.pages.in_its_hues import in_its_hues, take_hues_of
 from dashboard.pages.require_permission import require_permission
 
 PARTS = {"graph": "partials/exchanges.html", "timeline": "partials/conversation_timeline.html"}
@@ -31,17 +40,20 @@ VIEWS = {  # `?view=` → template
 
 
 @require_safe
+@in_its_hues
 def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     """Show the newest entries, of one that is over the first or first unread; with `?event=N` those around event N.
 
     `?view=lanes` shows a column for each voice, `?view=timeline` runs, calls and waits along time, `?view=graph` who
-    spoke to whom (with `&part=` the last two answer that part alone).
+    spoke to whom (with `&part=` the last two answer that part alone, lanes their overview strip).
     404 for an unknown conversation.
     """
     row = _find(cid)
     view = _view(request)
     if view in PARTS:
         return _part(request, row, view)
+    if view == "lanes" and request.GET.get("part") == "overview":
+        return render_page(request, "partials/lane_overview.html", overview=lane_overview.overview_of(row))
     event = min(number_of(request, "event") or 0, row.head_seq)
     start = 0 if event else reading_position.first_shown(row, request.user)
     page = log.page_around(cid, event or start) if event or start > 1 else _end_of(cid, start)
@@ -56,7 +68,11 @@ def _end_of(cid: str, start: int) -> log.EventWindow:
 def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, place: dict[str, Any]) -> HttpResponse:
     view = place["view"]
     drawn: dict[str, Any] = {"page": page, "epoch": epoch.current(), **place}
-    drawn |= {"lanes": lanes.lanes_of(page)} if view == "lanes" else {"entries": _drawn(request, row, page)}
+    drawn |= (
+        {"lanes": lanes.lanes_of(page, place["event"] or place["start"])}
+        if view == "lanes"
+        else {"entries": _drawn(request, row, page)}
+    )
     drawn["standing"] = control_panel.of(request, row)
     drawn["composer"] = composer.for_conversation(request, row)
     try:
@@ -66,6 +82,7 @@ def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, place:
 
 
 @require_safe
+@in_its_hues
 def entries(request: HttpRequest, cid: str) -> JsonResponse:
     """Return the entries before or after a seq; without either the newest. `?view=lanes` answers cards for lanes.
 
@@ -83,6 +100,7 @@ def entries(request: HttpRequest, cid: str) -> JsonResponse:
 
 
 @require_safe
+@in_its_hues
 def panel(request: HttpRequest, cid: str) -> HttpResponse:
     """Return the sections of the panel as they are now; with `?event=N` the facts of that event. Parts of a page."""
     row = _find(cid)
@@ -93,6 +111,7 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
 
 
 @require_safe
+@in_its_hues
 def standing(request: HttpRequest, cid: str) -> HttpResponse:
     """Return the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page.
 
@@ -126,12 +145,16 @@ def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
     """Show a view that is drawn anew as a whole; with `&part=` answer what is drawn alone."""
     event = min(number_of(request, "event") or 0, row.head_seq)
     drawn: dict[str, Any] = (
-        {"graph": graph.graph_of(row)} if view == "graph" else {"chart": _timeline(request, row, event)}
+        {"graph": _graph(request, row, event)} if view == "graph" else {"chart": _timeline(request, row, event)}
     )
     if request.GET.get("part") == view:
         return render_page(request, PARTS[view], **drawn)
     drawn |= {"view": view, "event": event, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
     return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
+
+
+def _graph(request: HttpRequest, row: Conversation, event: int) -> graph.InteractionPage:
+    return graph.graph_of(row, event=event, whole=request.GET.get("whole") == "1")
 
 
 def _timeline(request: HttpRequest, row: Conversation, event: int) -> timeline.TimelinePage:
@@ -152,6 +175,7 @@ def _drawn(request: HttpRequest, row: Conversation, page: log.EventWindow) -> li
 
 @require_safe
 @require_permission("send")
+@in_its_hues
 def prospect(request: HttpRequest, cid: str) -> JsonResponse:
     """Return `{words, waits, at_work}`: what becomes of words not sent yet, by `?as=` a sender, `?to=` an agent's name
     and `?when=`; `at_work` is the agent that can get them at its next step."""
@@ -162,9 +186,9 @@ def prospect(request: HttpRequest, cid: str) -> JsonResponse:
 
 def _find(key: str) -> Conversation:
     row = Conversation.objects.visible().filter(key=key).first()
-    agent_colors.refresh_colors()
     if row is None:
         raise NotFound(
             "There is no conversation with this ID. It may be mistyped, or the database was restored from a backup."
         )
+    take_hues_of(row)
     return row

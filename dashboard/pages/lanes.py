@@ -1,6 +1,6 @@
 """The lanes of a conversation: a column for each voice, a card for each event. Called by the conversation page."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -10,7 +10,9 @@ from conversations.rendering.jinja_environment import macro
 from conversations.rendering.participant_marks import ParticipantMark
 from dashboard.pages.conversation_entries import Ends, cards_of
 
-MAX_ITEMS = 40  # lanes; who comes later shares the last one (static/css/lanes.css, static/js/lane-heads.js)
+FEW = 12  # participants who all have a lane (static/js/lane-places.js)
+MAX_ITEMS = 40  # lanes (static/css/lanes.css)
+WINDOW = 28  # cards that are about in view: where participants are many, theirs have lanes
 
 
 class Lanes(NamedTuple):
@@ -18,22 +20,32 @@ class Lanes(NamedTuple):
 
     heads: list[ParticipantMark]
     cards: list[Markup]
-    are_shared: bool  # the last lane is that of all others
+    others: int  # who share the last lane
 
 
-def lanes_of(page: log.EventWindow) -> Lanes:
-    """Draw a page of the history in lanes."""
+def lanes_of(page: log.EventWindow, event: int = 0) -> Lanes:
+    """Draw a page of the history in lanes; the cards around `event` are in view first, else the newest."""
     cards = cards_of(page)
-    voices = {voice.key: voice for _, ends in cards for voice in ends if voice is not None}
-    at = {key: min(n, MAX_ITEMS) for n, key in enumerate(voices, 1)}
-    are_shared = len(voices) > MAX_ITEMS
-    heads = list(voices.values())[: MAX_ITEMS - 1 if are_shared else MAX_ITEMS]
-    return Lanes(heads, _placed(cards, at), are_shared)
+    voices = _voices(ends for _, ends in cards)
+    active = voices if len(voices) <= FEW else _voices(ends for _, ends in _in_view(cards, event))
+    heads = [voice for key, voice in voices.items() if key in active][: MAX_ITEMS - 1]
+    at = {voice.key: n for n, voice in enumerate(heads, 1)}
+    return Lanes(heads, _placed(cards, {key: at.get(key, len(heads) + 1) for key in voices}), len(voices) - len(heads))
 
 
 def cards_alone(page: log.EventWindow) -> list[Markup]:
     """Draw a page of the history without places: the reader's page knows the lanes."""
     return [html for html, _ in cards_of(page)]
+
+
+def _voices(ends: Iterable[Ends]) -> dict[str, ParticipantMark]:
+    return {voice.key: voice for both in ends for voice in both if voice is not None}
+
+
+def _in_view(cards: Sequence[tuple[Markup, Ends]], event: int) -> Sequence[tuple[Markup, Ends]]:
+    around = next((n for n, (html, _) in enumerate(cards) if f' id="e{event}"' in html), None) if event else None
+    start = len(cards) - WINDOW if around is None else around - WINDOW // 2
+    return cards[max(0, min(start, len(cards) - WINDOW)) :][:WINDOW]
 
 
 def _placed(cards: Iterable[tuple[Markup, Ends]], at: dict[str, int]) -> list[Markup]:

@@ -8,36 +8,34 @@ export class LaneActivity {
   #holders = new Map();
   #last = 0;
 
-  /** Draw the bars of cards that are about to enter the page. @param {Element[]} cards @param {(lane: string) => string} hueOf */
-  draw(cards, hueOf) {
+  /** Give cards that are about to enter the page their bars, each with the key of who holds a run. @param {Element[]} cards */
+  draw(cards) {
     const isNewer = Number(cards[0]?.dataset.seq) > this.#last;
     const holders = isNewer ? this.#holders : new Map(); // an older page is read by itself
     for (const card of cards) {
       const old = document.getElementById(card.id);
       if (!isNewer && old?.matches(".lane-event") && old !== card) copy(old, card);
-      else put(card, active(card.dataset, holders), hueOf);
+      else put(card, active(card.dataset, holders));
     }
     if (isNewer) this.#last = Number(cards.at(-1).dataset.seq);
   }
 }
 
-/** The lanes that are at work while an event happens; what it changes is kept for the next. */
-const active = ({ run, kind, at, far }, holders) => {
-  if (!run) return new Set([...holders.values(), ...(WORKS.has(kind) ? [at] : [])]);
-  if (BEGINS.has(kind) || !holders.has(run)) holders.set(run, at);
-  const lanes = new Set([...holders.values(), at]);
-  if (kind === "agent.handoff" && far) holders.set(run, far);
+/** Who is at work while an event happens; what it changes is kept for the next. */
+const active = ({ run, kind, sender, recipient }, holders) => {
+  if (!run) return new Set([...holders.values(), ...(WORKS.has(kind) ? [sender] : [])]);
+  if (BEGINS.has(kind) || !holders.has(run)) holders.set(run, sender);
+  const keys = new Set([...holders.values(), sender]);
+  if (kind === "agent.handoff" && recipient) holders.set(run, recipient);
   if (LEAVES.has(kind)) holders.delete(run);
-  return lanes;
+  return keys;
 };
 
-const put = (card, lanes, hueOf) => {
+const put = (card, keys) => {
   for (const bar of card.querySelectorAll(":scope > .activity")) bar.remove();
-  for (const lane of lanes) {
+  for (const key of keys) {
     const bar = Object.assign(document.createElement("i"), { className: "activity" });
-    bar.dataset.at = lane;
-    const hue = hueOf(lane);
-    if (hue) bar.dataset.hue = hue;
+    bar.dataset.of = key;
     card.append(bar);
   }
 };

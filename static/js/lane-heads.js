@@ -1,38 +1,63 @@
 /**
- * `<lane-heads>`: who has a lane, in order. Gives cards their places, and a new voice a lane of its own, before they are
- * shown. Without scripts the page comes with both (`dashboard/pages/lanes.py`).
+ * `<lane-heads>`: who has a lane, in order. Gives cards their places before they are shown, and while participants are many
+ * folds the lanes to those who are active in what is in view. Without scripts the page comes with both
+ * (`dashboard/pages/lanes.py`).
  */
 import { LaneActivity } from "./lane-activity.js";
+import { CROWDED, LanePlaces, keysOf } from "./lane-places.js";
+import { visibleRows } from "./visible-rows.js";
 
-const MOST = 40; // lanes; who comes later shares the last one
+const PAUSE = 120; // ms after the last scroll or drawing at which lanes are folded anew
+const NEAR = 128; // px above and below what is in view: who is there has a lane already
+const HEARD = ["event:picked", "transcript:drawn", "transcript:live", "page:drawn"];
 
 /** Stands in the `.lanes` that scroll. While the tail is followed, the newest card is brought in view sideways too. */
 class LaneHeads extends HTMLElement {
-  /** @type {Map<string, number>} */
-  #places = new Map();
+  #places = new LanePlaces();
   #activity = new LaneActivity();
+  #timer = 0;
+  #stop = new AbortController();
 
   connectedCallback() {
-    for (const head of this.querySelectorAll(":scope > [data-key]")) this.#places.set(head.dataset.key, this.#places.size + 1);
-    this.#dress([...this.parentElement.querySelectorAll(":scope > .rows > .lane-event")]);
-    for (const name of ["event:picked", "transcript:drawn", "transcript:live"]) document.addEventListener(name, this);
+    const { signal } = this.#stop;
+    for (const head of this.querySelectorAll(":scope > [data-key]")) this.#places.add(head.dataset.key, { head, hue: head.dataset.hue });
+    this.#places.begin([...this.querySelectorAll(":scope > [data-key]")].map((head) => head.dataset.key));
+    const cards = this.#cards;
+    for (const card of cards) this.#know(card);
+    if (cards.length) this.#activity.draw(cards);
+    for (const card of cards) this.#put(card);
+    for (const name of HEARD) document.addEventListener(name, this, { signal });
+    this.parentElement.addEventListener("scroll", () => this.#plan(), { signal, passive: true });
   }
 
   disconnectedCallback() {
-    for (const name of ["event:picked", "transcript:drawn", "transcript:live"]) document.removeEventListener(name, this);
+    this.#stop.abort();
+    clearTimeout(this.#timer);
   }
 
   handleEvent({ type, detail }) {
+    if (this.#places.areMany && type !== "event:picked") this.#plan();
     if (type === "event:picked") return this.#aside(detail.row);
-    if (this.closest("tail-follow").isFollowing) this.#aside(this.#newest);
+    if (type !== "page:drawn" && this.closest("tail-follow").isFollowing) this.#aside(this.#newest);
     return undefined;
   }
 
   /** @param {ParentNode} drawn cards that are about to enter the page */
   place(drawn) {
     const cards = [...drawn.querySelectorAll(".lane-event")].filter((card) => !this.#isFolded(card));
+    for (const card of cards) this.#know(card);
+    if (this.#places.areMany) this.#count();
+    else if (this.#places.fold(new Set())) this.#draw();
+    if (cards.length) this.#activity.draw(cards);
     for (const card of cards) this.#put(card);
-    this.#dress(cards);
+  }
+
+  get #cards() {
+    return [...this.parentElement.querySelectorAll(":scope > .rows > .lane-event")];
+  }
+
+  get #newest() {
+    return this.#cards.findLast((card) => card.checkVisibility());
   }
 
   /** An output is not drawn beside the message that says the same, whichever comes first. */
@@ -45,12 +70,65 @@ class LaneHeads extends HTMLElement {
     return isFolded;
   }
 
-  #dress(cards) {
-    if (cards.length) this.#activity.draw(cards, (lane) => this.children[lane]?.dataset.hue);
+  #know(card) {
+    const { sender, recipient } = card.dataset;
+    const to = card.querySelector(".ends > .to");
+    this.#add(sender, card.querySelector(".ends > .mark"), card.querySelector(".ends > .name"));
+    if (recipient) this.#add(recipient, to.previousElementSibling, to);
   }
 
-  get #newest() {
-    return [...this.parentElement.querySelectorAll(":scope > .rows > .lane-event")].findLast((card) => card.checkVisibility());
+  #add(key, mark, name) {
+    if (this.#places.voice(key)) return;
+    const head = this.querySelector("template").content.firstElementChild.cloneNode(true);
+    const symbol = mark.cloneNode(true);
+    symbol.removeAttribute("data-size");
+    head.querySelector(".mark").replaceWith(symbol);
+    head.querySelector(".name").textContent = head.title = name.title;
+    Object.assign(head.dataset, { key }, mark.dataset.hue ? { hue: mark.dataset.hue } : {});
+    this.#places.add(key, { head, hue: mark.dataset.hue });
+  }
+
+  #plan() {
+    if (!this.#places.areMany) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#fold(), PAUSE);
+  }
+
+  /** Lanes for those who are active in what is in view. */
+  #fold() {
+    if (!this.checkVisibility()) return; // one column: no lanes are shown
+    const scroller = this.parentElement;
+    const [inView, near] = [keysOf(visibleRows(scroller)), keysOf(visibleRows(scroller, NEAR))];
+    if (this.#places.suit(inView, near) || !this.#places.fold(near)) return;
+    this.#draw();
+    for (const card of this.#cards) this.#put(card);
+    if (this.closest("tail-follow").isFollowing) this.#aside(this.#newest);
+  }
+
+  #draw() {
+    this.replaceChildren(this.querySelector("template"), ...this.#places.keys.map((key) => this.#places.voice(key).head));
+    this.#count();
+  }
+
+  #count() {
+    const { others, keys } = this.#places;
+    const shared = this.querySelector("[data-others]") ?? this.querySelector("template").content.lastElementChild.cloneNode(true);
+    shared.querySelector(".name").textContent = `${others} other${others > 1 ? "s" : ""}`;
+    if (others) this.append(shared);
+    else shared.remove();
+    const lanes = (this.parentElement.dataset.lanes = keys.length + (others ? 1 : 0));
+    this.parentElement.toggleAttribute("data-crowded", lanes > CROWDED);
+  }
+
+  #put(card) {
+    const { sender, recipient } = card.dataset;
+    const at = this.#places.of(sender);
+    const far = recipient ? this.#places.of(recipient) : at;
+    set(card, far === at ? { at, far: "", way: "" } : { at, far, way: far > at ? "on" : "back" });
+    for (const bar of card.querySelectorAll(":scope > .activity")) {
+      const hue = this.#places.hueOf(bar.dataset.of);
+      set(bar, hue ? { at: this.#places.of(bar.dataset.of), hue } : { at: this.#places.of(bar.dataset.of) });
+    }
   }
 
   /** Scroll sideways, no further than needed to see a card beside the times. */
@@ -62,41 +140,11 @@ class LaneHeads extends HTMLElement {
     if (card.left < start) this.parentElement.scrollLeft -= start - card.left;
     else if (card.right > view.right) this.parentElement.scrollLeft += card.right - view.right;
   }
-
-  #put(card) {
-    const { sender, recipient } = card.dataset;
-    const at = this.#place(sender, card.querySelector(".ends > .mark"), card.querySelector(".ends > .name"));
-    const to = card.querySelector(".ends > .to");
-    const far = recipient ? this.#place(recipient, to.previousElementSibling, to) : at;
-    const way = far > at ? "on" : "back";
-    Object.assign(card.dataset, far === at ? { at, far: "", way: "" } : { at, far, way });
-  }
-
-  #place(key, mark, name) {
-    if (!this.#places.has(key)) this.#add(key, mark, name);
-    return Math.min(this.#places.get(key), MOST);
-  }
-
-  #add(key, mark, name) {
-    this.#places.set(key, this.#places.size + 1);
-    if (this.#places.size > MOST) return this.#share();
-    const head = this.querySelector("template").content.firstElementChild.cloneNode(true);
-    const symbol = mark.cloneNode(true);
-    symbol.removeAttribute("data-size");
-    head.querySelector(".mark").replaceWith(symbol);
-    head.querySelector(".name").textContent = head.title = name.title;
-    Object.assign(head.dataset, { key }, mark.dataset.hue ? { hue: mark.dataset.hue } : {});
-    this.append(head);
-    this.parentElement.dataset.lanes = this.#places.size;
-    return undefined;
-  }
-
-  /** There are more voices than lanes: the last one is for all the others. */
-  #share() {
-    const last = this.lastElementChild;
-    const name = Object.assign(document.createElement("b"), { className: "name", textContent: "Others" });
-    last.replaceChildren(name);
-    for (const one of ["title", "data-key", "data-hue"]) last.removeAttribute(one);
-  }
 }
+
+/** What is as it was is not written: it would be styled anew. */
+const set = (element, values) => {
+  for (const [name, value] of Object.entries(values)) if (element.dataset[name] !== String(value)) element.dataset[name] = value;
+};
+
 customElements.define("lane-heads", LaneHeads);

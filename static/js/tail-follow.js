@@ -35,9 +35,7 @@ class TailFollow extends HTMLElement {
     document.removeEventListener("visibilitychange", this.#seen);
   }
 
-  get isFollowing() {
-    return this.#isFollowing;
-  }
+  get isFollowing() { return this.#isFollowing; }
 
   /** Whether the newest page is drawn; if not, the pill leads there. */
   set hasNewer(value) {
@@ -57,6 +55,13 @@ class TailFollow extends HTMLElement {
   top() {
     this.#pause();
     this.#scroller.scrollTop = this.#top = 0;
+  }
+
+  /** Go to a row and stay there. */
+  show(row) {
+    this.#pause();
+    row?.scrollIntoView({ block: "start" });
+    this.#top = this.#scroller.scrollTop;
   }
 
   /** Before rows change: remember what the reader looks at. Reads layout. */
@@ -94,13 +99,11 @@ class TailFollow extends HTMLElement {
     else if (scrollTop > wasAt && left < AT_TAIL && !this.hasAttribute("data-has-newer")) this.follow();
   }
 
-  #wheel(event) {
-    if (event.deltaY < 0 && this.#scroller.scrollTop > 0) this.#pause();
-  }
+  #wheel({ deltaY }) { if (deltaY < 0 && this.#scroller.scrollTop > 0) this.#pause(); }
 
   /** What stands over the transcript came or went: the reader's rows stay where they are on the screen. */
   #resized() {
-    const edge = this.#scroller.getBoundingClientRect().top;
+    const { top: edge } = this.#scroller.getBoundingClientRect();
     if (this.#isFollowing) this.#down();
     else this.#scrollBy(edge - this.#edge);
     this.#edge = edge;
@@ -135,8 +138,7 @@ class TailFollow extends HTMLElement {
     this.#top = this.#scroller.scrollTop;
   }
 
-  #keep({ row, y }) {
-    const moved = row.getBoundingClientRect().top - y;
+  #keep({ row, y }, moved = row.getBoundingClientRect().top - y) {
     if (Math.abs(moved) >= 0.5) this.#scrollBy(moved);
   }
 

@@ -26,6 +26,7 @@ export class TranscriptPages {
     this.#links = { older: host.querySelector("[data-older]"), newer: host.querySelector("[data-newer]") };
     const root = host.querySelector(".transcript");
     this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root, rootMargin: NEAR });
+    host.addEventListener("page:wanted", ({ detail }) => this.#from(detail.seq));
     for (const [name, link] of Object.entries(this.#links)) {
       link.addEventListener("click", (event) => this.#pressed(event, name));
       this.#watch.observe(link);
@@ -54,18 +55,29 @@ export class TranscriptPages {
 
   /** Draw the first page in place of everything. Answers whether it came. */
   oldest() {
-    const draw = (page) => {
-      this.#rows.reset(page.html);
-      this.#host.dataset.first = page.first;
-      this.#show("older", false);
-      if (page.has_newer) this.#newerGone(page.last);
-      else this.#atTail(page);
-    };
-    return this.#load("older", "after=0", draw, { isUrgent: true });
+    return this.#after("older", 0);
   }
 
   get hasOlder() {
     return !this.#links.older.hidden;
+  }
+
+  /** Show the rows from an event on, wherever the reader was. */
+  async #from(seq) {
+    const row = this.#rows.firstSeq <= seq && this.#rows.all.find((one) => Number(one.dataset.seq) >= seq);
+    if (row || (await this.#after("newer", seq - 1))) this.#tail.show(row || this.#rows.first);
+  }
+
+  /** Draw the page after an event in place of everything. Answers whether it came. */
+  #after(name, seq) {
+    const draw = (page) => {
+      this.#rows.reset(page.html);
+      this.#host.dataset.first = page.first;
+      this.#show("older", page.has_older);
+      if (page.has_newer) this.#newerGone(page.last);
+      else this.#atTail(page);
+    };
+    return this.#load(name, `after=${seq}`, draw, { isUrgent: true });
   }
 
   #older() {

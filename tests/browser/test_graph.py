@@ -6,9 +6,9 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import LOOKS, violations
+from tests.browser import LOOKS, violations, work
 from tests.browser.transcript import Transcript
-from tests.support.live import Server
+from tests.support.live import Server, until
 
 _number = itertools.count(1)
 
@@ -28,9 +28,100 @@ def test_numbers_and_new_voices_come_live(talk: Transcript) -> None:
     talk.say("three")
     talk.say("from somebody new", sender="agent:Insights")
 
-    expect(talk.page.locator(".graph title", has_text="Dialogue to Triage, 3 times")).to_be_attached()
+    expect(talk.page.locator(".times", has_text="Dialogue to Triage, 3 times")).to_be_attached()
     expect(talk.page.locator(".graph tbody tr", has_text="Insights")).to_be_visible()
     expect(talk.page.locator(".graph [data-part]")).to_have_attribute("data-head", str(talk.head))
+
+
+BOXES = """() => [...document.querySelectorAll(".graph-scroll .voice > path, .graph-scroll .times > rect")]
+  .map((one) => one.getBoundingClientRect()).map(({ left, top, right, bottom }) => [left, top, right, bottom])"""
+
+
+def prove_nothing_overlaps(page: Page) -> None:
+    """No participant, tool or number lies over another, as the browser draws them."""
+    boxes = page.evaluate(BOXES)
+    assert len(boxes) > 3
+    for (left, top, right, bottom), other in itertools.combinations(boxes, 2):
+        assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+
+
+def size(page: Page) -> float:
+    """Return how wide the picture is."""
+    box = page.locator(".graph-scroll > svg").bounding_box()
+    assert box
+    return box["width"]
+
+
+def test_nothing_overlaps_as_the_browser_draws_it(talk: Transcript) -> None:
+    ends = [(f"agent:Worker {n % 5}", f"agent:Worker {(n * 3 + 1) % 5}") for n in range(12)]
+    for sender, recipient in [*ends, ("agent:Worker 0", f"chat:{talk.key}")]:
+        talk.publish({"type": "message", "sender": sender, "recipient": recipient, "content": "hello"})
+    expect(talk.page.locator(".graph .voice", has_text="Worker 4")).to_be_attached()
+
+    expect(talk.page.locator(".graph .voice", has_text="everyone")).to_contain_text("1 to everyone")
+    prove_nothing_overlaps(talk.page)
+    expect(talk.page.locator(".graph tbody tr", has_text="everyone")).to_have_count(1)
+
+
+def test_it_is_zoomed_by_keys_buttons_and_the_wheel_and_moved_by_a_drag(talk: Transcript) -> None:
+    page, whole = talk.page, size(talk.page)
+
+    page.keyboard.press("+")
+    assert size(page) > whole
+    page.keyboard.press("0")
+    assert size(page) == whole
+    page.get_by_role("button", name="Zoom in").click()
+    assert size(page) > whole
+    page.get_by_role("button", name="Fit").click()
+    page.locator(".graph-scroll").hover()
+    page.keyboard.down("Control")
+    for _ in range(4):
+        page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    until(lambda: size(page) > 2 * whole, what="the wheel's zoom")
+
+    box = page.locator(".graph-scroll").bounding_box()
+    assert box
+    before = page.locator(".graph-scroll").evaluate("(one) => one.scrollLeft")
+    page.mouse.move(box["x"] + 200, box["y"] + 12)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 120, box["y"] + 12, steps=4)
+    page.mouse.up()
+    assert page.locator(".graph-scroll").evaluate("(one) => one.scrollLeft") == before + 80
+
+
+def test_the_selected_event_is_the_same_as_in_the_other_views(talk: Transcript) -> None:
+    page = talk.page
+    page.locator(".times", has_text="Dialogue to Triage").locator("rect").click()
+    expect(page.locator("[data-picked]")).to_contain_text("agent:Triage")
+    expect(page.locator(".graph tbody [aria-current]")).to_have_attribute("data-seq", "2")
+    talk.say("three")
+    expect(page.locator(".graph [data-part]")).to_have_attribute("data-head", "4")
+    expect(page.locator(".graph tbody [aria-current]")).to_have_attribute("data-seq", "2")
+
+    page.get_by_role("link", name="Lanes").click()
+    expect(talk.row(2)).to_have_attribute("aria-current", "true")
+    page.keyboard.press("k")
+    page.get_by_role("link", name="Graph").click()
+
+    expect(page.locator(".graph tbody [aria-current]")).to_have_attribute("data-seq", "1")
+    expect(page.locator(".times[aria-current]")).to_have_attribute("data-seq", "1")
+    expect(page.locator("[data-picked]")).to_contain_text("agent:Triage")
+
+
+def test_of_two_hundred_the_most_active_are_drawn_and_all_open_and_are_found(server: Server, page: Page) -> None:
+    work(server, "from tests.support import large_talks; large_talks.write('crowd', events=2_000)")
+    page.goto("/conversations/crowd/?view=graph")
+    expect(page.locator("conversation-graph[data-live]")).to_be_visible()
+    expect(page.locator(".graph .voice")).to_have_count(24)
+    prove_nothing_overlaps(page)
+
+    page.get_by_role("link", name="and 188 more").click()
+    expect(page.locator(".graph .voice")).to_have_count(212)
+    page.get_by_role("searchbox").fill("citizen-77")
+
+    expect(page.locator(".voice[data-found]")).to_be_in_viewport()
+    prove_nothing_overlaps(page)
 
 
 def test_a_key_leads_to_the_lanes_and_another_back(talk: Transcript) -> None:
@@ -41,7 +132,7 @@ def test_a_key_leads_to_the_lanes_and_another_back(talk: Transcript) -> None:
     talk.page.keyboard.press("g")
     talk.page.keyboard.press("r")
 
-    expect(talk.page.locator(".graph svg")).to_be_visible()
+    expect(talk.page.locator(".graph-scroll > svg")).to_be_visible()
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
@@ -62,4 +153,4 @@ def test_it_reads_well_without_scripts(talk: Transcript, plain_page: Page) -> No
     plain_page.goto(f"/conversations/{talk.key}/?view=graph")
 
     expect(plain_page.locator(".graph tbody tr")).to_have_count(2)
-    expect(plain_page.locator(".graph svg")).to_be_visible()
+    expect(plain_page.locator(".graph-scroll > svg")).to_be_visible()

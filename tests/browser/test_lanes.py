@@ -170,22 +170,78 @@ def test_reading_upwards_pauses_and_the_pill_leads_back(lanes: Transcript) -> No
     until(lambda: lanes.is_following, what="the tail")
 
 
+IN_OWN_LANES = """() => {
+  const heads = [...document.querySelectorAll(".lane-head")].map((head) => head.dataset.key);
+  const view = document.querySelector(".transcript").getBoundingClientRect();
+  const cards = [...document.querySelectorAll(".lane-event")].filter((card) => {
+    const { top, bottom } = card.getBoundingClientRect();
+    return top >= view.top && bottom <= view.bottom;
+  });
+  return cards.length > 5 && cards.every(({ dataset }) => heads[dataset.at - 1] === dataset.sender);
+}"""
+
+
 def test_with_many_voices_only_the_lanes_scroll_sideways_and_show_the_newest_card(lanes: Transcript) -> None:
     for n in range(30):
         lanes.say(f"word {n}", sender=f"agent:Worker {n} with {'a long name ' * 8}")
     lanes.open(VIEW)
-    for n in range(30, 45):
+    for n in range(30, 65):
         lanes.say(f"word {n}", sender=f"agent:Worker {n}")
     lanes.sees()
 
+    until(lambda: lanes.page.evaluate(IN_OWN_LANES), what="lanes for those in view")
     expect(lanes.row(lanes.head).locator(".lane-card")).to_be_in_viewport(ratio=1)
     assert lanes.page.locator("html").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
     assert lanes.page.locator(".transcript").evaluate("(e) => e.scrollWidth - e.clientWidth") > 1000
-    live, names = lanes.page.evaluate(CARDS), heads(lanes.page)
-    lanes.open(VIEW)
-    assert live == lanes.page.evaluate(CARDS)
-    assert names == heads(lanes.page)
-    assert (len(names), names[-1]) == (40, "Others")
+    assert len(heads(lanes.page)) <= 40
+    expect(lanes.page.locator(".lane-head").last).to_contain_text("others")
+    widths = lanes.page.locator(".lane-head .name").evaluate_all("(all) => all.map((one) => one.offsetWidth)")
+    assert min(widths) > 30
+
+
+def test_lanes_are_folded_to_those_who_are_in_view_wherever_that_is(server: Server, page: Page) -> None:
+    work(server, "from tests.support import large_talks; large_talks.write('folded', events=1_000)")
+    page.goto(f"/conversations/folded/{VIEW}")
+    expect(page.locator("lane-overview svg")).to_be_visible()
+    until(lambda: page.evaluate(IN_OWN_LANES), what="lanes at the tail")
+    at_tail = heads(page)
+
+    page.locator(".transcript").hover()
+    for _ in range(6):
+        page.mouse.wheel(0, -1500)
+
+    until(lambda: heads(page) != at_tail and page.evaluate(IN_OWN_LANES), what="lanes of those above")
+    assert len(heads(page)) < 40
+
+
+def test_the_overview_leads_anywhere_by_press_drag_and_keys(server: Server, page: Page) -> None:
+    work(server, "from tests.support import large_talks; large_talks.write('strip', events=1_000)")
+    page.goto(f"/conversations/strip/{VIEW}")
+    strip = page.get_by_role("slider", name="Overview of the conversation")
+    expect(strip.locator("svg")).to_be_visible()
+    expect(strip).to_have_attribute("aria-valuenow", "1000")
+    box = strip.bounding_box()
+    assert box
+
+    page.mouse.click(box["x"] + 20, box["y"] + box["height"] / 2)
+    until(lambda: 450 < at_of(page) < 550, what="the middle")
+    expect(page.locator("#e500")).to_be_attached()
+    page.mouse.down()
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] * 0.8, steps=5)
+    page.mouse.up()
+    until(lambda: 750 < at_of(page) < 850, what="where it was dragged to")
+    page.keyboard.press("Home")
+    expect(page.locator("#e1")).to_be_in_viewport()
+    until(lambda: at_of(page) < 60, what="the beginning")
+    page.keyboard.press("PageDown")
+    until(lambda: 100 < at_of(page) < 200, what="a tenth further")
+    page.keyboard.press("End")
+    expect(page.locator("#e1000")).to_be_in_viewport()
+
+
+def at_of(page: Page) -> int:
+    """Return the last event in view, as the overview says it."""
+    return int(page.locator("lane-overview").get_attribute("aria-valuenow") or 0)
 
 
 def test_a_card_leads_into_the_transcript_and_a_key_leads_back(lanes: Transcript) -> None:

@@ -1,6 +1,10 @@
 """The graph of a conversation: who spoke to whom how often, counted and drawn by the server."""
 
+import json
 import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -8,16 +12,22 @@ from django.urls import reverse
 
 from conversations.events.log import bounded_reads
 from conversations.events.log import interaction_counts as counting
+from conversations.events.log.interaction_counts import CallCount
+from conversations.events.log.records import Stored
 from conversations.models import Conversation
 from conversations.rendering import interaction_graph
 from dashboard.pages import graph
 from tests.dashboard.pages.test_conversation_page import KEY, store
+from tests.import_export.test_recordings_counts import imported
 from tests.rendering.test_lanes import said
+from tests.rendering.test_layered_layout import apart
 from tests.support.cast import client_of, person
+from tests.support.recorded import own_files, their_files
+from tests.support.tiers import rounds
 
 pytestmark = pytest.mark.django_db
 ROW = re.compile(
-    r"<tr><td>.*?title=\"([^\"]*)\".*?class=\"quiet\">([^<]*)<.*?title=\"([^\"]*)\".*?number\">([^<]*)<", re.S
+    r"<tr [^>]*><td>.*?title=\"([^\"]*)\".*?class=\"quiet\">([^<]*)<.*?title=\"([^\"]*)\".*?number\">([^<]*)<", re.S
 )
 STEP = {"event": "tool_step", "agent": "Triage", "name": "locate", "status": "start"}
 
@@ -25,13 +35,19 @@ STEP = {"event": "tool_step", "agent": "Triage", "name": "locate", "status": "st
 @pytest.fixture(autouse=True)
 def nothing_kept() -> None:
     """Conversations of other tests had the same keys."""
-    graph._graph.cache_clear()
+    graph._counted.cache_clear()
+    graph._drawn.cache_clear()
 
 
 @pytest.fixture
 def browser() -> Client:
     """The browser of somebody who may look."""
     return client_of(person("vera", "viewer"))
+
+
+def stored(body: dict[str, Any]) -> Stored:
+    """Return an event as it is read."""
+    return Stored(KEY, 1, "message", 0, "system", None, None, None, json.dumps(body))
 
 
 def page(browser: Client, query: str = "?view=graph") -> str:
@@ -55,9 +71,10 @@ def test_messages_handoffs_and_calls_are_counted_between_each_two(browser: Clien
         ("Rosa", "messages", "everyone", "1"),
         ("Triage", "calls", "locate", "2"),
     ]
-    assert html.count('<g class="arc"') == 5
-    assert html.count('<g class="voice"') == 5
+    assert html.count('<g class="arc"') == 4
+    assert html.count('<g class="voice"') == 4  # everyone is nobody in particular
     assert "<title>Rosa to Dialogue, 3 times</title>" in html
+    assert "<title>Rosa: 3 sent, 1 to everyone</title>" in html
     assert "all 8 events" in html
 
 
@@ -93,14 +110,50 @@ def test_reading_stops_when_it_has_enough(monkeypatch: pytest.MonkeyPatch) -> No
     assert [event.seq for event in told.events] == [6, 7, 8, 9]
 
 
-def test_who_does_not_fit_into_the_picture_is_in_the_table(browser: Client) -> None:
+def test_the_most_active_are_drawn_and_the_others_on_wish(browser: Client) -> None:
     store(*[said(f"agent:Worker {n} with a very long name", "Rosa") for n in range(30)])
 
-    html = page(browser)
+    html, whole = page(browser), page(browser, "?view=graph&whole=1")
 
     assert html.count('<g class="voice"') == interaction_graph.DRAWN
-    assert f"{31 - interaction_graph.DRAWN} more in the table" in html
+    assert f"and {31 - interaction_graph.DRAWN} more</a>" in html
     assert len(ROW.findall(html)) == 30
+    assert whole.count('<g class="voice"') == 31
+    assert whole.count('<g class="arc"') == 30
+
+
+def test_an_edge_stands_for_the_selected_event_and_leads_to_its_newest_else(browser: Client) -> None:
+    store(*[said("Rosa", "agent:Dialogue")] * 3, {**STEP, "tool_call_id": "c1"})
+    store({**STEP, "tool_call_id": "c1", "status": "success"})
+    selected = re.compile(r'<tr [^>]*data-seq="(\d+)" aria-current="true">')
+
+    assert selected.findall(page(browser)) == []
+    assert selected.findall(page(browser, "?view=graph&event=2")) == ["2"]
+    assert 'data-seq="2" data-from="Rosa"' in page(browser, "?view=graph&event=2")
+    assert 'data-seq="3" data-from="Rosa"' in page(browser, "?view=graph&event=4")
+    assert selected.findall(page(browser, "?view=graph&event=5")) == ["5"]  # the end of the call
+
+
+def test_a_drawing_moves_nothing_when_a_number_grows_and_overlaps_nowhere() -> None:
+    tool = CallCount("Agent 1", "look_up", 3, 9)
+    events = [stored(said(f"citizen {n % 40}", f"agent:Agent {n % 30}")) for n in range(200)]
+    few, more = (interaction_graph.edges_of(batch, [tool]) for batch in (events, events + events[:7]))
+
+    first, second = interaction_graph.drawing_of(few, 400), interaction_graph.drawing_of(more, 400)
+
+    assert [node.place for node in first.nodes] == [node.place for node in second.nodes]
+    places = [*(node.place for node in first.nodes), *(arc.label for arc in first.arcs)]
+    assert all(apart(one, other) for one, other in combinations(places, 2))
+
+
+@pytest.mark.parametrize("path", [*own_files(), *their_files()[:: rounds(9, 3)]], ids=lambda path: path.name)
+def test_nothing_overlaps_in_a_recorded_conversation(path: Path) -> None:
+    for key in imported(path)[:5]:
+        drawing = graph.graph_of(Conversation.objects.get(key=key), whole=True).drawing
+
+        places = [*(node.place for node in drawing.nodes), *(arc.label for arc in drawing.arcs)]
+        assert len(drawing.nodes) > 1
+        assert all(apart(one, other) for one, other in combinations(places, 2))
 
 
 def test_an_empty_conversation_says_that_nobody_has_spoken(browser: Client) -> None:

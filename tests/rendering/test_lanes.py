@@ -108,15 +108,40 @@ def test_further_pages_are_cards_that_the_page_places(browser: Client) -> None:
     assert older["html"].count('data-sender="Rosa" data-recipient="agent:Dialogue"') == 10
 
 
-def test_who_comes_after_the_last_lane_shares_it(browser: Client) -> None:
-    store(*[said(f"agent:{n}", "Rosa") for n in range(lanes.MAX_ITEMS + 5)])
+def test_of_many_those_in_view_have_lanes_and_the_others_share_the_last(browser: Client) -> None:
+    store(*[said(f"agent:{n}", "Rosa") for n in range(50)])
+
+    html, early = page(browser), page(browser, "?view=lanes&event=5")
+
+    assert HEAD.findall(html) == ["Rosa", *[f"agent:{n}" for n in range(50 - lanes.WINDOW, 50)]]
+    assert f"{50 - lanes.WINDOW} others" in html
+    assert places(html)[0] == ("1", str(lanes.WINDOW + 2), "1", "back")
+    assert places(html)[-1] == ("50", str(lanes.WINDOW + 1), "1", "back")
+    assert HEAD.findall(early) == ["agent:0", "Rosa", *[f"agent:{n}" for n in range(1, lanes.WINDOW)]]
+
+
+def test_few_all_have_lanes(browser: Client) -> None:
+    store(*[said(f"agent:{n % (lanes.FEW - 1)}", "Rosa") for n in range(50)])
 
     html = page(browser)
 
-    assert len(HEAD.findall(html)) == lanes.MAX_ITEMS - 1
-    assert "data-others" in html
-    assert {at for _, at, *_ in places(html)} <= {str(n) for n in range(1, lanes.MAX_ITEMS + 1)}
-    assert places(html)[-1][1] == str(lanes.MAX_ITEMS)
+    assert len(HEAD.findall(html)) == lanes.FEW
+    assert 'class="lane-head" data-others><b class="name"></b>' in html  # for scripts
+    assert html.count("data-others") == 1
+
+
+def test_the_overview_is_the_whole_conversation_however_long(browser: Client) -> None:
+    store(*[said("Rosa" if n % 2 else "agent:Desk", "agent:Dialogue") for n in range(1200)])
+    store(
+        {"event": "tool_step", "agent": "Desk", "name": "find", "tool_call_id": "c1", "status": "error", "error": "x"}
+    )
+
+    part = page(browser, "?view=lanes&part=overview")
+
+    assert 'data-head="1201"' in part
+    assert 400 < part.count("<rect") < 500
+    assert "data-hue" in part
+    assert re.findall(r'data-state="failed" x="0" y="([\d.]+)"', part) == ["999.2"]
 
 
 def test_an_empty_conversation_and_an_unknown_view_are_pages_too(browser: Client) -> None:

@@ -1,0 +1,131 @@
+/**
+ * `<lane-overview data-src>`: the whole conversation as a strip beside its lanes, with what is in view marked. A press or a
+ * drag leads to that place, and so do keys: arrows by a screen, Page Up and Page Down by a tenth, Home and End.
+ */
+import { markup } from "./fetch.js";
+import { render } from "./html.js";
+import { visibleRows } from "./visible-rows.js";
+
+const PAUSE_MS = 3_000; // between two drawings while events come
+const SETTLED_MS = 150; // after the last key
+const LEAST = 0.012; // of the strip: so high is what is marked at least
+
+class LaneOverview extends HTMLElement {
+  #stop = new AbortController();
+  #shown = [1, 1]; // first and last event in view
+  #head = 0;
+  #frame = 0;
+  #timer = 0;
+  #leap = 0;
+
+  connectedCallback() {
+    const { signal } = this.#stop;
+    Object.assign(this, { role: "slider", tabIndex: 0, ariaLabel: "Overview of the conversation", ariaOrientation: "vertical" });
+    this.addEventListener("pointerdown", (event) => this.#press(event), { signal });
+    this.addEventListener("keydown", (event) => this.#key(event), { signal });
+    this.#scroller.addEventListener("scroll", () => this.#plan(), { signal, passive: true });
+    for (const name of ["transcript:drawn", "page:drawn"]) document.addEventListener(name, () => this.#plan(), { signal });
+    this.#look();
+    this.#draw();
+  }
+
+  disconnectedCallback() {
+    this.#stop.abort();
+    cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#timer);
+    clearTimeout(this.#leap);
+  }
+
+  get #host() { return this.closest("live-transcript"); }
+  get #scroller() { return this.parentElement.querySelector(".transcript"); }
+
+  #plan() {
+    this.#frame ||= requestAnimationFrame(() => ((this.#frame = 0), this.#look()));
+  }
+
+  /** Mark what is in view. */
+  #look() {
+    const rows = visibleRows(this.#scroller);
+    this.#keepTimes(this.#scroller);
+    this.#head = Math.max(this.#head, Number(this.#host.dataset.head), Number(rows.at(-1)?.dataset.seq ?? 0));
+    if (rows.length) this.#mark(Number(rows[0].dataset.seq), Number(rows.at(-1).dataset.seq));
+    if (this.#head > this.#drawn) this.#timer ||= setTimeout(() => this.#draw(), this.#drawn ? PAUSE_MS : 0);
+  }
+
+  /** Times stay in sight while the lanes are scrolled sideways. */
+  #keepTimes(scroller) {
+    const aside = `${scroller.scrollLeft}px`;
+    if (scroller.style.getPropertyValue("--aside") === aside || (!scroller.scrollLeft && !scroller.hasAttribute("data-aside"))) return;
+    scroller.toggleAttribute("data-aside", scroller.scrollLeft > 0);
+    scroller.style.setProperty("--aside", aside);
+  }
+
+  get #drawn() { return Number(this.firstElementChild?.dataset.head ?? 0); }
+
+  #mark(first, last) {
+    this.#shown = [first, last];
+    Object.assign(this, { ariaValueMin: 1, ariaValueMax: this.#head, ariaValueNow: last });
+    const number = (seq) => seq.toLocaleString("en");
+    this.ariaValueText = `Events ${number(first)} to ${number(last)} of ${number(this.#head)}`;
+    this.title = this.ariaValueText;
+    const shown = this.querySelector(".shown");
+    if (!shown) return;
+    const height = this.firstElementChild.viewBox.baseVal.height;
+    const share = Math.max(LEAST, (last - first + 1) / this.#head);
+    shown.setAttribute("y", Math.min(height * (1 - share), (height * (first - 1)) / this.#head).toFixed(1));
+    shown.setAttribute("height", (height * share).toFixed(1));
+  }
+
+  async #draw() {
+    try {
+      const fresh = render(await markup(this.dataset.src, { signal: this.#stop.signal }));
+      this.replaceChildren(fresh.querySelector("svg"));
+      this.#mark(...this.#shown);
+    } catch (error) {
+      if (!["RequestError", "AbortError"].includes(error.name)) throw error; // the next event asks again
+    }
+    this.#timer = 0;
+  }
+
+  #press(event) {
+    if (event.button) return;
+    event.preventDefault();
+    this.focus({ preventScroll: true });
+    this.setPointerCapture(event.pointerId);
+    const done = new AbortController();
+    const mark = ({ clientY }) => this.#mark(...this.#around(clientY));
+    mark(event);
+    this.addEventListener("pointermove", mark, { signal: done.signal });
+    this.addEventListener("pointerup", () => (done.abort(), this.#go(this.#shown[0])), { signal: done.signal });
+    this.addEventListener("pointercancel", () => (done.abort(), this.#look()), { signal: done.signal });
+  }
+
+  /** As many events as are in view, around where a pointer is. */
+  #around(y) {
+    const { top, height } = this.getBoundingClientRect();
+    const count = this.#shown[1] - this.#shown[0];
+    const middle = Math.round(((y - top) / height) * this.#head);
+    const first = Math.max(1, Math.min(this.#head - count, middle - Math.round(count / 2)));
+    return [first, first + count];
+  }
+
+  #key(event) {
+    const [first, last] = this.#shown;
+    const [screen, tenth] = [Math.max(1, last - first), Math.ceil(this.#head / 10)];
+    const step = { ArrowUp: -screen, ArrowDown: screen, ArrowLeft: -screen, ArrowRight: screen, PageUp: -tenth, PageDown: tenth, Home: -this.#head, End: this.#head }[event.key];
+    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = Math.max(1, Math.min(this.#head - screen, first + step));
+    this.#mark(next, next + screen);
+    clearTimeout(this.#leap);
+    this.#leap = setTimeout(() => this.#go(next), SETTLED_MS);
+  }
+
+  /** Show the lanes from an event on; at the end, follow them. */
+  #go(seq) {
+    const isEnd = this.#shown[1] >= this.#head;
+    this.dispatchEvent(new CustomEvent(isEnd ? "tail:latest" : "page:wanted", { bubbles: true, detail: { seq } }));
+  }
+}
+customElements.define("lane-overview", LaneOverview);
