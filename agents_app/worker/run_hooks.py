@@ -41,6 +41,7 @@ class RecordingHooks(RunHooks[Any]):
         self.last_text = ""  # the last text that an agent of the run itself said
         self.has_unknown_usage = False  # of an answer in this attempt
         self.spoken: list[StreamedMessage] = []  # the messages of its last answer
+        self.on_step: Callable[[str], Awaitable[None]] | None = None  # after an answer, and a call, of the run itself
         self.on_excess: Callable[[TurnTooLarge], None] | None = None  # ends the run from inside a call
         self.decided: Mapping[str, Decision] = {}  # what people decided, by our ids of the calls
         self._event_writer, self._roster, self._do = event_writer, roster, do
@@ -89,6 +90,7 @@ class RecordingHooks(RunHooks[Any]):
             await self._do(agent_registry.save_schemas, self._roster, fresh)
         bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
         await self._event_writer.store(*bodies)
+        await self._stepped(agent.name)
 
     async def on_handoff(self, context: Any, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
         """One agent gives the conversation to another."""
@@ -138,6 +140,11 @@ class RecordingHooks(RunHooks[Any]):
             body["duration_ms"] = ms_since(began)
         await self._event_writer.store(body)
         failpoint("after-record")
+        await self._stepped(agent.name)
+
+    async def _stepped(self, agent: str) -> None:
+        if self.on_step is not None and current_parent_call() is None:
+            await self.on_step(agent)
 
     def decision(self, call_id: str, requested_args: str) -> Decision | None:
         """Return what a person decided about a call that is about to be checked, `requested_args` its arguments."""
@@ -245,6 +252,8 @@ def _outputs(turn: ModelAnswer, spoken: list[StreamedMessage], *, is_last: bool)
 
 def _tokens(spent: Usage) -> Body:
     tokens: Body = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens}
+    if cached := getattr(spent.input_tokens_details, "cached_tokens", 0):
+        tokens["cached_tokens"] = cached
     return tokens | {"total_tokens": spent.total_tokens, "requests": spent.requests}
 
 

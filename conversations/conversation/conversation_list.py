@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connection
 
 from conversations.access import permissions
-from conversations.conversation import attention, list_query
+from conversations.conversation import attention, list_query, spending
 from conversations.conversation.conversation_row import GROUPS, IMPORTED, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.list_query import ListFilters
 from conversations.core.errors import NotFound
@@ -209,6 +209,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
         owned=[attention.Owned(*_owned(values)) for values in fetched if values[_COLUMNS.index("owner")]],
         alarms=alarms,
     )
+    costs = spending.costs_of(ids)
     seen: dict[int, int] = dict(_read(_MARKERS, ids, reader.pk)) if reader else {}
     return [
         ConversationRow(
@@ -220,6 +221,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
             run=runs.get(values[0], ""),
             alarm=_alarm(alarms.get(values[0])),
             need=needs.get(values[0]),
+            cost=costs[values[0]].words if values[0] in costs else "",
         )
         for values in fetched
     ]

@@ -65,6 +65,7 @@ class ConversationRow:
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
     alarm: str = ""  # why its run looks stuck
     need: Attention | None = None  # why it needs a person
+    cost: str = ""  # in words; empty where no model was asked that costs anything
 
     @property
     def group(self) -> str:

@@ -1,12 +1,13 @@
 """What model tokens cost, in US dollars: by a file of the operator's (`SWITCHBOARD_PRICES`), else by the table in the
 package `genai-prices`, which asks nobody.
 
-The file is JSON: `{"MODEL": {"input": 2.5, "output": 10}}`, dollars per million tokens. What neither has is unknown,
-never 0. Prices of the package are those of today, of its first tier; cached input counts in full.
+The file is JSON: `{"MODEL": {"input": 2.5, "output": 10, "cached": 1.25}}`, dollars per million tokens; `cached` is the
+price of input that was read from a cache, in full where it is not said. What neither has is unknown, never 0. Prices of
+the package are those of today, of its first tier.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -23,12 +24,54 @@ class ModelPrice(NamedTuple):
 
     input: Decimal
     output: Decimal
+    cached: Decimal
 
 
-def cost(model: str, input_tokens: int, output_tokens: int) -> Decimal | None:
-    """Return what tokens of a model cost in dollars, None where its price is unknown."""
+class CostSum(NamedTuple):
+    """What several models cost together: `dollars` None where nothing is known; `is_partial`: there is more to it."""
+
+    dollars: Decimal | None = None
+    is_partial: bool = False
+
+    @property
+    def words(self) -> str:
+        """As pages write it."""
+        text = shown(self.dollars)
+        return f"at least {text}" if self.is_partial and self.dollars is not None else text
+
+
+class Spending(NamedTuple):
+    """Tokens of one model; `unknown_turns` are those whose tokens nobody told."""
+
+    model: str
+    is_demo: bool
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    unknown_turns: int = 0
+
+
+def cost(model: str, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Decimal | None:
+    """Return what tokens of a model cost in dollars, None where its price is unknown. `cached_tokens` are those of the
+    input that were read from a cache."""
     price = settings.CONFIG.price_table.get(model) or _listed(model)
-    return None if price is None else (price.input * input_tokens + price.output * output_tokens) / MILLION
+    if price is None:
+        return None
+    whole = price.input * (input_tokens - cached_tokens) + price.cached * cached_tokens
+    return (whole + price.output * output_tokens) / MILLION
+
+
+def total(spendings: Iterable[Spending]) -> CostSum:
+    """Add up what models cost. The demo model's tokens cost nothing anybody pays, and are left out."""
+    known, is_partial = [], False
+    for spent in spendings:
+        if spent.is_demo:
+            continue
+        dollars = cost(spent.model, spent.input_tokens, spent.output_tokens, spent.cached_tokens)
+        has_tokens = bool(spent.input_tokens or spent.output_tokens)
+        is_partial = is_partial or bool(spent.unknown_turns) or (has_tokens and dollars is None)
+        known += [dollars] if dollars is not None and has_tokens else []
+    return CostSum(sum(known, Decimal(0)) if known else None, is_partial)
 
 
 def shown(dollars: Decimal | None) -> str:
@@ -54,9 +97,11 @@ def read_file(path: Path) -> Mapping[str, ModelPrice]:
 
 
 def _price(model: str, entry: Any) -> ModelPrice:
-    given: list[Any] = [entry.get(side) for side in ModelPrice._fields] if isinstance(entry, dict) else [None]
+    given: list[Any] = [None]
+    if isinstance(entry, dict):
+        given = [entry.get("input"), entry.get("output"), entry.get("cached", entry.get("input"))]
     if not all(type(price) in (int, float) and 0 <= price <= MAX_PRICE for price in given):
-        raise ValueError(f'{model[:80]!r} must be {{"input": …, "output": …}}, dollars per million tokens')
+        raise ValueError(f'{model[:80]!r} must be {{"input": …, "output": …, "cached": …}}, dollars per million tokens')
     return ModelPrice(*(Decimal(str(price)) for price in given))
 
 
@@ -70,5 +115,12 @@ def _listed(model: str) -> ModelPrice | None:
             price = calc_price(Usage(input_tokens=1000, output_tokens=1000), model_ref=name)
         except LookupError:
             continue
-        return ModelPrice(price.input_price * 1000, price.output_price * 1000)
+        return ModelPrice(price.input_price * 1000, price.output_price * 1000, _cached_price(name) * 1000)
     return None
+
+
+def _cached_price(name: str) -> Decimal:
+    """Return what a thousand tokens of input cost that were all read from a cache."""
+    from genai_prices import Usage, calc_price
+
+    return calc_price(Usage(input_tokens=1000, cache_read_tokens=1000, output_tokens=0), model_ref=name).input_price

@@ -18,7 +18,7 @@ from conversations.models.response import Response
 from conversations.models.run import Run
 from conversations.models.saved_view import SavedView
 from conversations.models.tool_call import ToolCall
-from conversations.models.turn import Turn
+from conversations.models.turn import ModelUsage, Turn
 
 __all__ = [
     "Agent",
@@ -31,10 +31,12 @@ __all__ = [
     "AuditHead",
     "AuditSpan",
     "AutoApprovalRule",
+    "BudgetRaise",
     "Conversation",
     "Event",
     "Grant",
     "Meta",
+    "ModelUsage",
     "Node",
     "Participant",
     "Policy",

@@ -5,6 +5,7 @@ import json
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from conversations.conversation import spending
 from conversations.core import hidden_characters
 from conversations.core.errors import NotFound
 from conversations.models import Run
@@ -41,6 +42,7 @@ def agent(request: HttpRequest, team: str, name: str) -> HttpResponse:
         title=hidden_characters.spelled_out(name),
         drawn_team=richtext.inline(team),
         agent=details.served,
+        spent=spending.of_agent(name),
         output=_output(details),
         tools=[tool_sections.offer(tool) for tool in details.tools],
         transfers=[

@@ -1,16 +1,15 @@
 """What is told beside a transcript: of the conversation now, and of one event. Called by the conversation page."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.db.models import Count, Sum
-
+from conversations.conversation import spending
 from conversations.core.errors import NotFound
 from conversations.core.hidden_characters import spelled_out
 from conversations.core.micros import to_datetime
 from conversations.events import log
 from conversations.events.log import run_history
-from conversations.models import Conversation, Event, Participant, Run, Turn
+from conversations.models import Conversation, Event, Participant, Run
 from conversations.rendering import event_rows, run_results, timeline
 from conversations.rendering.participant_marks import mark_for
 from conversations.rendering.timestamps import moment, of_event
@@ -19,16 +18,6 @@ VOICES = 60  # of a conversation; a longer list ends in "+"
 FORKS = 20  # of a conversation, the newest
 RUNS = 5  # of a conversation, the newest
 MODELS = 4  # of a conversation, the most used
-
-
-class ModelTokens(NamedTuple):
-    """What a model has spent in a conversation."""
-
-    model: str
-    is_demo: bool
-    turns: int
-    input_tokens: int
-    output_tokens: int
 
 
 def of_conversation(conversation: Conversation) -> dict[str, Any]:
@@ -41,7 +30,7 @@ def of_conversation(conversation: Conversation) -> dict[str, Any]:
         "conversation": conversation,
         "timeline": _timeline(conversation, runs[:RUNS]),
         "results": _results(conversation, runs[0]) if runs else [],
-        "spent": _spent(conversation),
+        **_spent(conversation),
         "has_more_runs": len(runs) > RUNS,
         "name": spelled_out(conversation.title or conversation.key),
         "key": spelled_out(conversation.key),
@@ -68,12 +57,13 @@ def _results(conversation: Conversation, run: Run) -> list[run_results.RunResult
     return run_results.of_events(run_history.results_of_run(conversation.id, conversation.key, run.id))
 
 
-def _spent(conversation: Conversation) -> list[ModelTokens]:
-    """Return what each model has spent here, the one with most turns first."""
-    turns = Turn.objects.filter(conversation=conversation).exclude(model="").order_by().values_list("model", "is_demo")
-    sums = turns.annotate(Count("seq"), Sum("input_tokens"), Sum("output_tokens"))
-    spent = [ModelTokens(spelled_out(model), is_demo, *figures) for model, is_demo, *figures in sums]
-    return sorted(spent, key=lambda model: -model.turns)[:MODELS]
+def _spent(conversation: Conversation) -> dict[str, Any]:
+    """Return what each model has spent here, the one with most turns first, and what all cost: empty without a model
+    that costs anything."""
+    lines, cost = spending.of_conversation(conversation.pk)
+    named = [line._replace(model=spelled_out(line.model)) for line in lines if line.model]
+    is_paid = any(not line.is_demo for line in lines)
+    return {"spent": named[:MODELS], "cost": cost.words if is_paid else ""}
 
 
 def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[timeline.TimelineRun]:

@@ -157,8 +157,8 @@ def _spent(stats: Numbers) -> list[dict[str, Any]]:
     """Return the tokens by agent and model over the whole range, the most first."""
     sums: dict[tuple[str, str, bool], list[int]] = {}
     for entry in stats.spent:
-        totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0, 0, 0])
-        for index, number in enumerate((entry.input, entry.output, entry.turns)):
+        totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0, 0, 0, 0])
+        for index, number in enumerate((entry.input, entry.output, entry.turns, entry.cached)):
             totals[index] += number
     most = sorted(sums.items(), key=lambda pair: -sum(pair[1][:2]))
     return [
@@ -169,9 +169,9 @@ def _spent(stats: Numbers) -> list[dict[str, Any]]:
             "input": f"{used:,}",
             "output": f"{output_tokens:,}",
             "turns": f"{turns:,}",
-            "cost": model_prices.shown(None if is_demo else model_prices.cost(model, used, output_tokens)),
+            "cost": model_prices.shown(None if is_demo else model_prices.cost(model, used, output_tokens, cached)),
         }
-        for (agent, model, is_demo), (used, output_tokens, turns) in most[:100]
+        for (agent, model, is_demo), (used, output_tokens, turns, cached) in most[:100]
     ]
 
 

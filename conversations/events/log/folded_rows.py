@@ -10,8 +10,8 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from conversations.events.log import sql
-from conversations.events.log.sql import BLOCK, CALL, TURN, marks
-from conversations.events.projections import ApprovalRow, FoldedCall, ResponseRow, RowChanges, RunRow, TurnRow
+from conversations.events.log.sql import BLOCK, CALL, TURN, USAGE, marks
+from conversations.events.projections import ApprovalRow, FoldedCall, ResponseRow, RowChanges, RunRow, TurnRow, UsageRow
 from conversations.models.tool_call import class_of
 
 Key = str | int
@@ -27,6 +27,7 @@ _APPROVAL = (
 )
 _RESPONSE = "id,conversation_id,previous,run,in_seq,store,socket,out_seq,status"
 _call, _run, _turn = (attrgetter(*columns.split(",")) for columns in (CALL, _RUN, TURN))
+_usage = attrgetter(*USAGE.split(","))
 _approval, _response = (attrgetter(*columns.split(",")) for columns in (_APPROVAL, _RESPONSE))
 
 
@@ -58,6 +59,7 @@ TABLES = {  # in the order in which they are corrected: what one tells, the next
     "turns": Table("conversations_turn", "seq", TURN, _turn, "seq"),
     "runs": Table("conversations_run", "id", _RUN, _run),
     "approvals": Table("conversations_approval", "id", f"{_APPROVAL},version", _of_approval),
+    "usages": Table("conversations_modelusage", "key", USAGE, _usage),
     "responses": Table("conversations_response", "id", _RESPONSE, _response),
     "participants": Table(
         "conversations_participant", "name", "conversation_id,name,kind,is_named,is_reachable", _of_participant
@@ -157,6 +159,8 @@ def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
             changes.runs[row.conversation_id, row.id] = row
         elif isinstance(row, ApprovalRow):
             changes.approvals[row.conversation_id, row.id] = row
+        elif isinstance(row, UsageRow):
+            changes.usages[row.conversation_id, row.key] = row
         elif isinstance(row, ResponseRow):
             changes.responses[row.conversation_id, row.id] = row
         else:

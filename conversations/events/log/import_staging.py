@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from conversations.core.errors import Conflict
 from conversations.core.write_transaction import write_transaction
-from conversations.models import Conversation, Event, Participant, Response, ToolCall, Turn
+from conversations.models import Conversation, Event, ModelUsage, Participant, Response, ToolCall, Turn
 
 PREFIX = "staged:"
 PATIENCE = 3600  # seconds without a new event, after which an import on PostgreSQL counts as abandoned
@@ -91,4 +91,5 @@ def remove(conversation: Conversation, *, chunk: int = 2000) -> None:
         Participant.objects.filter(conversation=conversation).delete()
         Response.objects.filter(conversation=conversation).delete()
         Turn.objects.filter(conversation=conversation).delete()
+        ModelUsage.objects.filter(conversation=conversation).delete()
         conversation.delete()

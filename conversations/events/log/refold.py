@@ -130,6 +130,7 @@ class Refold:
             "runs": changes.runs.keys(),
             "approvals": changes.approvals.keys(),
             "responses": changes.responses.keys(),
+            "usages": changes.usages.keys(),
             "participants": changes.participants.keys(),
         }
         for table, places in folded.items():

@@ -6,6 +6,7 @@ statement a row falls from 162,000 to 185 rows/s beside a busy thread (§6).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +30,9 @@ CALL = (
     "id,conversation_id,run,call_id,nth,agent,name,namespace,lookup_key,origin,schema,called_seq,finished_seq,status,"
     "arguments_digest,started_at,duration_ms,replay_of,qualified_name,mcp_server,output_bytes,approver"
 )
-TURN = "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens"
+TURN = "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens,run,worked_ms"
+USAGE_SUMS = "turns,unknown_turns,input_tokens,cached_tokens,output_tokens,calls,worked_ms"
+USAGE = f"conversation_id,key,agent,model,is_demo,{USAGE_SUMS}"
 ALARM_CAUSE = "conversation_id,seq,kind,at,run"
 NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
@@ -56,6 +59,8 @@ ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named OR co
 is_reachable=excluded.is_reachable OR conversations_participant.is_reachable
 WHERE excluded.is_named AND NOT conversations_participant.is_named
 OR excluded.is_reachable AND NOT conversations_participant.is_reachable"""
+_SPEND = f"""INSERT INTO conversations_modelusage({USAGE}) VALUES %s ON CONFLICT(conversation_id,key) DO UPDATE SET
+{",".join(f"{name}=conversations_modelusage.{name}+excluded.{name}" for name in USAGE_SUMS.split(","))}"""
 _END_CALL = """UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s,output_bytes=%s,approver=%s,
 duration_class=%s,size_class=%s WHERE id=%s AND conversation_id=%s"""
 
@@ -151,8 +156,12 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
         cursor.execute(_END_CALL, [*end, class_of(c.duration_ms), class_of(c.output_bytes), c.id, c.conversation_id])
     spent: list[Any] = []
     for t in changes.turns:
-        spent += (t.conversation_id, t.seq, t.at, t.agent, t.model, t.is_demo, t.input_tokens, t.output_tokens)
+        spent += astuple(t)
     _store(cursor, "conversations_turn", TURN, spent)
+    usages: list[Any] = []
+    for _, usage in sorted(changes.usages.items()):
+        usages += astuple(usage)
+    insert(cursor, _SPEND, 12, usages)
     causes: list[Any] = []
     for cause in changes.alarm_causes:
         causes += (cause.conversation_id, cause.seq, cause.alarm, cause.at, cause.run)

@@ -10,7 +10,7 @@
 | conversation.opened, ours or an import's | | | | title; ours: handler, demo, parent |
 | conversation.paused, resumed, taken_over, handed_back, ours | | | | state, owner (`control`) |
 | response.received | | | | participants, last line |
-| model.turn, ours; an output without a run that tells what it spent | | | | a turn's row (`turns`) |
+| model.turn, ours; an output without a run that tells what it spent | | | | a turn's row, sums (`turns`, `usage`) |
 | response.completed, ours | | | | its response row's end (`responses`) |
 | response.deleted, by a person or the system | | | | its response row is reached no more (`responses`) |
 | run.failed, run.interrupted, run.incompatible, record.gap, ours | | | | a cause of an alarm, when first stored |
@@ -41,6 +41,7 @@ from conversations.events.projections.row_changes import (
     RunRow,
     RunStep,
     TurnRow,
+    UsageRow,
 )
 from conversations.events.projections.tool_calls import starts_call
 
@@ -55,6 +56,7 @@ __all__ = [
     "RunRow",
     "RunStep",
     "TurnRow",
+    "UsageRow",
     "fold",
     "kind_of",
     "mark_output",

@@ -157,6 +157,27 @@ class TurnRow:
     is_demo: bool
     input_tokens: int
     output_tokens: int
+    cached_tokens: int
+    run: str | None
+    worked_ms: int
+
+
+@dataclass(slots=True)
+class UsageRow:
+    """What an agent has spent in a conversation by one model, or with its tools: of one batch, or of all its events."""
+
+    conversation_id: int
+    key: str
+    agent: str
+    model: str
+    is_demo: bool
+    turns: int = 0
+    unknown_turns: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    calls: int = 0
+    worked_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -189,6 +210,7 @@ class RowChanges:
     decisions: dict[tuple[int, str], ApprovalEnd] = field(default_factory=dict)
     escalations: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
     turns: list[TurnRow] = field(default_factory=list)
+    usages: dict[tuple[int, str], UsageRow] = field(default_factory=dict)  # what is added to the rows
     responses: dict[tuple[int, str], ResponseRow] = field(default_factory=dict)
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
     deleted: set[tuple[int, str]] = field(default_factory=set)  # responses that are reached no more

@@ -3,6 +3,7 @@
 import hashlib
 
 from conversations.events.payload import ParsedPayload
+from conversations.events.projections import usage
 from conversations.events.projections.open_calls import FoldedCall, OpenCalls
 from conversations.events.projections.participants import add_speaker
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
@@ -60,6 +61,8 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
         mcp_server=payload.mcp_server and payload.mcp_server[:200],
     )
     head.tool_calls += 1
+    if payload.origin != "budget":  # a question that stands for no tool (`runs.budgets`)
+        usage.add_call(changes, head, row.agent)
     changes.new_calls[row.id] = row
     changes.open_calls[head.id].add(row)
     return row
@@ -71,6 +74,7 @@ def _end_call(changes: RowChanges, head: ConversationHead, event: EventFacts) ->
     failed = payload.error is not None and payload.status is None
     row.duration_ms = payload.duration_ms
     row.output_bytes = _size(payload)
+    usage.add_time(changes, head, row.agent, row.duration_ms, event.body)
     end(changes, head, row, BAD_STATUSES.get(payload.status or "", "failed" if failed else "done"))
     head.errors += row.status != "done"
 

@@ -5,9 +5,11 @@ from collections.abc import Callable
 import msgspec
 
 from conversations.events.payload import clean_text
+from conversations.events.projections import usage
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges, TurnRow
 
 NAMES = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))  # ours, and the older words
+DETAILS = ("input_tokens_details", "prompt_tokens_details")
 
 
 class TurnFields(msgspec.Struct):
@@ -17,6 +19,8 @@ class TurnFields(msgspec.Struct):
     agent: str = ""
     model: str = ""
     demo: bool = False
+    duration_ms: float | None = None
+    parent_call: str | None = None
 
 
 _decoder = msgspec.json.Decoder(TurnFields)
@@ -41,24 +45,33 @@ def _keep(
 ) -> None:
     try:
         fields = _decoder.decode(event.body)
-        usage = _usage.decode(fields.usage) if fields.usage else {}
+        counted = _usage.decode(fields.usage) if bytes(fields.usage) not in (b"", b"null") else {}
     except (msgspec.MsgspecError, UnicodeError):
         return
-    spent = [next((n for name in names if (n := _counted(usage.get(name)))), 0) for names in NAMES]
+    agent = clean_text((fields.agent or event.payload.speaker).removeprefix("agent:"))[:200]
+    model = clean_text(fields.model)[:200]
+    spent = [next((n for name in names if (n := _counted(counted.get(name)))), 0) for names in NAMES]
     if not is_known(spent):
+        if event.run is not None:  # ours: that there was one is known
+            sums = usage.of_agent(changes, head, agent, model, is_demo=fields.demo)
+            sums.turns, sums.unknown_turns = sums.turns + 1, sums.unknown_turns + 1
         return
-    agent = (fields.agent or event.payload.speaker).removeprefix("agent:")
-    changes.turns.append(
-        TurnRow(
-            head.id,
-            head.head_seq,
-            event.at,
-            clean_text(agent)[:200],
-            clean_text(fields.model)[:200],
-            fields.demo,
-            *spent,
-        )
-    )
+    cached = min(spent[0], _cached(counted))
+    is_inside = event.run is None or bool(fields.parent_call)  # a foreign agent's time is not told
+    worked_ms = 0 if is_inside else round(max(0.0, fields.duration_ms or 0))
+    place = (head.id, head.head_seq, event.at)
+    changes.turns.append(TurnRow(*place, agent, model, fields.demo, spent[0], spent[1], cached, event.run, worked_ms))
+    sums = usage.of_agent(changes, head, agent, model, is_demo=fields.demo)
+    sums.turns += 1
+    sums.input_tokens, sums.output_tokens = sums.input_tokens + spent[0], sums.output_tokens + spent[1]
+    sums.cached_tokens += cached
+    sums.worked_ms += worked_ms
+
+
+def _cached(counted: dict[str, object]) -> int:
+    """Return how much of the input was read from a cache: as we tell it, or as servers do."""
+    details = next((value for name in DETAILS if isinstance(value := counted.get(name), dict)), {})
+    return _counted(counted.get("cached_tokens")) or _counted(details.get("cached_tokens"))
 
 
 def _counted(value: object) -> int:

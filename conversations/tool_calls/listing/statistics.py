@@ -95,6 +95,7 @@ class Spent:
     input: int
     output: int
     turns: int
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,17 +201,17 @@ def _wait(time_range: Range, spans: list[TimeSpan]) -> datetime | None:
 
 def _spend(time_range: Range, seen: SqlCondition) -> tuple[list[Spent], datetime | None]:
     newest = (
-        "SELECT conversation_id,at,agent,model,is_demo,input_tokens,output_tokens FROM conversations_turn"
+        "SELECT conversation_id,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens FROM conversations_turn"
         " WHERE at>=%s AND at<%s ORDER BY at DESC LIMIT %s"
     )
     rows = sql_conditions.fetch_rows(
-        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),MIN(at)"
+        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),SUM(cached_tokens),MIN(at)"
         f" FROM ({newest}) AS t WHERE {seen.sql} GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
         [time_range.start, time_range.width, time_range.start, time_range.end, TURNS, *seen.values],
     )
-    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for span, agent, model, is_demo, used, output, turns, _ in rows:
-        for index, number in enumerate((used, output, turns)):
+    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for span, agent, model, is_demo, *figures, _ in rows:
+        for index, number in enumerate(figures):
             spent[min(int(span), time_range.spans - 1), agent, model, bool(is_demo)][index] += int(number)
     is_cut = sum(row[6] for row in rows) >= TURNS
-    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(min(r[7] for r in rows)) if is_cut else None
+    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(min(r[8] for r in rows)) if is_cut else None

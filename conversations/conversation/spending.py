@@ -1,0 +1,91 @@
+"""What conversations and agents have spent: tokens, and what these cost. From sums that are kept, or a bounded read.
+
+For the panel of a conversation, the list and the agent's page. What nobody knows is unknown, never 0.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import connection
+
+from conversations.core import model_prices
+from conversations.core.model_prices import CostSum, Spending
+from conversations.core.node_heartbeat import database_now
+from conversations.events.log.sql import marks
+from conversations.models import ModelUsage
+
+DAY_US = 86_400_000_000
+TURNS = 5_000  # of an agent, the newest of a day
+_COLUMNS = "model,is_demo,input_tokens,cached_tokens,output_tokens,unknown_turns"
+_OF_MANY = f"""SELECT conversation_id,{_COLUMNS} FROM conversations_modelusage
+WHERE conversation_id IN ({{}}) AND turns>0"""
+_OF_AGENT = """SELECT model,is_demo,SUM(input_tokens),SUM(cached_tokens),SUM(output_tokens),COUNT(*) FROM
+(SELECT model,is_demo,input_tokens,cached_tokens,output_tokens FROM conversations_turn WHERE agent=%s AND at>=%s
+ORDER BY at DESC LIMIT %s) AS t GROUP BY model,is_demo"""
+
+
+class ModelTokens(NamedTuple):
+    """What a model has spent: turns, tokens, and what they cost as pages write it."""
+
+    model: str
+    is_demo: bool
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: str
+
+
+class AgentSpending(NamedTuple):
+    """What an agent has spent within a day; `is_cut`: in its newest `TURNS` turns alone."""
+
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    cost: CostSum
+    is_cut: bool
+
+
+def of_conversation(conversation: int) -> tuple[list[ModelTokens], CostSum]:
+    """Return what each model has spent in a conversation, the one with most turns first, and what all cost together."""
+    sums: dict[tuple[str, bool], list[int]] = {}
+    names = ("turns", "input_tokens", "output_tokens", "cached_tokens", "unknown_turns")
+    rows = ModelUsage.objects.filter(conversation=conversation, turns__gt=0).values_list("model", "is_demo", *names)
+    for model, is_demo, *figures in rows:
+        before = sums.get((model, is_demo), [0] * len(names))
+        sums[model, is_demo] = [a + b for a, b in zip(before, figures, strict=True)]
+    spent = [Spending(model, is_demo, f[1], f[3], f[2], f[4]) for (model, is_demo), f in sums.items()]
+    lines = [
+        ModelTokens(line.model, line.is_demo, sums[line.model, line.is_demo][0], line.input_tokens,
+                    line.output_tokens, line.cached_tokens, model_prices.total([line]).words)
+        for line in spent
+    ]  # fmt: skip
+    most = sorted(lines, key=lambda line: (-line.turns, -line.input_tokens - line.output_tokens, line.model))
+    return most, model_prices.total(spent)
+
+
+def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
+    """Return what these conversations have cost, of those where models were asked."""
+    if not conversations:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_MANY.format(marks(len(conversations))), list(conversations))
+        rows = cursor.fetchall()
+    spent: dict[int, list[Spending]] = {}
+    for conversation, model, is_demo, *tokens in rows:
+        spent.setdefault(conversation, []).append(Spending(model, bool(is_demo), *tokens))
+    return {key: model_prices.total(lines) for key, lines in spent.items() if not all(line.is_demo for line in lines)}
+
+
+def of_agent(name: str) -> AgentSpending:
+    """Return what an agent has spent in the last 24 hours, wherever it spoke."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_AGENT, [name, database_now() - DAY_US, TURNS])
+        rows = [(model, bool(is_demo), *map(int, sums)) for model, is_demo, *sums in cursor.fetchall()]
+    cost = model_prices.total(Spending(model, demo, used, cached, out) for model, demo, used, cached, out, _ in rows)
+    turns = sum(row[5] for row in rows)
+    is_cut = turns >= TURNS
+    return AgentSpending(
+        turns, sum(row[2] for row in rows), sum(row[4] for row in rows),
+        cost._replace(is_partial=cost.is_partial or is_cut), is_cut,
+    )  # fmt: skip

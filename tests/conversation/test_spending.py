@@ -1,0 +1,140 @@
+"""What conversations and agents spend: sums that events add to, priced as far as known, the same after a rebuild."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from conversations.conversation import conversation_list, spending
+from conversations.core import principals
+from conversations.events import log
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Conversation, ModelUsage
+from conversations.runs import claims
+from tests.support import teamwork
+from tests.support.cast import client_of
+from tests.support.unchecked import unchecked
+from tests.support.visits import text_of
+
+pytestmark = pytest.mark.django_db
+MILLION = 1_000_000
+
+
+@pytest.fixture
+def claimed(people, settings, tmp_path):
+    """A run at work, and two models whose prices are known: Dear and Cheap."""
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"dear": {"input": 4, "output": 8, "cached": 1}, "cheap": {"input": 1, "output": 1}}))
+    settings.CONFIG = settings.CONFIG.model_copy(update={"prices": file})
+    settings.CONFIG.__dict__.pop("price_table", None)
+    teamwork.team()
+    teamwork.say(people["operator"])
+    return teamwork.claim()
+
+
+def turn(claimed, model="dear", *, agent="Dialogue", ms=10.0, demo=False, **usage):
+    body = {"event": "model.turn", "agent": agent, "turn": 1, "model": model, "demo": demo, "duration_ms": ms}
+    log.append([claimed.event(body | {"usage": usage or None})])
+
+
+def spent():
+    return spending.of_conversation(Conversation.objects.get().pk)
+
+
+def panel(people):
+    return text_of(client_of(people["viewer"]).get("/conversations/flood/panel/"))
+
+
+def test_tokens_cost_what_they_cost_and_cached_ones_less(claimed):
+    turn(claimed, input_tokens=MILLION, output_tokens=MILLION, cached_tokens=MILLION // 2)
+    turn(claimed, "cheap", input_tokens=MILLION, output_tokens=0)
+
+    lines, total = spent()
+    assert [(line.model, line.cost) for line in lines] == [("dear", "$10.50"), ("cheap", "$1.00")]
+    assert (total.dollars, total.is_partial, total.words) == (Decimal("11.5"), False, "$11.50")
+    assert spending.costs_of([Conversation.objects.get().pk]).popitem()[1] == total
+
+
+def test_what_is_partly_known_is_said_to_be_more_and_what_is_not_known_is_no_zero(claimed):
+    turn(claimed, "of-nobody", input_tokens=9, output_tokens=9)
+    assert spent()[1] == (None, True)
+
+    turn(claimed, input_tokens=MILLION, output_tokens=0)
+    assert spent()[1].words == "at least $4.00"
+
+
+def test_a_turn_whose_tokens_nobody_told_makes_it_partly_known(claimed):
+    turn(claimed)
+    assert spent()[1] == (None, True)
+    turn(claimed, input_tokens=MILLION, output_tokens=0)
+    assert spent()[1].words == "at least $4.00"
+
+
+def test_the_demo_model_costs_nothing_that_anybody_pays(claimed, people):
+    turn(claimed, "demo", demo=True, input_tokens=MILLION, output_tokens=MILLION)
+
+    assert spent()[1] == (None, False)
+    assert spending.costs_of([Conversation.objects.get().pk]) == {}
+    assert "Cost" not in panel(people)
+
+
+def test_calls_and_time_are_counted_once_and_a_rebuild_finds_the_same(claimed):
+    step = {"event": "tool_step", "name": "look_up", "agent": "Dialogue", "tool_call": "call-1", "tool_call_id": "c"}
+    turn(claimed, input_tokens=1, output_tokens=1, ms=100)
+    log.append([claimed.event(step | {"status": "start", "args_raw": "{}"})])
+    inside = {"event": "model.turn", "agent": "Weather", "turn": 2, "model": "cheap", "parent_call": "call-1"}
+    log.append([claimed.event(inside | {"duration_ms": 400, "usage": {"input_tokens": 5, "output_tokens": 0}})])
+    log.append([claimed.event(step | {"status": "success", "output": "dry", "duration_ms": 500})])
+    claims.finish(claimed, {"event": "run.done"})
+    said = {"event": "output", "agent": "Robot", "model": "dear", "text": "hi"}
+    usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}
+    log.append([unchecked("flood", said | {"usage": usage}, principals.token_principal("robot"))])
+    rows = list(ModelUsage.objects.order_by("key").values())
+
+    sums = {(row["agent"], row["model"]): (row["turns"], row["calls"], row["worked_ms"]) for row in rows}
+    assert sums == {
+        ("Dialogue", ""): (0, 1, 500),
+        ("Dialogue", "dear"): (1, 0, 100),
+        ("Robot", "dear"): (1, 0, 0),
+        ("Weather", "cheap"): (1, 0, 0),
+    }
+    assert next(row for row in rows if row["agent"] == "Robot")["cached_tokens"] == 3
+    list(rebuild())
+    assert list(ModelUsage.objects.order_by("key").values()) == rows
+    ModelUsage.objects.filter(agent="Weather").update(input_tokens=10**6)
+    ModelUsage.objects.filter(agent="Robot").delete()
+    list(rebuild())
+    assert list(ModelUsage.objects.order_by("key").values()) == rows
+
+
+def test_it_stands_in_the_panel_in_the_list_and_on_the_agents_page(claimed, people):
+    turn(claimed, input_tokens=MILLION, output_tokens=0, cached_tokens=250_000)
+    browser = client_of(people["viewer"])
+
+    assert "1,000,000 in (250,000 cached), 0 out Cost $3.25" in panel(people)
+    assert 'title="Cost: $3.25"' in browser.get("/").content.decode()
+    assert "Tokens, last 24 h 1,000,000 in, 0 out Cost, last 24 h $3.25" in text_of(
+        browser.get(reverse("agent", args=["Town Hall", "Dialogue"]))
+    )
+    turn(claimed, "of-nobody", input_tokens=5, output_tokens=5)
+    assert "Cost at least $3.25" in panel(people)
+
+
+def test_an_agents_day_is_read_within_a_bound(claimed, monkeypatch):
+    monkeypatch.setattr(spending, "TURNS", 2)
+    for _ in range(3):
+        turn(claimed, input_tokens=MILLION, output_tokens=0)
+
+    found = spending.of_agent("Dialogue")
+    assert (found.turns, found.input_tokens, found.cost.words, found.is_cut) == (2, 2 * MILLION, "at least $8.00", True)
+
+
+def test_the_list_asks_once_for_all_its_rows(claimed, people):
+    for n in range(5):
+        teamwork.say(people["operator"], f"c{n}", client_id=f"x{n}")
+    with CaptureQueriesContext(connection) as captured:
+        conversation_list.newest_rows()
+    assert sum("modelusage" in query["sql"] for query in captured) == 1
