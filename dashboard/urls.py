@@ -8,6 +8,7 @@ from dashboard.api import alerts as api_alerts
 from dashboard.api import approvals as api_approvals
 from dashboard.api import audit as api_audit
 from dashboard.api import auto_approvals as api_auto_approvals
+from dashboard.api import budgets as api_budgets
 from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
@@ -28,6 +29,7 @@ from dashboard.pages import (
     approvals,
     audit,
     auto_approvals,
+    budgets,
     compare,
     conversation,
     conversation_print,
@@ -109,6 +111,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("people/<name>/roles/", people.roles, name="person-roles"),
     path("people/<name>/sign-outs/", people.sign_outs, name="person-sign-outs"),
     path("policies/", policies.policies, name="policies"),
+    path("policies/budgets/", budgets.budgets, name="budgets"),
+    path("policies/budgets/removals/", budgets.removals, name="budget-removals"),
     path("policies/removals/", policies.removals, name="policy-removals"),
     path("search/", search.find, name="search"),
     path("sign-in/", sign_in.sign_in, name="sign-in"),
@@ -145,6 +149,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/runs/<str:id>/forks", api_forks.reruns, name="api-reruns"),
     path("api/v1/tool-calls/<str:id>", api_tool_call.tool_call, name="api-tool-call"),
     path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),
+    path("api/v1/budgets", api_budgets.budgets, name="api-budgets"),
+    path("api/v1/budgets/<str:id>/removal", api_budgets.removal, name="api-budget-removal"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/alert-rules", api_alerts.rules, name="api-alert-rules"),
     path("api/v1/alert-rules/<number:number>", api_alerts.rule, name="api-alert-rule"),

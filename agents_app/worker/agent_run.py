@@ -21,16 +21,18 @@ from agents_app.approval_gate.gate import GUARDED_CALLS
 from agents_app.approval_gate.run_gatekeeper import Gatekeeper
 from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.memory import team_context
-from agents_app.memory.interjections import InterjectionFilter, item_of
+from agents_app.memory.interjections import InterjectionFilter
 from agents_app.memory.session import DjangoSession
 from agents_app.open_responses.request import Limited, Unfit
 from agents_app.open_responses.response_run import ResponseRun, reply_to
 from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import resume, saved_state
+from agents_app.worker.budget_watch import BudgetWatch
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
 from agents_app.worker.error_location import place_of
 from agents_app.worker.event_writer import reason_of, truncate_fields
+from agents_app.worker.message_delivery import MessageDelivery
 from agents_app.worker.model_turns import ModelTurns, TurnTooLarge
 from agents_app.worker.run_hooks import RecordingHooks, total_of
 from agents_app.worker.run_input import RunInput, opening_of
@@ -40,7 +42,7 @@ from conversations.core.failpoints import failpoint
 from conversations.events import log
 from conversations.models import Conversation, Run
 from conversations.models.run import ENDING
-from conversations.runs import claims, deliver_messages
+from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -63,7 +65,9 @@ class AgentRun(ClaimedRun):
         self._handler = ""
         self._excess: TurnTooLarge | None = None
         self._reply: ResponseRun | None = None  # to a client of the responses door
-        self._interjected = InterjectionFilter((), (), self._deliver, has_begun=False)
+        self._budget = BudgetWatch(claim, services.do)
+        self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._steps.turns.current + 1)
+        self._interjected = InterjectionFilter((), (), self._delivery.take, has_begun=False)
         self._steps = self._hooks([], 0)
         self._keeper = Gatekeeper(self._event_writer, roster, services.do, lambda: self._steps)
 
@@ -84,7 +88,10 @@ class AgentRun(ClaimedRun):
     async def _run(self) -> None:
         try:
             async with asyncio.timeout(self._limit_s):
-                result = await self._execute(await self._open())
+                opening = await self._open()
+                if self._reply is None and not await self._may_begin():
+                    return
+                result = await self._execute(opening)
         except Fenced:
             raise
         except asyncio.CancelledError:
@@ -105,6 +112,7 @@ class AgentRun(ClaimedRun):
     async def _open(self) -> RunInput:
         opening: RunInput = await self._services.do(opening_of, self.claim, self._roster.team)
         self._memory, self._handler = opening.memory, opening.handler
+        self._delivery.memory = opening.memory
         if opening.request is not None:
             reply = await reply_to(self.claim, opening.request, self._roster, self._services.do, self._services.hosted)
             self._reply, self._roster = reply, reply.roster
@@ -122,6 +130,7 @@ class AgentRun(ClaimedRun):
         else:
             steps = RecordingHooks(self._event_writer, calls, model_turns, self._roster, self._services.do)
         steps.on_excess = self._exceeded
+        steps.on_step = self._check_budget
         return steps
 
     async def _execute(self, opening: RunInput) -> RunResultStreaming:
@@ -171,30 +180,27 @@ class AgentRun(ClaimedRun):
         config.workflow_name = self._roster.team.name
         return config
 
+    async def _may_begin(self) -> bool:
+        """Return whether budgets let it begin or go on; else it has ended, or asks."""
+        if why := await self._budget.refusal():
+            await self._finish({"event": "run.cancelled", "reason": why, **self._steps.calls.in_doubt()})
+            return False
+        return not await self._budget.has_put_aside(self._steps.turns.current)
+
+    async def _check_budget(self, agent: str) -> None:
+        if self._reply is None and await self._budget.look(agent) and self._result is not None:
+            self._result.cancel(mode="after_turn")
+
     async def _resumed(self, opening: RunInput) -> RunState[Any, Any]:
         """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""
         state, saved = await resume.restored(self.claim, opening, self._roster.team, self._services.away)
         self._steps = self._hooks(opening.calls, max(saved.turns, opening.turns))
         self._steps.decided = opening.decided
-        self._interjected = InterjectionFilter(saved.interjections, opening.missed.all, self._deliver, has_begun=True)
+        self._interjected = InterjectionFilter(
+            saved.interjections, opening.missed.all, self._delivery.take, has_begun=True
+        )
         approval_requests.apply_to_state(state, self._steps.calls, opening.decided)
         return state
-
-    async def _deliver(self, agent: str) -> list[Any]:
-        """Take in what people sent for the next step of the agent that is about to be asked. Raises Fenced."""
-        step, agents = self._steps.turns.current + 1, {self.claim.agent, agent}
-        try:
-            messages = await self._services.do(deliver_messages.deliver, self.claim, agents, step)
-        except Fenced:
-            self._event_writer.is_lost = True
-            raise
-        items = [item_of(message.body) for message in messages]
-        for message, item in zip(messages, items, strict=True):
-            if self._memory is not None:
-                self._memory.take_in(message.seq, item)
-        if items:
-            failpoint("after-delivery")
-        return items
 
     async def _take(self, event: StreamEvent) -> None:
         """Take what streams inside a call; what raises here would end the call alone."""
@@ -225,6 +231,10 @@ class AgentRun(ClaimedRun):
                 await self._wait(result)
             elif self._reply is not None and result.interruptions and not asks:
                 await self._finish_result(result)  # with calls that are the client's to answer
+            elif self._budget.reached and not self._requested_end and result.final_output is None:
+                request = self._budget.question(self._steps.turns.current)
+                await self._services.do(self._put_aside, "approval", [request], self._sealed(result))
+                failpoint("after-budget")
             elif self._requested_end and result.final_output is None:
                 await self._stopped(result)
             else:
@@ -343,7 +353,7 @@ class AgentRun(ClaimedRun):
         if self.claim.state is not None:
             Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
 
-    def _put_aside(self, reason: str, requests: list[Body], sealed: tuple[str, str, str]) -> None:
+    def _put_aside(self, reason: str, requests: list[Body], sealed: tuple[str | None, str | None, str | None]) -> None:
         state, mac, sdk = sealed
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)

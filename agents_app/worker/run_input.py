@@ -19,6 +19,7 @@ from agents_app.teams.definition import Team
 from agents_app.worker.call_ids import EarlierCall
 from conversations.events import log
 from conversations.models import Conversation, Event, ToolCall
+from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.claims import Claim
 
 ASKED = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FROM conversations_conversation c
@@ -90,7 +91,7 @@ def _memory(conversation: Conversation, answers: int, team: str) -> tuple[Django
 
 def known_calls(claim: Claim) -> list[EarlierCall]:
     """Read the calls of earlier attempts, with the call that each is inside: only its event tells that."""
-    rows = ToolCall.objects.filter(run=claim.run).order_by("called_seq")
+    rows = ToolCall.objects.filter(run=claim.run).exclude(origin=ORIGIN).order_by("called_seq")
     calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "called_seq"))
     events = Event.objects.filter(conversation__key=claim.conversation, seq__in=[seq for *_, seq in calls])
     parents = {seq: json.loads(body).get("parent_call") for seq, body in events.values_list("seq", "body")}

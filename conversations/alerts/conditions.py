@@ -3,6 +3,7 @@
 from conversations.alerts.kinds import Case
 from conversations.models import AlertRule, Approval, Conversation, Run, ToolCall
 from conversations.runs import stuck_detection
+from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.policy.file_format import time_of
 
 MAX_CASES = 2000  # of one rule and one look
@@ -10,6 +11,8 @@ MAX_CASES = 2000  # of one rule and one look
 
 def cases_of(rule: AlertRule, now: int) -> list[Case]:
     """Return what a rule about something that lasts is about now, the oldest first."""
+    if rule.kind == "budget_passed":
+        return _passed_budgets(rule)
     return _late_approvals(rule, now) if rule.kind == "approval_waiting" else _stuck_runs(rule, now)
 
 
@@ -26,6 +29,20 @@ def _late_approvals(rule: AlertRule, now: int) -> list[Case]:
         Case(cause, key, seq, agents[run], f"{agents[run]} wants to call {calls.get(call, 'a tool')}", id_, at)
         for id_, key, seq, at, call, run in rows
         if run in agents and rule.agent in ("", agents[run])
+    ]
+
+
+def _passed_budgets(rule: AlertRule) -> list[Case]:
+    """Return what waits for somebody to give more, the oldest first."""
+    waiting = (
+        ToolCall.objects.filter(origin=ORIGIN, status="waiting").order_by("started_at").select_related("conversation")
+    )
+    waiting = waiting.filter(conversation__is_demo=False, conversation__is_staged=False)
+    columns = ("id", "conversation__key", "called_seq", "agent", "started_at")
+    return [
+        Case("has spent a budget", key, seq, agent, f"{agent} has spent a budget and waits for a decision", id_, at)
+        for id_, key, seq, agent, at in waiting.values_list(*columns)[:MAX_CASES]
+        if rule.agent in ("", agent)
     ]
 
 

@@ -11,6 +11,7 @@ from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Alarm, AlertDelivery, AlertRule, Run, Shelf
 
 QUIET = 3600 * 1_000_000  # µs without another case after which an alarm of events ends
+QUICK = ("approval_waiting", "budget_passed")  # what takes a query over a small index
 KEEP = 30 * 24 * 3600 * 1_000_000  # µs that alarms and deliveries are kept when they are over
 AT_A_TIME = 1000
 
@@ -41,7 +42,7 @@ def look(now: int, *, is_slow: bool) -> bool:
     than a query and changes slowly (stuck runs, ends, shelves)."""
     is_more = causes.take(now)
     for rule in AlertRule.objects.active():
-        if KINDS[rule.kind].is_lasting and (is_slow or rule.kind == "approval_waiting"):
+        if KINDS[rule.kind].is_lasting and (is_slow or rule.kind in QUICK):
             _match(rule, now)
     if is_slow:
         _end_quiet(now)

@@ -21,6 +21,7 @@ class AlarmKind(NamedTuple):
 
 KINDS = {
     "approval_waiting": AlarmKind("Approval waiting", "an approval request waits longer than a time", True),
+    "budget_passed": AlarmKind("Budget passed", "a run, a conversation or an agent has spent its budget", True),
     "run_failed": AlarmKind("Run failed", "a run fails, loses its worker or cannot resume", False),
     "run_stuck": AlarmKind("Run stuck", "a run looks stuck", True),
     "record_gap": AlarmKind("Gap in the record", "events were lost before they were recorded", False),

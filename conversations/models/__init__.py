@@ -5,6 +5,7 @@ from conversations.models.alerts import Alarm, AlarmCause, AlertDelivery, AlertR
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead, AuditSpan
 from conversations.models.auto_approval import AutoApprovalRule
+from conversations.models.budget import BudgetLimit, BudgetRaise
 from conversations.models.conversation import Conversation, Participant, ReadMarker
 from conversations.models.event import Event
 from conversations.models.meta import Meta
@@ -31,6 +32,7 @@ __all__ = [
     "AuditHead",
     "AuditSpan",
     "AutoApprovalRule",
+    "BudgetLimit",
     "BudgetRaise",
     "Conversation",
     "Event",

@@ -21,7 +21,9 @@ class AlertRule(models.Model):
     """What raises an alarm, and where it is sent. `version` counts its changes."""
 
     name = models.CharField(max_length=100)
-    kind = models.CharField(max_length=20, help_text="approval_waiting, run_failed, run_stuck or record_gap")
+    kind = models.CharField(
+        max_length=20, help_text="approval_waiting, budget_passed, run_failed, run_stuck or record_gap"
+    )
     after_s = models.IntegerField(default=0, help_text="seconds that an approval request may wait")
     agent = models.CharField(max_length=200, default="", help_text="an agent's name; empty: every agent")
     grouping = models.CharField(max_length=12, default="conversation", help_text="conversation, agent or all")

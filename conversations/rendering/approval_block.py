@@ -40,6 +40,7 @@ class ApprovalBlock(NamedTuple):
     answer: Markup | None = None  # what a person answered for the tool
     rule: str = ""  # the auto-approval rule that approved it, or that was made with the decision
     is_auto_approved: bool = False  # `decider` made the rule; nobody was asked
+    is_budget: bool = False  # no tool is called: a run has spent what it may
 
 
 def closed_as(kind: str) -> str:
@@ -71,6 +72,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
         answer=_json(decided, "output") if decided and state == "answered" else None,
         rule=rule or (_rule(decided, "makes_rule") if decided else ""),
         is_auto_approved=bool(rule),
+        is_budget=request.body.get("origin") == "budget" and principals.is_ours(request.event.principal),
     )
 
 

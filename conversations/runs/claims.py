@@ -162,7 +162,13 @@ def finish(claimed: Claim, payload: Body, *more: Body) -> None:
 
 
 def wait(
-    claimed: Claim, reason: str, *requests: Body, state: str, state_mac: str, sdk: str, about: Body | None = None
+    claimed: Claim,
+    reason: str,
+    *requests: Body,
+    state: str | None,
+    state_mac: str | None,
+    sdk: str | None,
+    about: Body | None = None,
 ) -> None:
     """Put a run aside, with its state sealed; the worker is free. `requests` are its approval.requested; `about` comes
     beside the reason: of `server`, which MCP server it waits for.

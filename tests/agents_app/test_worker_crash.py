@@ -2,6 +2,7 @@
 doubt is told as one."""
 
 import http.client
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -107,3 +108,31 @@ def test_a_kill_after_a_message_reached_a_run_neither_loses_it_nor_delivers_it_t
 
     assert rows(server, "SELECT body FROM conversations_event WHERE kind='run.delivered'")[1:] == []
     assert given.read_text().splitlines() == ["be quick | go on"]
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(180)
+def test_a_budgets_question_outlives_a_kill_and_is_asked_and_decided_once(server):
+    token = server.token()
+    server.environment["SWITCHBOARD_FAILPOINT"] = "after-budget:1"
+    server.start()
+    limit = json.dumps({"scope": "run", "measure": "calls", "amount": "1"}).encode()
+    assert server.request("POST", "/api/v1/budgets", limit, token)[0] == 201
+    pay(server, token)
+    until(lambda: server.process.poll() is not None, within=60, what="death once it asked")
+    assert server.process.returncode == -9
+
+    del server.environment["SWITCHBOARD_FAILPOINT"]
+    server.start()
+    [asked] = server.request("GET", "/api/v1/approvals?status=pending", token=token)[1]["items"]
+    assert asked["why"] == "Budget reached: 1 of 1 tool calls per run. Continue with another 1 tool calls?"
+    address, decision = (
+        f"/api/v1/approvals/{asked['approval_id']}/decision",
+        json.dumps({"decision": "approve"}).encode(),
+    )
+    assert [server.request("POST", address, decision, token)[0] for _ in range(2)] == [200, 409]
+    until(lambda: rows(server, ENDED) == ["done"], within=60, what="the run to end")
+
+    assert rows(server, "SELECT status FROM conversations_toolcall ORDER BY called_seq") == ["done", "done"]
+    assert rows(server, "SELECT amount FROM conversations_budgetraise") == [1]
+    assert Path(server.environment["EFFECTS"]).read_text().split() == ["c"]

@@ -24,6 +24,7 @@ ACTION_MODULES = (
     "runs.claims",
     "runs.leases",
     "runs.policy.edit_policy",
+    "runs.budgets.edit_budgets",
     "runs.replay.request_replay",
     "runs.responses.cancel_or_delete",
     "runs.responses.create",

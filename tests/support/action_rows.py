@@ -23,6 +23,7 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Alarm, AlertDelivery, AlertRule, ToolCall, User
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import auto_approval_edit, decide
+from conversations.runs.budgets import edit_budgets
 from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule as Rule
 from conversations.runs.replay import request_replay
@@ -38,6 +39,7 @@ Deed = Callable[[Who], Any]
 
 SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "Somebody is here."}
 RULE = Rule("", "pay", "deny")
+BUDGET = {"scope": "run", "measure": "tokens", "amount": "20000"}
 ALERT = RuleFields("Failures", "run_failed", "post", "https://example.com/hook")
 ALWAYS = auto_approval_edit.AutoApprovalScope(tool="file_incident", arguments={}, is_exact=False)
 AGAIN = "each time is another one"
@@ -258,6 +260,14 @@ def of_another(do: Callable[[Who, str], Any]) -> Callable[[People], Deed]:
 
 
 BY_FIRST = r"user:\w+ {} at \d\d:\d\d:\d\d UTC"
+
+
+def with_a_budget(all_: People) -> Deed:
+    """A budget to remove."""
+    budget = edit_budgets.set_budget(SYSTEM, **BUDGET)
+    return lambda by: edit_budgets.remove_budget(by, budget.id)
+
+
 ROWS: dict[str, Row] = {
     "manual_output.answer_call": Row(
         answering, "respond", "response.received", r"user:\w+ already answered this call, at 20"
@@ -325,6 +335,13 @@ ROWS: dict[str, Row] = {
     "edit_policy.load_policies": Row(
         lambda all_: lambda by: edit_policy.load_policies(by, [RULE]), "policies", f"- {NO_CONVERSATION}",
         "- the whole file is the policy, whoever was first",
+    ),
+    "edit_budgets.set_budget": Row(
+        lambda all_: lambda by: edit_budgets.set_budget(by, **BUDGET), "policies", f"- {NO_CONVERSATION}",
+        "- the last word holds, and the audit log has both",
+    ),
+    "edit_budgets.remove_budget": Row(
+        with_a_budget, "policies", f"- {NO_CONVERSATION}", "this budget no longer exists"
     ),
     "edit_rules.make_rule": Row(
         lambda all_: lambda by: edit_rules.make_rule(by, ALERT), "alerts", f"- {NO_CONVERSATION}",

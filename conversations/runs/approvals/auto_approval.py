@@ -20,6 +20,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run, ToolCall
 from conversations.runs.approvals import auto_approval_rules, decide, terms
+from conversations.runs.budgets import questions
 from conversations.runs.claims import Body, Claim
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
@@ -86,6 +87,8 @@ def _approve(approval: str) -> bool:
         if conversation.is_held or run.status != "waiting" or not Approval.objects.open().filter(id=approval).exists():
             return False
         request = decide.asked_of(row)
+        if questions.is_budget(request):  # a person decides how much more is spent
+            return False
         rule = _use(auto_approval_rules.call_of(request), run)
         if rule is None:
             return False

@@ -15,6 +15,7 @@ from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run
 from conversations.runs.approvals import auto_approval_rules, terms
+from conversations.runs.budgets import questions
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility
@@ -78,8 +79,13 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     run = _waiting(row)
     _require_other_eyes(principal, row, run)
     eligibility.require_second(principal, row, run)
+    request = asked_of(row)
+    if questions.is_budget(request):
+        questions.check(answer.decision)
     body = _decision_body(row, answer) | beside
     close_request(principal, row, conversation.key, run, body)
+    if questions.is_budget(request) and answer.decision == "approve":
+        questions.give(row, request)
     correlation = {"conversation": conversation.key, "run": run.id, "call": row.tool_call, "decision": answer.decision}
     before = chain.digest({"args_raw": asked_of(row).get("args_raw")}) if answer.decision == "edit" else ""
     chain.enter(

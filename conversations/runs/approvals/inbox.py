@@ -25,6 +25,7 @@ from conversations.models.tool_call import NEWEST_FIRST
 from conversations.rendering import agent_colors, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
 from conversations.runs.approvals import auto_approval_rules, pending_counts, terms
+from conversations.runs.budgets import questions
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
 from conversations.runs.policy.file_format import describe_target
@@ -151,6 +152,11 @@ class ApprovalCard:
     def is_denied(self) -> bool:
         """Return whether the operators' policy denies the call by now: approved, it would not run."""
         return self.is_open and self.policy.rule == "deny"
+
+    @property
+    def is_budget(self) -> bool:
+        """Return whether it asks about a budget: nothing is called."""
+        return questions.is_budget(self.request)
 
     @property
     def name(self) -> str:

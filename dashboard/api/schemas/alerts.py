@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from dashboard.api.schemas.core import Paged, Shape
 
-Kind = Literal["approval_waiting", "run_failed", "run_stuck", "record_gap"]
+Kind = Literal["approval_waiting", "budget_passed", "run_failed", "run_stuck", "record_gap"]
 Form = Literal["post", "slack", "email"]
 Grouping = Literal["conversation", "agent", "all"]
 

@@ -35,7 +35,7 @@ Found = Mapping[str, TargetPlace]  # by name
 KINDS: dict[str, str] = {  # kind of a target → the right to look at it
     "conversation": "view", "approval": "view", "call": "view", "run": "view", "rule": "view", "view": "view",
     "user": "people", "token": "tokens", "policy": "policies", "policies": "policies", "quarantine": "quarantine",
-    "alert": "alerts",
+    "budget": "policies", "alert": "alerts",
 }  # fmt: skip
 PLACES = {  # name in the correlation → kind of a target
     "conversation": "conversation", "approval": "approval", "approval_id": "approval", "call": "call",
@@ -132,6 +132,10 @@ def _policies(names: set[str]) -> Found:
     return {name: TargetPlace(reverse("policies"), f"Policy {name}" if name else "Policies") for name in names}
 
 
+def _budgets(names: set[str]) -> Found:
+    return {name: TargetPlace(reverse("budgets"), f"Budget {name}") for name in names}
+
+
 def _quarantined(numbers: set[str]) -> Found:
     ids = [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19]
     existing = Quarantine.objects.filter(id__in=ids).values_list("id", flat=True)
@@ -162,5 +166,5 @@ def _reversed(route: str, words: Mapping[str, str]) -> Found:
 _LOOKS: dict[str, Callable[[set[str]], Found]] = {
     "conversation": _conversations, "approval": _approvals, "call": _calls, "run": _runs, "rule": _rules,
     "view": _views, "user": _people, "token": _tokens, "policy": _policies, "policies": _policies,
-    "quarantine": _quarantined, "alert": _alerts,
+    "budget": _budgets, "quarantine": _quarantined, "alert": _alerts,
 }  # fmt: skip

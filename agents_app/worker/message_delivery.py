@@ -1,0 +1,36 @@
+"""What people send for the next step of a run at work, as it reaches the run: into its memory, and before its model."""
+
+from collections.abc import Callable
+from typing import Any
+
+from agents_app.memory.interjections import item_of
+from agents_app.memory.session import DjangoSession
+from agents_app.worker.event_writer import RunEventWriter
+from agents_app.worker.run_hooks import Do
+from conversations.core.errors import Fenced
+from conversations.core.failpoints import failpoint
+from conversations.runs import deliver_messages
+
+
+class MessageDelivery:
+    """The deliveries of one attempt. `next_step` tells the number of the answer that its model is asked for next."""
+
+    def __init__(self, writer: RunEventWriter, do: Do, next_step: Callable[[], int]) -> None:
+        self._writer, self._do, self._next_step = writer, do, next_step
+        self.memory: DjangoSession | None = None
+
+    async def take(self, agent: str) -> list[Any]:
+        """Take in what waits for the agent that is asked next; answer it as a model is given it. Raises Fenced."""
+        claim = self._writer.claim
+        try:
+            messages = await self._do(deliver_messages.deliver, claim, {claim.agent, agent}, self._next_step())
+        except Fenced:
+            self._writer.is_lost = True
+            raise
+        items = [item_of(message.body) for message in messages]
+        for message, item in zip(messages, items, strict=True):
+            if self.memory is not None:
+                self.memory.take_in(message.seq, item)
+        if items:
+            failpoint("after-delivery")
+        return items

@@ -1,0 +1,1 @@
+"""What runs, conversations and agents may spend, and what is asked when they have."""

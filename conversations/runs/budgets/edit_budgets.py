@@ -1,0 +1,81 @@
+"""Budgets set and removed, audited. Called by the page and the API."""
+
+from decimal import Decimal, InvalidOperation
+
+from django.db import transaction
+
+from conversations.access.action_context import audited_action
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core.errors import Invalid, NotFound
+from conversations.core.ids import new_id
+from conversations.core.node_heartbeat import database_now
+from conversations.core.write_transaction import lock_actions
+from conversations.events.payload import clean_text
+from conversations.models import BudgetLimit
+from conversations.runs.budgets import evaluate
+from conversations.runs.budgets.evaluate import MAX_ITEMS, MEASURES, SCOPES
+
+MOST = Decimal(10) ** 11
+WHOLE = ("tokens", "calls")
+
+
+def set_budget(
+    by: Who, *, scope: str, measure: str, amount: str, agent: str = "", note: str = "", reason: str = ""
+) -> BudgetLimit:
+    """Set how much may be spent; the same scope, agent and measure again replaces it, and keeps what was given on top.
+    Raises `Invalid` with the field."""
+    agent, note = agent.strip(), note.strip()
+    with audited_action(by, "set_budget", _target(scope, agent, measure), right="policies") as principal:
+        limit = _checked(scope, measure, amount, agent, note)
+        lock_actions()
+        before = BudgetLimit.objects.filter(scope=scope, agent=agent, measure=measure).first()
+        if before is None and BudgetLimit.objects.count() >= MAX_ITEMS:
+            raise Invalid(f"there are already {MAX_ITEMS} budgets; remove one first")
+        made = {"amount": limit, "note": note, "made_by": str(principal), "made_at": database_now()}
+        row, _ = BudgetLimit.objects.update_or_create(
+            scope=scope, agent=agent, measure=measure, defaults=made, create_defaults={"id": new_id(), **made}
+        )
+        correlation = {"amount": f"{limit.normalize():f}"} | (
+            {"was": f"{before.amount.normalize():f}"} if before else {}
+        )
+        chain.enter(principal, "set_budget", _target(scope, agent, measure), reason=reason, correlation=correlation)
+        transaction.on_commit(evaluate.forget)
+    return row
+
+
+def remove_budget(by: Who, budget: str, *, reason: str = "") -> None:
+    """Remove one. Raises `NotFound`."""
+    row = BudgetLimit.objects.filter(id=budget[:64]).first()
+    target = _target(row.scope, row.agent, row.measure) if row else f"budget:{budget[:64]}"
+    with audited_action(by, "remove_budget", target, right="policies") as principal:
+        if row is None or not BudgetLimit.objects.filter(id=row.id).delete()[0]:
+            raise NotFound("this budget no longer exists")
+        chain.enter(principal, "remove_budget", target, reason=reason)
+        transaction.on_commit(evaluate.forget)
+
+
+def _checked(scope: str, measure: str, amount: str, agent: str, note: str) -> Decimal:
+    if scope not in SCOPES:
+        raise Invalid(f"must be one of {', '.join(SCOPES)}", field="scope")
+    if measure not in MEASURES:
+        raise Invalid(f"must be one of {', '.join(MEASURES)}", field="measure")
+    if len(agent) > 200 or clean_text(agent) != agent:
+        raise Invalid("must be at most 200 characters", field="agent")
+    if len(note) > 500:
+        raise Invalid("must be at most 500 characters", field="note")
+    try:
+        limit = Decimal(amount.strip().removeprefix("$").replace(",", ""))
+    except InvalidOperation:
+        raise Invalid("must be a number", field="amount") from None
+    if not limit.is_finite() or not 0 < limit <= MOST:
+        raise Invalid(f"must be more than 0 and at most {MOST:,}", field="amount")
+    if measure in WHOLE and limit != int(limit):
+        raise Invalid("must be a whole number", field="amount")
+    if limit != round(limit, 4):
+        raise Invalid("must have at most 4 decimal places", field="amount")
+    return limit
+
+
+def _target(scope: str, agent: str, measure: str) -> str:
+    return f"budget:{scope[:12]}/{agent or '*'}/{measure[:8]}"

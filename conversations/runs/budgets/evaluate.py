@@ -1,0 +1,146 @@
+"""Which budget a run has reached. Asked by workers between the steps of a run; at most one query in half a second where
+there are no budgets.
+
+| scope | what counts |
+|---|---|
+| run | what the run has spent, over all its attempts |
+| conversation | what its agents, or the one that is named, have spent in it |
+| agent | what an agent has spent within 24 hours, wherever |
+
+Tokens are those of input and output; cost is what is known of it (`model_prices`); calls are tool calls; minutes are
+the time that models and tools took, not that of waiting. What a person gave on top counts where and when it was given.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import Sum
+
+from conversations.core import model_prices
+from conversations.core.model_prices import Spending
+from conversations.core.node_heartbeat import database_now
+from conversations.core.ttl_cache import TtlCache
+from conversations.models import BudgetLimit, BudgetRaise, ModelUsage, Run, ToolCall, Turn
+from conversations.runs.claims import Claim
+
+SCOPES = {"run": "run", "conversation": "conversation", "agent": "agent in 24 hours"}
+MEASURES = {"tokens": "tokens", "cost": "US dollars", "calls": "tool calls", "minutes": "minutes of work"}
+ORIGIN = "budget"  # of the question, where a call has the kind of its tool
+DAY_US = 86_400_000_000
+MAX_ITEMS = 200  # budgets; the actions take no more
+
+
+class BudgetRule(NamedTuple):
+    """A budget as it was stored."""
+
+    id: str
+    scope: str
+    agent: str
+    measure: str
+    amount: Decimal
+
+    def shown(self, value: Decimal) -> str:
+        """Write an amount in its measure."""
+        if self.measure == "cost":
+            return model_prices.shown(value)
+        return f"{value:,.1f}".removesuffix(".0") if self.measure == "minutes" else f"{int(value):,}"
+
+
+class ReachedBudget(NamedTuple):
+    """A budget that is spent at a place: how much was, of how much."""
+
+    rule: BudgetRule
+    place: str
+    used: Decimal
+    allowed: Decimal
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        rule = self.rule
+        unit = "" if rule.measure == "cost" else f" {MEASURES[rule.measure]}"
+        spent = f"{rule.shown(self.used)} of {rule.shown(self.allowed)}{unit} per {SCOPES[rule.scope]}"
+        return f"Budget reached: {spent}. Continue with another {rule.shown(rule.amount)}{unit}?"
+
+
+def stored() -> list[BudgetRule]:
+    """Read all budgets. Sync."""
+    rows = BudgetLimit.objects.order_by("scope", "measure", "agent").values_list(*BudgetRule._fields)
+    return [BudgetRule(*row) for row in rows[:MAX_ITEMS]]
+
+
+def forget() -> None:
+    """They have changed: read them anew. Called after the commit."""
+    _cache.forget()
+
+
+def are_none() -> bool:
+    """Return whether there are no budgets, as far as that is known without a query. For event loops."""
+    return _cache.fresh() == []
+
+
+def reached(claimed: Claim, agent: str) -> ReachedBudget | None:
+    """Return the first budget that a run has reached whose `agent` acts. Sync."""
+    for rule in _cache.answer():
+        place = {"run": claimed.run, "conversation": claimed.conversation, "agent": agent}[rule.scope]
+        if rule.agent not in ("", claimed.agent if rule.scope == "run" else agent):
+            continue
+        used = _used(rule, claimed, agent)
+        if used >= rule.amount and used >= (allowed := rule.amount + _given_on_top(rule, place)):
+            return ReachedBudget(rule, place, used, allowed)
+    return None
+
+
+_cache: TtlCache[Sequence[BudgetRule]] = TtlCache(lambda: stored(), [])
+
+
+def _given_on_top(rule: BudgetRule, place: str) -> Decimal:
+    given = BudgetRaise.objects.filter(budget=rule.id, place=place)
+    if rule.scope == "agent":
+        given = given.filter(at__gte=database_now() - DAY_US)
+    return given.aggregate(total=Sum("amount"))["total"] or Decimal(0)
+
+
+def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
+    if rule.scope == "conversation":
+        return _in_conversation(rule, claimed.conversation)
+    turns: Any
+    if rule.scope == "run":
+        run = Run.objects.only("conversation_id", "queued_seq").get(id=claimed.run)
+        turns = Turn.objects.filter(conversation=run.conversation_id, seq__gt=run.queued_seq, run=claimed.run)
+        calls = ToolCall.objects.filter(run=claimed.run)
+    else:
+        since = database_now() - DAY_US
+        turns = Turn.objects.filter(agent=agent, at__gte=since)
+        calls = ToolCall.objects.filter(agent=agent, started_at__gte=since)
+    calls = calls.exclude(origin=ORIGIN)
+    if rule.measure == "calls":
+        return Decimal(calls.count())
+    if rule.measure == "minutes":
+        worked = turns.aggregate(ms=Sum("worked_ms"))["ms"] or 0
+        return _minutes(worked + (calls.aggregate(ms=Sum("duration_ms"))["ms"] or 0))
+    names = ("input_tokens", "cached_tokens", "output_tokens")
+    rows = turns.order_by().values_list("model", "is_demo").annotate(*(Sum(name) for name in names))
+    return _tokens_or_cost(rule, [Spending(*row) for row in rows])
+
+
+def _in_conversation(rule: BudgetRule, conversation: str) -> Decimal:
+    rows = ModelUsage.objects.filter(conversation__key=conversation)
+    rows = rows.filter(agent=rule.agent) if rule.agent else rows
+    if rule.measure == "calls":
+        return Decimal(rows.aggregate(total=Sum("calls"))["total"] or 0)
+    if rule.measure == "minutes":
+        return _minutes(rows.aggregate(ms=Sum("worked_ms"))["ms"] or 0)
+    names = ("model", "is_demo", "input_tokens", "cached_tokens", "output_tokens")
+    return _tokens_or_cost(rule, [Spending(*row) for row in rows.filter(turns__gt=0).values_list(*names)])
+
+
+def _tokens_or_cost(rule: BudgetRule, spent: Sequence[Spending]) -> Decimal:
+    if rule.measure == "cost":
+        return model_prices.total(spent).dollars or Decimal(0)
+    return Decimal(sum(line.input_tokens + line.output_tokens for line in spent))
+
+
+def _minutes(ms: float) -> Decimal:
+    return Decimal(round(ms)) / 60_000

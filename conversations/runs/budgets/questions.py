@@ -1,0 +1,79 @@
+"""A budget's question: asked like one about a tool call, so that it waits, is decided once and is audited like those.
+
+Approved, it gives the same amount once more, in the transaction of the decision; else its run ends. The worker closes
+the call that stands for it when the run goes on: `settle`.
+"""
+
+import hashlib
+import json
+from decimal import Decimal
+
+from conversations.core.errors import Invalid
+from conversations.core.ids import new_id
+from conversations.core.node_heartbeat import database_now
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.models import Approval, BudgetRaise, Conversation, ToolCall
+from conversations.runs.approvals import terms
+from conversations.runs.begin_tool_call import tool_call_id
+from conversations.runs.budgets.evaluate import ORIGIN, ReachedBudget
+from conversations.runs.claims import Body, Claim
+
+NAME = "continue_over_budget"
+DECISIONS = ("approve", "reject")
+
+
+def question(claimed: Claim, reached: ReachedBudget, agent: str, turn: int) -> Body:
+    """Make the `approval.requested` of a budget that a run has reached."""
+    rule, approval = reached.rule, new_id()
+    call = f"budget-{approval}"
+    given: dict[str, str] = {"budget": rule.id, "per": rule.scope, "place": reached.place, "measure": rule.measure}
+    given |= {
+        "used": f"{reached.used.normalize():f}",
+        "limit": f"{reached.allowed.normalize():f}",
+        "more": f"{rule.amount.normalize():f}",
+    }
+    text = json.dumps(given, ensure_ascii=False)
+    body: Body = {"event": "approval.requested", "approval_id": approval, "agent": agent, "turn": turn}
+    body |= {"tool_call": tool_call_id(claimed.run, call, 1), "tool_call_id": call, "name": NAME, "origin": ORIGIN}
+    body |= {"args": given, "args_raw": text, "digest": hashlib.sha256(text.encode()).hexdigest()}
+    return body | {"effect": "unsafe", "why": reached.words} | terms.of_call([]).request_fields()
+
+
+def is_budget(request: Body) -> bool:
+    """Return whether an `approval.requested` is a budget's question."""
+    return request.get("origin") == ORIGIN
+
+
+def check(decision: str) -> None:
+    """Raise `Invalid` for a decision that a budget's question cannot have."""
+    if decision not in DECISIONS:
+        raise Invalid("must be approve or reject: a budget has no arguments and no output", field="decision")
+
+
+def give(approval: Approval, request: Body) -> None:
+    """Give what was approved, inside the transaction of the decision."""
+    given = request["args"]
+    assert isinstance(given, dict)
+    more = Decimal(str(given["more"]))
+    fields = {"budget": given["budget"], "place": given["place"], "amount": more, "at": database_now()}
+    BudgetRaise.objects.create(approval=approval.id, **fields)
+
+
+def settle(claimed: Claim) -> str:
+    """Close what was asked of a run that goes on; return why it may not, empty where it may. Raises `Fenced`."""
+    calls = ToolCall.objects.filter(run=claimed.run, origin=ORIGIN)
+    statuses = set(calls.values_list("status", flat=True))
+    if statuses & {"rejected", "blocked"}:
+        return "a budget was reached, and nobody approved more"
+    if "approved" not in statuses:
+        return ""
+    with write_transaction():
+        Conversation.objects.locked(key=claimed.conversation)
+        steps: list[Body] = []
+        for call in calls.filter(status="approved").order_by("called_seq"):
+            step: Body = {"event": "tool_step", "name": NAME, "origin": ORIGIN, "agent": call.agent}
+            step |= {"tool_call": call.id, "tool_call_id": call.call_id}
+            steps += [step | {"status": "start"}, step | {"status": "success", "output": "continues"}]
+        log.append([claimed.event(step) for step in steps])
+    return ""

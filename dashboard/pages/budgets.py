@@ -1,0 +1,83 @@
+"""Budgets, for the admin: what runs, conversations and agents may spend before a person is asked."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.core import hidden_characters
+from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.core.micros import to_datetime
+from conversations.models import Agent, BudgetLimit
+from conversations.runs.budgets import edit_budgets
+from conversations.runs.budgets.evaluate import MAX_ITEMS, MEASURES, SCOPES, BudgetRule
+from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
+from dashboard.pages.require_permission import require_permission
+
+ENTERED = ("scope", "measure", "amount", "agent", "note", "reason")  # fields of the form
+
+
+@require_permission("policies")
+@require_http_methods(["GET", "HEAD", "POST"])
+def budgets(request: HttpRequest) -> HttpResponse:
+    """List the budgets. A POST sets one."""
+    if request.method != "POST":
+        return _draw(request, entered={})
+    entered = {field: request.POST.get(field, "").strip()[:2000] for field in ENTERED}
+    try:
+        edit_budgets.set_budget(request.user, **entered)
+    except SwitchboardError as error:
+        return _draw(request, error, entered=entered)
+    return _back("set")
+
+
+@require_permission("policies")
+@require_POST
+def removals(request: HttpRequest) -> HttpResponse:
+    """Remove a budget."""
+    try:
+        edit_budgets.remove_budget(request.user, request.POST.get("budget", ""))
+    except SwitchboardError as error:
+        return _draw(request, error, entered={})
+    return _back("removed")
+
+
+def _back(done: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('budgets')}?{urlencode({'done': done})}")
+
+
+def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
+    if isinstance(error, NotAllowed):
+        raise error
+    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
+    agents = Agent.objects.order_by("name").values_list("name", flat=True)[:MAX_ITEMS]
+    return render_page(
+        request,
+        "budgets.html",
+        status=status_of(error),
+        rows=[_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_ITEMS]],
+        scopes=SCOPES,
+        measures=MEASURES,
+        agents=sorted(name for name in set(agents) if hidden_characters.is_clean(name)),
+        entered=dict.fromkeys(ENTERED, "") | entered,
+        error=sentence if error and error.field not in ENTERED else "",
+        fault={field: sentence if error and error.field == field else "" for field in ENTERED},
+        done=request.GET.get("done", "") if error is None else "",
+    )
+
+
+def _row(budget: BudgetLimit) -> dict[str, Any]:
+    rule = BudgetRule(budget.id, budget.scope, budget.agent, budget.measure, budget.amount)
+    unit = "" if budget.measure == "cost" else f" {MEASURES[budget.measure]}"
+    return {
+        "id": budget.id,
+        "limit": f"{rule.shown(budget.amount)}{unit}",
+        "scope": SCOPES[budget.scope],
+        "agent": hidden_characters.spelled_out(budget.agent),
+        "note": hidden_characters.spelled_out(budget.note),
+        "made_by": hidden_characters.spelled_out(budget.made_by.removeprefix("user:")),
+        "made_at": to_datetime(budget.made_at),
+    }

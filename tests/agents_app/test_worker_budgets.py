@@ -1,0 +1,206 @@
+"""A run that has spent what it may stops before its next step and asks; with more it goes on, else it ends."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from agents import function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from conversations.core.errors import Conflict, Invalid
+from conversations.core.principals import SYSTEM
+from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolCall
+from conversations.runs.approvals import auto_approval_rules, decide, expiry
+from conversations.runs.budgets import edit_budgets
+from tests.agents_app.test_worker_heard import clerks, memory
+from tests.support.agents_running import kinds, over, say, told, working
+from tests.support.cast import cast
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    from conversations.runs.budgets import evaluate
+
+    evaluate.forget()
+    yield
+    evaluate.forget()
+
+
+@pytest.fixture
+def people():
+    return cast()
+
+
+@function_tool
+async def work() -> str:
+    """Work."""
+    return "worked"
+
+
+class Spender(ScriptedModel):
+    """A scripted model each of whose answers takes 60 tokens in and 40 out."""
+
+    async def stream_response(self, *given, **named):
+        async for event in super().stream_response(*given, **named):
+            if event.type == "response.completed":
+                event.response.usage = _usage()
+            yield event
+
+
+def _usage():
+    from openai.types.responses import ResponseUsage
+    from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
+
+    details = {"input_tokens_details": InputTokensDetails(cached_tokens=0, cache_write_tokens=0),
+               "output_tokens_details": OutputTokensDetails(reasoning_tokens=0)}  # fmt: skip
+    return ResponseUsage(input_tokens=60, output_tokens=40, total_tokens=100, **details)
+
+
+def spender(calls=3, last="Done."):
+    steps = [[function_call("work", {}, call_id=f"c{n}")] for n in range(calls)]
+    return Spender([*steps, [assistant_message(last)]])
+
+
+def budget(amount, measure="tokens", scope="run", **more):
+    return edit_budgets.set_budget(SYSTEM, scope=scope, measure=measure, amount=str(amount), **more)
+
+
+def question(n=1):
+    def pending():
+        open_ones = Approval.objects.filter(status="pending")
+        return open_ones.first() if Approval.objects.count() == n and open_ones else None
+
+    return until(pending, what=f"question {n}: {list(Run.objects.values('status', 'reason'))}")
+
+
+def why(n=1):
+    return told("approval.requested")[n - 1]["why"]
+
+
+def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
+    budget(200)
+    with working(clerks(spender(calls=4), work)):
+        say("hello")
+        first = question()
+        assert ToolCall.objects.filter(name="work").count() == 2
+        assert why() == "Budget reached: 200 of 200 tokens per run. Continue with another 200 tokens?"
+        decide.decide(people["approver"], first.id, "approve")
+        second = question(2)
+        assert why(2) == "Budget reached: 400 of 400 tokens per run. Continue with another 200 tokens?"
+        decide.decide(people["approver"], second.id, "approve")
+        over(1)
+
+    assert Run.objects.get().status == "done"
+    assert memory() == ["user: hello", *["function_call", "function_call_output"] * 4, "assistant: Done."]
+    assert list(ToolCall.objects.filter(origin="budget").values_list("status", flat=True)) == ["done", "done"]
+    assert [row.amount for row in BudgetRaise.objects.all()] == [Decimal(200), Decimal(200)]
+    with pytest.raises(Conflict, match="already decided"):
+        decide.decide(people["admin"], first.id, "approve")
+
+
+def test_a_last_answer_is_given_whatever_it_took(people):
+    budget(50)
+    with working(clerks(spender(calls=0), work)):
+        say("hello")
+        over(1)
+
+    assert Run.objects.get().status == "done"
+    assert not Approval.objects.exists()
+
+
+@pytest.mark.parametrize("how", ["reject", "expire"])
+def test_a_run_that_gets_no_more_ends_and_says_so(people, how, settings):
+    budget(100)
+    with working(clerks(spender(), work)):
+        say("hello")
+        asked = question()
+        if how == "reject":
+            decide.decide(people["approver"], asked.id, "reject", message="enough")
+        else:
+            settings.CONFIG = settings.CONFIG.model_copy(update={"approval_s": 0.001, "approval_expiry": "reject"})
+            until(expiry.expire_due, what="its time to be up")
+        until(lambda: Run.objects.get().status == "cancelled", what="the run to end")
+
+    assert Run.objects.get().reason == "a budget was reached, and nobody approved more"
+    assert ToolCall.objects.filter(name="work").count() == 1
+    assert not BudgetRaise.objects.exists()
+
+
+def test_a_conversation_that_has_spent_it_begins_no_run_before_somebody_gives_more(people):
+    budget(100, scope="conversation")
+    with working(clerks(Spender([[assistant_message("One.")], [assistant_message("Two.")]]))):
+        say("hello")
+        over(1)
+        say("again")
+        asked = question()
+        assert kinds().count("model.turn") == 1
+        decide.decide(people["approver"], asked.id, "approve")
+        over(2)
+
+    assert memory() == ["user: hello", "assistant: One.", "user: again", "assistant: Two."]
+    assert [run.status for run in Run.objects.order_by("queued_seq")] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "amount", "words"),
+    [("calls", "2", "2 of 2 tool calls per run"), ("minutes", "0.0001", "minutes of work per run")],
+)
+def test_calls_and_minutes_are_measured_too(people, measure, amount, words):
+    budget(amount, measure)
+    with working(clerks(spender(), work)):
+        say("hello")
+        question()
+
+    assert words in why()
+    assert ToolCall.objects.filter(origin="budget").get().status == "waiting"
+
+
+def test_cost_is_measured_as_far_as_it_is_known(people, settings, tmp_path):
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"scripted": {"input": 10_000, "output": 10_000}}))
+    settings.CONFIG = settings.CONFIG.model_copy(update={"prices": file})
+    settings.CONFIG.__dict__.pop("price_table", None)
+    budget("1.50", "cost")
+    model = spender()
+    model.model = "scripted"
+    with working(clerks(model, work)):
+        say("hello")
+        until(lambda: Approval.objects.exists() or Run.objects.get().status == "done", what="either")
+    label = told("model.turn")[0]["model"]
+
+    if label == "scripted":
+        assert why() == "Budget reached: $2.00 of $1.50 per run. Continue with another $1.50?"
+    else:  # its label is of nobody's price
+        assert not Approval.objects.exists()
+
+
+def test_an_agents_day_counts_over_all_conversations(people):
+    budget(150, scope="agent", agent="Clerk")
+    budget(1, scope="agent", agent="Somebody")
+    steps = [[assistant_message(text)] for text in ("One.", "Two.", "Three.")]
+    with working(clerks(Spender(steps))):
+        say("hello", key="a")
+        over(1)
+        say("hello", key="b")
+        over(2)
+        say("hello", key="c")
+        question()
+
+    assert why() == ("Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with another 150 tokens?")
+    assert Conversation.objects.get(key="c").id == Approval.objects.get().conversation_id
+
+
+def test_its_question_takes_no_edit_no_answer_and_no_rule(people):
+    budget(100)
+    with working(clerks(spender(), work)):
+        say("hello")
+        asked = question()
+        for wrong, more in (("edit", {"arguments": {}}), ("respond", {"output": "go on"})):
+            with pytest.raises(Invalid, match="approve or reject"):
+                decide.decide(people["approver"], asked.id, wrong, **more)
+
+    assert Approval.objects.get().status == "pending"
+    assert auto_approval_rules.call_of(told("approval.requested")[0]).tool == "continue_over_budget"

@@ -1,0 +1,143 @@
+"""Budgets set and removed by page and API, audited, refused to whom they are no business; the alarm of one passed."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from conversations.alerts import conditions
+from conversations.core.errors import Invalid, NotAllowed, NotFound
+from conversations.core.node_heartbeat import database_now
+from conversations.models import AlertRule, Approval, AuditEntry, BudgetLimit, BudgetRaise
+from conversations.runs import claims
+from conversations.runs.approvals import auto_approval, decide
+from conversations.runs.budgets import edit_budgets, questions
+from conversations.runs.budgets.evaluate import BudgetRule, ReachedBudget
+from tests.support import teamwork
+from tests.support.cast import client_of
+from tests.support.visits import text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def put(by, amount="20000", **more):
+    return edit_budgets.set_budget(by, **({"scope": "run", "measure": "tokens", "amount": amount} | more))
+
+
+def asked(by):
+    """Have a run that has spent its budget."""
+    teamwork.team()
+    teamwork.say(by)
+    claimed = teamwork.claim()
+    budget = put(by)
+    rule = BudgetRule(budget.id, "run", "", "tokens", budget.amount)
+    reached = ReachedBudget(rule, claimed.run, Decimal(20_000), Decimal(20_000))
+    claims.wait(claimed, "approval", questions.question(claimed, reached, "Dialogue", 1), **teamwork.SEALED)
+    return Approval.objects.get()
+
+
+def test_one_is_set_replaced_and_removed_and_each_is_audited(people):
+    made = put(people["admin"], note="for all")
+    again = put(people["admin"], "30,000")
+    assert (made.id, BudgetLimit.objects.get().amount, again.note) == (again.id, Decimal(30_000), "")
+
+    edit_budgets.remove_budget(people["admin"], made.id, reason="too little")
+    assert not BudgetLimit.objects.exists()
+    entries = AuditEntry.objects.filter(target="budget:run/*/tokens").order_by("seq")
+    assert [entry.verb for entry in entries] == ["set_budget", "set_budget", "remove_budget"]
+    assert json.loads(entries[1].correlation) == {"amount": "30000", "was": "20000"}
+    with pytest.raises(NotFound):
+        edit_budgets.remove_budget(people["admin"], made.id)
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "approver", "auditor", ""])
+def test_only_who_may_change_policies_sets_them(people, role):
+    with pytest.raises(NotAllowed):
+        put(people[role])
+    assert not BudgetLimit.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"scope": "world"}, "scope"),
+        ({"measure": "apples"}, "measure"),
+        ({"amount": "much"}, "amount"),
+        ({"amount": "0"}, "amount"),
+        ({"amount": "-1"}, "amount"),
+        ({"amount": "NaN"}, "amount"),
+        ({"amount": "Infinity"}, "amount"),
+        ({"amount": "1.5"}, "amount"),
+        ({"amount": "1e12"}, "amount"),
+        ({"measure": "cost", "amount": "0.00001"}, "amount"),
+        ({"agent": "x" * 201}, "agent"),
+        ({"note": "x" * 501}, "note"),
+    ],
+)
+def test_what_does_not_fit_is_said_where(people, wrong, field):
+    with pytest.raises(Invalid) as refused:
+        put(people["admin"], **wrong)
+    assert refused.value.field == field
+
+
+def test_an_approval_gives_as_much_again_once(people):
+    request = asked(people["admin"])
+
+    decide.decide(people["approver"], request.id, "approve")
+    given = BudgetRaise.objects.get()
+    assert (given.approval, given.amount) == (request.id, Decimal(20_000))
+    assert given.place == request.run
+
+
+def test_no_auto_approval_rule_gives_more(people):
+    request = asked(people["admin"])
+
+    assert not auto_approval._approve(request.id)
+    assert Approval.objects.get().status == "pending"
+
+
+def test_its_card_asks_in_words_and_offers_two_ways(people):
+    request = asked(people["admin"])
+
+    page = client_of(people["approver"]).get(reverse("approval", args=[request.id]))
+    shown = text_of(page)
+    assert "Budget reached: 20,000 of 20,000 tokens per run. Continue with another 20,000 tokens?" in shown
+    assert "Dialogue has spent its budget" in shown
+    assert "Dialogue wants to call" not in shown
+    assert "data-always" not in page.content.decode()
+    assert "data-respond" not in page.content.decode()
+
+
+def test_pages_and_the_api_list_set_and_remove_them(people):
+    admin = client_of(people["admin"])
+    form = {"scope": "conversation", "measure": "cost", "amount": "$2.50", "agent": "Dialogue", "note": "by day"}
+    assert admin.post(reverse("budgets"), form).status_code == 302
+    page = text_of(admin.get(reverse("budgets")))
+    assert "$2.50 conversation Dialogue by day" in page
+    assert "must be a number" in text_of(admin.post(reverse("budgets"), form | {"amount": "x"}))
+
+    body = {"scope": "agent", "measure": "minutes", "amount": "1.5"}
+    made = admin.post(reverse("api-budgets"), body, content_type="application/json")
+    assert (made.status_code, made.json()["amount"]) == (201, "1.5")
+    listed = admin.get(reverse("api-budgets")).json()["items"]
+    assert [(item["scope"], item["amount"]) for item in listed] == [("agent", "1.5"), ("conversation", "2.5")]
+    gone = admin.post(reverse("api-budget-removal", args=[made.json()["id"]]), {}, content_type="application/json")
+    assert gone.status_code == 200
+    assert admin.post(reverse("budget-removals"), {"budget": listed[1]["id"]}).status_code == 302
+    assert not BudgetLimit.objects.exists()
+    assert client_of(people["viewer"]).get(reverse("budgets")).status_code == 403
+    assert client_of(people["viewer"]).get(reverse("api-budgets")).status_code == 403
+
+
+def test_one_that_is_passed_raises_an_alarm_until_it_is_decided(people):
+    rule = AlertRule(kind="budget_passed", agent="", grouping="conversation")
+    assert conditions.cases_of(rule, database_now()) == []
+
+    request = asked(people["admin"])
+    [case] = conditions.cases_of(rule, database_now())
+    assert (case.conversation, case.agent, case.detail) == (
+        *("flood", "Dialogue", "Dialogue has spent a budget and waits for a decision"),
+    )
+    decide.decide(people["approver"], request.id, "approve")
+    assert conditions.cases_of(rule, database_now()) == []
