@@ -34,6 +34,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/": {"GET": EVERYONE},
     "/conversations/{cid}/entries/": {"GET": EVERYONE},
     "/conversations/{cid}/panel/": {"GET": EVERYONE},
+    "/conversations/{cid}/outline/": {"GET": EVERYONE},
+    "/conversations/{cid}/print/": {"GET": EVERYONE},
     "/conversations/{cid}/prospect/": {"GET": OPERATING},
     "/conversations/{cid}/standing/": {"GET": EVERYONE},
     "/conversations/{cid}/fork/": {"GET": OPERATING, "POST": OPERATING},
@@ -87,6 +89,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/tokens/revocations/": {"POST": ADMIN},
     "/policies/": {"GET": ADMIN, "POST": ADMIN},
     "/policies/removals/": {"POST": ADMIN},
+    "/policies/budgets/": {"GET": ADMIN, "POST": ADMIN},
+    "/policies/budgets/removals/": {"POST": ADMIN},
     "/sign-in/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-in/link/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
     "/sign-out/": {"POST": EVERYONE | {SIGNED_IN}},
@@ -94,6 +98,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
+    "/api/v1/conversations/{cid}/export": {"GET": AUDITING},  # as JSON lines; texts and traces are for who may view
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
@@ -131,6 +136,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/tool-calls/{id}": {"GET": EVERYONE},
     "/api/v1/tool-calls/{id}/replays": {"POST": OPERATING},
     "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
+    "/api/v1/budgets": {"GET": ADMIN, "POST": ADMIN},
+    "/api/v1/budgets/{id}/removal": {"POST": ADMIN},
     "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
     # doors: bearers only
@@ -316,6 +323,12 @@ def test_an_agents_token_gets_in_nowhere_as_another(bearers):
         if AGENT in row.get("GET", ()) and "{" in address:
             assert agent.get(filled(address)).status == 200, address
             assert agent.get(filled(address, **theirs)).status == 403, address
+    for form, own in (("markdown", 200), ("text", 200), ("trace", 200), ("jsonl", 403)):
+        path = "/api/v1/conversations/{}/export?format={}"
+        assert (agent.get(path.format("mine", form)).status, agent.get(path.format("theirs", form)).status) == (
+            own,
+            403,
+        )
     assert agent.publish("stream:mine", {"sender": "agent:Desk"}).status == 201
     assert agent.publish("stream:mine", {"sender": "agent:Other"}).status == 403
 

@@ -88,7 +88,12 @@ def test_a_tool_publishes_nothing_that_changes_state():
     )
     assert (list(Approval.objects.values()), list(Run.objects.filter(id="run-x").values())) == before
     found = Conversation.objects.get(key="c")
-    assert (found.owner, found.state, found.handler, found.title) == ("", "open", "agent:Clerk", "")
+    assert (found.owner, found.state, found.handler, found.title) == (
+        "",
+        "open",
+        "agent:Clerk",
+        "hello",
+    )  # its first words
     assert found.parent is None
     refused = AuditEntry.objects.filter(principal="agent:Clerk", verb="publish", outcome="refused")
     assert refused.count() == len(STATEFUL) - 1  # the last one repeats the first

@@ -52,7 +52,7 @@ def scan(word: str, **told: Any) -> list[tuple[str, int]]:
 
 def _says(body: str, word: str) -> bool:
     told = json.loads(body)
-    return word in json.dumps([told.get(name) for name in ("content", "args")])
+    return word in json.dumps([told.get(name) for name in ("content", "args", "title")])
 
 
 def test_forks_of_an_old_conversation_hide_nothing_of_today(team, monkeypatch):
