@@ -14,6 +14,7 @@ class LaneOverview extends HTMLElement {
   #stop = new AbortController();
   #shown = [1, 1]; // first and last event in view
   #head = 0;
+  #box = Object.assign(document.createElement("i"), { className: "shown" }); // beside the strip, which is not drawn anew for it
   #frame = 0;
   #timer = 0;
   #leap = 0;
@@ -63,23 +64,21 @@ class LaneOverview extends HTMLElement {
   get #drawn() { return Number(this.firstElementChild?.dataset.head ?? 0); }
 
   #mark(first, last) {
+    if (this.ariaValueMax === String(this.#head) && first === this.#shown[0] && last === this.#shown[1]) return;
     this.#shown = [first, last];
     Object.assign(this, { ariaValueMin: 1, ariaValueMax: this.#head, ariaValueNow: last });
     const number = (seq) => seq.toLocaleString("en");
     this.ariaValueText = `Events ${number(first)} to ${number(last)} of ${number(this.#head)}`;
     this.title = this.ariaValueText;
-    const shown = this.querySelector(".shown");
-    if (!shown) return;
-    const height = this.firstElementChild.viewBox.baseVal.height;
     const share = Math.max(LEAST, (last - first + 1) / this.#head);
-    shown.setAttribute("y", Math.min(height * (1 - share), (height * (first - 1)) / this.#head).toFixed(1));
-    shown.setAttribute("height", (height * share).toFixed(1));
+    this.#box.style.insetBlockStart = `${(100 * Math.min(1 - share, (first - 1) / this.#head)).toFixed(1)}%`;
+    this.#box.style.blockSize = `${(100 * share).toFixed(1)}%`;
   }
 
   async #draw() {
     try {
       const fresh = render(await markup(this.dataset.src, { signal: this.#stop.signal }));
-      this.replaceChildren(fresh.querySelector("svg"));
+      this.replaceChildren(fresh.querySelector("svg"), this.#box);
       this.#mark(...this.#shown);
     } catch (error) {
       if (!["RequestError", "AbortError"].includes(error.name)) throw error; // the next event asks again
