@@ -49,6 +49,7 @@ from dashboard.pages import (
 )
 from dashboard.pages import tool_calls as calls
 from dashboard.pages.conversations import conversations
+from dashboard.pages.conversations import dismissal as since_left_dismissal
 from dashboard.pages.operations import ops
 from dashboard.pages.statistics import numbers
 
@@ -65,6 +66,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("conversations/<cid:cid>/prospect/", conversation.prospect, name="conversation-prospect"),
     path("conversations/<cid:cid>/fork/", forks.fork_page, name="fork"),
     path("conversations/<cid:cid>/standing/", conversation.standing, name="conversation-standing"),
+    path("since-left/dismissal/", since_left_dismissal, name="since-left-dismissal"),
     path("first-steps/", first_steps.steps, name="first-steps"),
     path("first-steps/dismissal/", first_steps.dismissal, name="first-steps-dismissal"),
     path("connect/", first_steps.connect, name="connect"),

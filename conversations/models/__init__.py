@@ -20,6 +20,7 @@ from conversations.models.run import Run
 from conversations.models.saved_view import SavedView
 from conversations.models.tool_call import ToolCall
 from conversations.models.turn import ModelUsage, Turn
+from conversations.models.visit import Visit
 
 __all__ = [
     "Agent",
@@ -59,4 +60,5 @@ __all__ = [
     "ToolVersion",
     "Turn",
     "User",
+    "Visit",
 ]

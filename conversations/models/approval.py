@@ -43,5 +43,6 @@ class Approval(models.Model):
             models.Index(fields=["conversation", "asked_seq"], name="approval_by_conversation"),
             models.Index(fields=["run"], name="approval_by_run"),
             models.Index(fields=["rule", "id"], name="approval_by_rule", condition=Q(rule__isnull=False)),
+            models.Index(fields=["decided_at"], name="approval_decided", condition=Q(decided_at__isnull=False)),
             models.Index(fields=["asked_at"], name="approval_by_time"),  # the numbers page: how long people took
         ]

@@ -7,6 +7,7 @@ from django.utils import timezone
 from pydantic import BaseModel, Field
 
 from conversations.access import permissions
+from conversations.conversation import visits
 from conversations.core.errors import NotAllowed, NotFound
 from conversations.events.log import write_transaction
 from conversations.models import Conversation, Event, ReadMarker, User
@@ -46,6 +47,7 @@ def read_markers(request: HttpRequest) -> JsonResponse:
     if not isinstance(request.user, User):
         raise NotAllowed("tokens have no read markers; sign in as a person")
     if request.method == "POST":
+        visits.note(request.user.pk)
         return JsonResponse(_move(request.user, read_body(request, Mark)))
     return JsonResponse({"items": _items(request.user, request.GET.getlist("ids")[:MAX_ITEMS]), "cursor": None})
 

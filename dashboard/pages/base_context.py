@@ -6,12 +6,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from conversations.access import permissions
+from conversations.conversation import visits
 from conversations.models import User
 from conversations.runs.approvals import pending_counts
 
 
 def render_page(request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
-    """Draw a page for whoever is signed in; `context` is the template's own."""
+    """Draw a page for whoever is signed in; `context` is the template's own. A person is here who is sent one."""
+    if isinstance(person := getattr(request, "user", None), User):
+        visits.note(person.pk)
     return render(request, template, {**viewer_context(request), **context}, status=status)
 
 

@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
-from conversations.conversation import conversation_list, conversation_row
+from conversations.access import permissions
+from conversations.conversation import conversation_list, conversation_row, since_left, visits
+from conversations.conversation.since_left import SinceLeft
 from conversations.core import hidden_characters
 from conversations.events import epoch
 from conversations.models import User
@@ -52,10 +54,26 @@ def conversations(request: HttpRequest) -> HttpResponse:
         "older_href": _href(q, participant, state, page.cursor or ""),
     }
     is_part = request.GET.get("part") == "list"
+    context["missed"] = None if is_part or is_filtered or before or reader is None else _missed(reader)
     context["steps"] = None if is_part or is_filtered or before else first_steps.shown(request)
     return render_page(
         request, "partials/fleet.html" if is_part else "conversations.html", epoch=epoch.current(), **context
     )
+
+
+@require_POST
+def dismissal(request: HttpRequest) -> HttpResponse:
+    """Tell a person no more of what happened since they left."""
+    if isinstance(request.user, User):
+        visits.catch_up(request.user.pk)
+    return HttpResponseRedirect(reverse("conversations"))
+
+
+def _missed(reader: User) -> SinceLeft | None:
+    """Return what happened since the reader left; a page that is sent after a long time begins it."""
+    visits.note(reader.pk)
+    since = visits.left_at(reader.pk)
+    return since_left.since_left(since, str(permissions.principal_of(reader))) if since else None
 
 
 def _names(page: conversation_list.ConversationPage) -> list[str]:

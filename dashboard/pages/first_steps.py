@@ -9,22 +9,22 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from conversations.access.accounts.tokens import make_token
-from conversations.conversation import first_steps
+from conversations.conversation import first_steps, visits
 from conversations.conversation.first_steps import FirstSteps
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.models import User
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
-DISMISSED = "switchboard_first_steps"  # the cookie of a browser that wants no more of it
-FOR_GOOD_S = 10 * 365 * 24 * 3600
 AGENT = "MyAgent"
 
 
 def shown(request: HttpRequest) -> FirstSteps | None:
     """Return what the list shows of it; None to who dismissed it, and once there is something of their own."""
-    return None if DISMISSED in request.COOKIES else first_steps.first_steps()
+    is_dismissed = isinstance(request.user, User) and visits.has_dismissed_steps(request.user.pk)
+    return None if is_dismissed else first_steps.first_steps()
 
 
 @require_safe
@@ -35,12 +35,10 @@ def steps(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def dismissal(request: HttpRequest) -> HttpResponse:
-    """Show them no more in this browser."""
-    answer = HttpResponseRedirect(reverse("conversations"))
-    answer.set_cookie(
-        DISMISSED, "off", max_age=FOR_GOOD_S, samesite="Strict", httponly=True, secure=request.is_secure()
-    )
-    return answer
+    """Show them no more to this person."""
+    if isinstance(request.user, User):
+        visits.dismiss_steps(request.user.pk)
+    return HttpResponseRedirect(reverse("conversations"))
 
 
 @require_permission("tokens")

@@ -41,6 +41,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/fork/": {"GET": OPERATING, "POST": OPERATING},
     "/first-steps/": {"GET": EVERYONE},
     "/first-steps/dismissal/": {"POST": EVERYONE},
+    "/since-left/dismissal/": {"POST": EVERYONE},
     "/connect/": {"GET": ADMIN, "POST": ADMIN},
     "/compare/": {"GET": EVERYONE},
     "/agents/": {"GET": EVERYONE},

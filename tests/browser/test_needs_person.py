@@ -228,3 +228,28 @@ def test_an_imported_row_is_not_marked_unread_until_something_comes(
     work(served, "t.say(o, 'recording', client_id='1')")
 
     expect(row.locator("[data-unread-count]")).to_have_text("1")
+
+
+def test_who_comes_back_finds_what_they_missed_and_dismisses_it_by_keyboard(served: Server, window: Page) -> None:
+    ask(served, "missed")
+    open_list(window)
+    expect(window.locator(".since-left")).to_have_count(0)
+    away = "from conversations.models import Visit; from django.db.models import F\n"
+    work(served, f"{away}Visit.objects.update(last_at=F('last_at') - 3_600_000_000)")
+    open_list(window)
+    panel = window.get_by_role("region", name="Since you left")
+
+    expect(panel.get_by_role("heading", name="Asked, still waiting")).to_be_visible()
+    assert in_every_look(window, "since you left") == {}
+    request = panel.get_by_role("link").and_(panel.locator('[href^="/conversations/missed/"]')).first
+    expect(request).to_have_attribute("href", re.compile(r"\?event=\d+#e\d+$"))
+    request.click()
+    expect(window).to_have_url(re.compile("/conversations/missed/"))
+    open_list(window)
+    panel.get_by_role("button", name="Dismiss").focus()
+    window.keyboard.press("Enter")
+
+    expect(panel).to_have_count(0)
+    open_list(window)
+    expect(panel).to_have_count(0)
+    decide(served, "missed")

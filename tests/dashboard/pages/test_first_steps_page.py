@@ -8,7 +8,7 @@ import pytest
 
 from conversations.core import principals
 from conversations.events import log
-from conversations.models import Token
+from conversations.models import Token, User
 from dashboard import demo
 from tests.support.cast import cast, client_of
 
@@ -45,11 +45,13 @@ def test_the_first_page_says_what_this_is_until_there_is_something_of_ones_own(t
     assert "Your conversations are below." in team["viewer"].get("/first-steps/").content.decode()
 
 
-def test_dismissed_is_dismissed_for_this_browser_only(team):
+def test_dismissed_is_dismissed_for_this_person_in_every_browser(team):
     answer = team["admin"].post("/first-steps/dismissal/")
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
     assert SENTENCE not in team["admin"].get("/").content.decode()
+    elsewhere = client_of(User.objects.get(roles__name="admin"))
+    assert SENTENCE not in elsewhere.get("/").content.decode()
     assert SENTENCE in team["viewer"].get("/").content.decode()
 
 

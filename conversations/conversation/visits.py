@@ -1,0 +1,69 @@
+"""When a person was here, and from when on they have to catch up. Called by pages.
+
+Somebody is away who was sent no page for ten minutes; a page in sight asks for something more often.
+"""
+
+import logging
+import time
+
+from django.db import DatabaseError, connection
+
+from conversations.core.errors import SwitchboardError
+from conversations.core.write_transaction import write_transaction
+from conversations.models import Visit
+
+logger = logging.getLogger(__name__)
+
+AWAY_US = 10 * 60 * 1_000_000
+NOTED_EVERY_US = 60 * 1_000_000
+
+_LAST = "SELECT last_at FROM conversations_visit WHERE user_id=%s"
+
+
+def note(user_id: int) -> None:
+    """Note that a person is here, at most once a minute. A page is sent even where that cannot be written."""
+    now = time.time_ns() // 1000
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_LAST, [user_id])
+            row = cursor.fetchone()
+        if row is None or now - row[0] >= NOTED_EVERY_US:
+            with write_transaction():
+                _write(user_id, now)
+    except (DatabaseError, SwitchboardError):
+        logger.exception("the visit of person %s could not be noted", user_id)
+
+
+def _write(user_id: int, now: int) -> None:
+    visit, is_new = Visit.objects.get_or_create(user_id=user_id, defaults={"last_at": now})
+    if is_new or now <= visit.last_at:
+        return
+    here = Visit.objects.filter(user_id=user_id, last_at=visit.last_at)  # of two pages at once the first counts
+    left = {"left_at": visit.last_at} if now - visit.last_at >= AWAY_US else {}
+    here.update(last_at=now, **left)
+
+
+def left_at(user_id: int) -> int:
+    """Return from when on a person has to catch up, µs UTC; 0: from nowhere."""
+    return Visit.objects.filter(user_id=user_id).values_list("left_at", flat=True).first() or 0
+
+
+def catch_up(user_id: int) -> None:
+    """Note that a person has seen what happened since they left."""
+    with write_transaction():
+        Visit.objects.filter(user_id=user_id).update(left_at=0)
+
+
+def has_dismissed_steps(user_id: int) -> bool:
+    """Return whether a person wants no more of the first steps."""
+    return Visit.objects.filter(user_id=user_id, has_dismissed_steps=True).exists()
+
+
+def dismiss_steps(user_id: int) -> None:
+    """Note that a person wants no more of the first steps."""
+    with write_transaction():
+        Visit.objects.update_or_create(
+            user_id=user_id,
+            defaults={"has_dismissed_steps": True},
+            create_defaults={"has_dismissed_steps": True, "last_at": time.time_ns() // 1000},
+        )

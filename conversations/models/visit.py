@@ -1,0 +1,14 @@
+"""When a person was here last, and what they have dismissed. Not a fold of events."""
+
+from django.db import models
+
+from conversations.models.people import User
+
+
+class Visit(models.Model):
+    """One person's comings and goings: `left_at` begins what "Since you left" tells, until it is dismissed."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True)
+    last_at = models.BigIntegerField(help_text="µs UTC, of the newest page they were sent, by the minute")
+    left_at = models.BigIntegerField(default=0, help_text="µs UTC, when they left before they came back; 0: dismissed")
+    has_dismissed_steps = models.BooleanField(default=False)
