@@ -21,6 +21,7 @@ from dashboard.pages import (
     graph,
     lane_overview,
     lanes,
+    playhead,
     timeline,
 )
 from dashboard.pages.base_context import render_page
@@ -45,7 +46,8 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     """Show the newest entries, of one that is over the first or first unread; with `?event=N` those around event N.
 
     `?view=lanes` shows a column for each voice, `?view=timeline` runs, calls and waits along time, `?view=graph` who
-    spoke to whom (with `&part=` the last two answer that part alone, lanes their overview strip).
+    spoke to whom (with `&part=` the last two answer that part alone, lanes their overview strip); each with `&at=N` as
+    it was after event N.
     404 for an unknown conversation.
     """
     row = _find(cid)
@@ -55,26 +57,32 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     if view == "lanes" and request.GET.get("part") == "overview":
         return render_page(request, "partials/lane_overview.html", overview=lane_overview.overview_of(row))
     event = min(number_of(request, "event") or 0, row.head_seq)
-    start = 0 if event else reading_position.first_shown(row, request.user)
-    page = log.page_around(cid, event or start) if event or start > 1 else _end_of(cid, start)
+    at = playhead.seq_of(request, row)
+    start = 0 if event or at else reading_position.first_shown(row, request.user)
+    page = log.past_page(cid, at, event=min(event, at)) if at else _page_of(cid, event or start)
     with _large_one_by_one(page):
-        return _page(request, row, page, {"view": view, "event": event, "start": start})
+        return _page(request, row, page, {"view": view, "event": event, "start": start, "at": at})
 
 
-def _end_of(cid: str, start: int) -> log.EventWindow:
-    return log.page_after(cid, 0) if start else log.newest_page(cid)
+def _page_of(cid: str, seq: int) -> log.EventWindow:
+    """Read the page around an event, from the first on, or (0) the newest."""
+    if seq > 1:
+        return log.page_around(cid, seq)
+    return log.page_after(cid, 0) if seq else log.newest_page(cid)
 
 
 def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, place: dict[str, Any]) -> HttpResponse:
     view = place["view"]
     drawn: dict[str, Any] = {"page": page, "epoch": epoch.current(), **place}
+    at = place["at"]
     drawn |= (
         {"lanes": lanes.lanes_of(page, place["event"] or place["start"])}
         if view == "lanes"
-        else {"entries": _drawn(request, row, page)}
+        else {"entries": _drawn(request, row, page, at)}
     )
     drawn["standing"] = control_panel.of(request, row)
-    drawn["composer"] = composer.for_conversation(request, row)
+    drawn["moment"] = playhead.moment_at(request, row, at) if at else None
+    drawn["composer"] = None if at else composer.for_conversation(request, row)
     try:
         return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
     finally:
@@ -90,13 +98,20 @@ def entries(request: HttpRequest, cid: str) -> JsonResponse:
     """
     row = _find(cid)
     before, after = number_of(request, "before"), number_of(request, "after")
-    page = log.page_after(cid, after) if after is not None else log.page_before(cid, before)
+    at = playhead.seq_of(request, row)
+    page = _further(cid, before, after, at)
     with _large_one_by_one(page):
-        drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(request, row, page)
+        drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(request, row, page, at)
         html = render_to_string("partials/transcript_entries.html", {"entries": drawn})
         _let_go(page, drawn)
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
     return JsonResponse({"html": html, **bounds, "head": page.head, "epoch": epoch.current()})
+
+
+def _further(cid: str, before: int | None, after: int | None, at: int) -> log.EventWindow:
+    if at:
+        return log.past_page(cid, at, before=before, event=min(after + 1, at) if after is not None else 0)
+    return log.page_after(cid, after) if after is not None else log.page_before(cid, before)
 
 
 @require_safe
@@ -144,22 +159,24 @@ def _let_go(page: log.EventWindow, drawn: list[Markup]) -> None:
 def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
     """Show a view that is drawn anew as a whole; with `&part=` answer what is drawn alone."""
     event = min(number_of(request, "event") or 0, row.head_seq)
+    at = playhead.seq_of(request, row)
     drawn: dict[str, Any] = (
-        {"graph": _graph(request, row, event)} if view == "graph" else {"chart": _timeline(request, row, event)}
+        {"graph": _graph(request, row, event, at)} if view == "graph" else {"chart": _timeline(request, row, event, at)}
     )
     if request.GET.get("part") == view:
         return render_page(request, PARTS[view], **drawn)
+    drawn |= {"at": at, "moment": playhead.moment_at(request, row, at) if at else None}
     drawn |= {"view": view, "event": event, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
     return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
 
 
-def _graph(request: HttpRequest, row: Conversation, event: int) -> graph.InteractionPage:
-    return graph.graph_of(row, event=event, whole=request.GET.get("whole") == "1")
+def _graph(request: HttpRequest, row: Conversation, event: int, at: int) -> graph.InteractionPage:
+    return graph.graph_of(row, at=at, event=event, whole=request.GET.get("whole") == "1")
 
 
-def _timeline(request: HttpRequest, row: Conversation, event: int) -> timeline.TimelinePage:
+def _timeline(request: HttpRequest, row: Conversation, event: int, at: int) -> timeline.TimelinePage:
     failures = request.GET.get("failures") == "1"
-    return timeline.timeline_of(row, start=number_of(request, "from"), event=event, failures=failures)
+    return timeline.timeline_of(row, start=number_of(request, "from"), event=event, failures=failures, at=at)
 
 
 def _view(request: HttpRequest) -> str:
@@ -168,7 +185,9 @@ def _view(request: HttpRequest) -> str:
     return view if view in VIEWS else "transcript"
 
 
-def _drawn(request: HttpRequest, row: Conversation, page: log.EventWindow) -> list[Markup]:
+def _drawn(request: HttpRequest, row: Conversation, page: log.EventWindow, at: int) -> list[Markup]:
+    if at:  # nothing is done in the past
+        return entries_of(page)
     sent = [event.seq for event in page.events if event.kind == "message"]
     return approval_card.with_forms(request, entries_of(page, delivery_status.statuses_for(row, sent)))
 

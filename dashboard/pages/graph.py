@@ -39,19 +39,18 @@ class _Counted(NamedTuple):
     first: int
 
 
-def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False) -> InteractionPage:
-    """Count and draw a conversation as it is now; of one that is looked at by many, once."""
-    counted = _counted(conversation.pk, conversation.key, conversation.head_seq, epoch.current())
+def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False, at: int = 0) -> InteractionPage:
+    """Count and draw a conversation as it is now, or was after event `at`; of one that is looked at by many, once."""
+    head = at or conversation.head_seq
+    counted = _counted(conversation.pk, conversation.key, head, epoch.current())
     picked = _edge_at(conversation.pk, counted, event) if event else None
     table = counted.edges[: interaction_graph.ROWS]
     if picked is not None and picked not in table:
         table = [*table[:-1], picked]
     most = interaction_graph.MOST if whole else interaction_graph.DRAWN
-    drawing = _drawn(conversation.pk, conversation.key, conversation.head_seq, epoch.current(), most, picked)
+    drawing = _drawn(conversation.pk, conversation.key, head, epoch.current(), most, picked)
     left = len(counted.edges) - len(table)
-    return InteractionPage(
-        drawing, table, left, counted.first, conversation.head_seq, whole, event if picked else 0, picked
-    )
+    return InteractionPage(drawing, table, left, counted.first, head, whole, event if picked else 0, picked)
 
 
 def _edge_at(conversation: int, counted: _Counted, seq: int) -> Edge | None:

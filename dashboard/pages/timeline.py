@@ -38,10 +38,11 @@ class TimelinePage(NamedTuple):
 
 
 def timeline_of(
-    conversation: Conversation, *, start: int | None = None, event: int = 0, failures: bool = False
+    conversation: Conversation, *, start: int | None = None, event: int = 0, failures: bool = False, at: int = 0
 ) -> TimelinePage:
-    """Draw a window of the rows from number `start`, else around an event, else the newest."""
-    read_from, layout = _layout(conversation.pk, conversation.key, conversation.head_seq, epoch.current(), failures)
+    """Draw a window of the rows from number `start`, else around an event, else the newest; `at`: as it was then."""
+    head = at or conversation.head_seq
+    read_from, layout = _layout(conversation.pk, conversation.key, head, epoch.current(), failures)
     total = len(layout.rows)
     picked = layout.row_of(event) if event and total else -1
     if start is None:
@@ -53,7 +54,7 @@ def timeline_of(
         start=start,
         total=total,
         first=read_from,
-        head=conversation.head_seq,
+        head=head,
         picked=picked,
         failures=failures,
         began=micros.to_datetime(layout.first).isoformat() if total else "",

@@ -1,9 +1,10 @@
 /**
  * Keeps a part of a conversation's page fresh that is drawn anew as a whole: `[data-part data-head]` within an element with
- * `data-topic` and `data-epoch`. Tells, from the element, what `live-transcript` tells of the record.
+ * `data-topic` and `data-epoch`; with `data-at` it follows the playhead instead, by `at=` in `data-src`. Tells, from the element, what `live-transcript` tells of the record.
  */
 import { ConnectionReport } from "./connection-report.js";
 import { RequestError } from "./fetch.js";
+import { followPlayhead } from "./playhead-follow.js";
 import { socket } from "./socket.js";
 
 const PAUSE_MS = 1_000; // between two drawings while events come, or as long as the last one took, times BUSY
@@ -26,8 +27,12 @@ export class LivePart {
     this.#renew = renew;
     this.#report = new ConnectionReport((name, detail) => this.#tell(name, detail));
     this.#seq = this.#head;
-    const { topic, epoch } = element.dataset;
-    this.#unsubscribe = socket.subscribe(topic, { after: this.#seq, epoch }, {
+    document.addEventListener("visibilitychange", this.#onVisible);
+    this.#unsubscribe = element.dataset.at ? followPlayhead(element, "src", renew) : this.#subscribe(element.dataset);
+  }
+
+  #subscribe({ topic, epoch }) {
+    return socket.subscribe(topic, { after: this.#seq, epoch }, {
       events: ({ events }) => this.#heard(events),
       caughtUp: ({ seq }) => this.#report.caughtUp(seq),
       presence: ({ people }) => this.#tell("transcript:presence", { people }),
@@ -36,7 +41,6 @@ export class LivePart {
       up: () => this.#report.up(this.#seq),
       error: (frame) => this.#report.error(frame),
     });
-    document.addEventListener("visibilitychange", this.#onVisible);
   }
 
   close() {

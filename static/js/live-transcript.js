@@ -12,7 +12,7 @@ import { TranscriptRows } from "./transcript-rows.js";
 const RETRY = 2000; // ms
 
 /**
- * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-render` (`lanes`; left out: the transcript), `data-has-newer` when the page is not the newest one.
+ * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-render` (`lanes`; left out: the transcript), `data-has-newer` when the page is not the newest one, `data-at` when it is of the past.
  * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, `transcript:presence` {people}, and what `ConnectionReport` tells.
  */
 class LiveTranscript extends HTMLElement {
@@ -37,7 +37,7 @@ class LiveTranscript extends HTMLElement {
     this.addEventListener("page:newest", (event) => this.#start(event.detail));
     this.addEventListener("page:left", () => this.#end());
     this.#tail.begin();
-    if (!this.hasAttribute("data-has-newer")) this.#subscribe();
+    if (!this.hasAttribute("data-has-newer") && !this.dataset.at) this.#subscribe();
   }
 
   disconnectedCallback() {

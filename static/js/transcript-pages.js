@@ -1,5 +1,6 @@
 /** Older and newer pages of a transcript, loaded as the reader comes near. Used by `live-transcript`. */
 import { json } from "./fetch.js";
+import { followPlayhead } from "./playhead-follow.js";
 
 const MOST = 2000; // rows in the page; what is farther away is taken out and loaded again
 const FOLLOWED = 600; // rows while the tail is followed
@@ -15,6 +16,7 @@ export class TranscriptPages {
   #loads = 0;
   #barren = 0; // older pages in a row of which nothing is shown
   #watch;
+  #leave = () => {};
 
   /**
    * @param {HTMLElement} host `data-entries` is the address of pages, with or without a query; `data-first`, `data-last` what is drawn
@@ -31,9 +33,11 @@ export class TranscriptPages {
       link.addEventListener("click", (event) => this.#pressed(event, name));
       this.#watch.observe(link);
     }
+    if (host.dataset.at) this.#leave = followPlayhead(host, "entries", () => this.newest().then(() => tail.follow()));
   }
 
   close() {
+    this.#leave();
     this.#watch.disconnect();
   }
 
@@ -117,7 +121,7 @@ export class TranscriptPages {
 
   #atTail({ head, epoch }) {
     this.#show("newer", false);
-    this.#host.dispatchEvent(new CustomEvent("page:newest", { detail: { head, epoch } }));
+    if (!this.#host.dataset.at) this.#host.dispatchEvent(new CustomEvent("page:newest", { detail: { head, epoch } }));
   }
 
   /** One page at a time; either end goes before any other, and what comes late for it is not drawn. */

@@ -8,6 +8,8 @@ const here = () =>
 const address = (link) => {
   const there = new URL(link.href);
   const event = here();
+  const at = new URLSearchParams(location.search).get("at");
+  if (at) there.searchParams.set("at", at);
   if (!event) return there;
   there.searchParams.set("event", event);
   there.hash = `e${event}`;

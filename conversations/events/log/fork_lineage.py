@@ -22,10 +22,10 @@ class LineagePart(NamedTuple):
         return self.after < seq and (self.upto is None or seq <= self.upto)
 
 
-def lineage(cursor: CursorWrapper, conversation: int) -> list[LineagePart]:
-    """Return the stretches of a history, the newest first."""
+def lineage(cursor: CursorWrapper, conversation: int, upto: int | None = None) -> list[LineagePart]:
+    """Return the stretches of a history up to an event (None: to the end), the newest first."""
     parts: list[LineagePart] = []
-    upto, here = None, conversation
+    here = conversation
     while len(parts) < MAX_ITEMS:
         cursor.execute("SELECT copied_seq,parent_id FROM conversations_conversation WHERE id=%s", [here])
         row = cursor.fetchone()

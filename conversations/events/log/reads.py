@@ -104,6 +104,16 @@ def _preview_before(cursor: CursorWrapper, conversation: int, newest: int, seq: 
     return int(row[0]) if row else 0
 
 
+def past_page(key: str, upto: int, *, before: int | None = None, event: int = 0, limit: int = PAGE) -> EventWindow:
+    """Read a page as it was right after event `upto`: the newest entries, those before a seq, or around an event."""
+
+    def read(window: "_Window", place: int | None, most: int) -> EventWindow:
+        past = window.until(upto)
+        return _around(past, event, most) if event else _before(past, place, most)
+
+    return _fitting(read, key, before, limit)
+
+
 def newest_page(key: str, limit: int = PAGE) -> EventWindow:
     """Read the newest drawn entries, with the tokens of open turns. Raises NotFound for an unknown conversation."""
     return page_before(key, None, limit)
@@ -170,6 +180,13 @@ class _Window:
         if row is None:
             raise NotFound(f"there is no conversation {key!r}")
         self.id, self.head, self.preview_after = row
+        self.upto: int | None = None  # nothing after it is read
+
+    def until(self, seq: int) -> "_Window":
+        """Have the history end with an event."""
+        self.upto = self.head = min(seq, self.head)
+        self.preview_after = _preview_before(self.cursor, self.id, self.preview_after, self.head)
+        return self
 
     def backwards(self, before: int, limit: int, most: int = ENTRY_BYTES) -> tuple[list[Stored], bool]:
         """Read `limit` drawn entries before a seq, ascending, and whether there are older ones."""
@@ -183,6 +200,7 @@ class _Window:
     def _entries(self, where: str, order: str, start: int, limit: int, most: int) -> tuple[list[Stored], bool]:
         """A later step of a known call is no entry of its own: it is drawn in the call's block."""
         entries: list[Stored] = []
+        where += "" if self.upto is None else f" AND seq<={self.upto:d}"
         source = f"FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token'"
         while True:
             page = bounded_reads.rows(
@@ -212,7 +230,9 @@ class _Window:
         return EventWindow(
             key=self.key,
             events=entries,
-            calls=tool_calls.of_window(self.cursor, self.id, self.key, entries, is_whole=len(entries) <= FEWEST),
+            calls=tool_calls.of_window(
+                self.cursor, self.id, self.key, entries, is_whole=len(entries) <= FEWEST, upto=self.upto
+            ),
             open_tokens=tokens,
             first_seq=first if entries else 0,
             last_seq=last,
@@ -264,9 +284,9 @@ class _Window:
 
     def _has_output(self, run: str, turn: int | None, after: int) -> bool:
         self.cursor.execute(
-            "SELECT 1 FROM conversations_event WHERE conversation_id=%s AND seq>%s AND kind<>'token' AND kind='output'"
-            " AND run=%s AND turn IS NOT DISTINCT FROM %s LIMIT 1",
-            [self.id, after, run, turn],
+            "SELECT 1 FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'"
+            " AND kind='output' AND run=%s AND turn IS NOT DISTINCT FROM %s LIMIT 1",
+            [self.id, after, self.head if self.upto is not None else 1 << 62, run, turn],
         )
         return self.cursor.fetchone() is not None
 

@@ -51,7 +51,7 @@ class Refold:
     """A conversation's fold so far, and the keys of the rows that are still to be compared, by table."""
 
     def __init__(self, pk: int, key: str) -> None:
-        self.head = ConversationHead(id=pk, key=key, copied_seq=_copied(pk))
+        self.head = ConversationHead(id=pk, key=key, copied_seq=copied_upto(pk))
         self.corrected = 0  # rows
         self._put_off = 0  # times in a row that more was appended than is folded under the lock
         self._changes = RowChanges(is_whole=True)
@@ -215,7 +215,7 @@ class Refold:
         return tuple(row)
 
 
-def _copied(conversation: int) -> int:
+def copied_upto(conversation: int) -> int:
     """Return up to where a fork's events are copies: the last event that says so stands right after them, since a fork
     of a fork has copied its parent's."""
     events = Event.objects.filter(conversation_id=conversation, kind="conversation.forked")

@@ -10,6 +10,7 @@ from conversations.events.log import bounded_reads
 from conversations.events.log.records import Stored
 from conversations.events.log.sql import marks
 from conversations.events.log.tool_calls import COLUMNS
+from conversations.events.projections.row_changes import RunRow
 from conversations.models import Event, Run, ToolCall
 
 MAX_ITEMS = 600  # events, or 4 MiB; a longer run is told from there on
@@ -38,14 +39,14 @@ def events_of_runs(conversation: int, key: str, runs: Sequence[Run]) -> list[Sto
     return [Stored(key, *row) for row in reversed(rows)]
 
 
-def working_agent(conversation: int, run: Run) -> str:
-    """Return who works in a run now: the agent of its newest handoff or turn among the newest events, else its own."""
+def working_agent(conversation: int, run: Run | RunRow, upto: int = 1 << 62) -> str:
+    """Return who works in a run, now or after event `upto`: the agent of its newest handoff or turn, else its own."""
     sql = (
-        "SELECT kind,body FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND kind<>'token'"
-        " AND kind IN ('agent.handoff','model.turn') AND run=%s ORDER BY seq DESC LIMIT %s"
+        "SELECT kind,body FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s"
+        " AND kind<>'token' AND kind IN ('agent.handoff','model.turn') AND run=%s ORDER BY seq DESC LIMIT %s"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [conversation, run.queued_seq, run.id, LOOKED_AT])
+        cursor.execute(sql, [conversation, run.queued_seq, upto, run.id, LOOKED_AT])
         for kind, body in cursor.fetchall():
             fields = json.loads(body)
             name = fields.get("to_agent" if kind == "agent.handoff" else "agent")

@@ -1,6 +1,7 @@
 """What a conversation's timeline is made of, read within bounds: runs, calls without their bodies, and the events that
 tell who held a run from when to when. Called by the timeline page."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from django.db import connection
@@ -14,6 +15,7 @@ from conversations.events.log.tool_calls import COLUMNS
 from conversations.models import Event, Run, ToolCall
 
 NEWEST = 10_000  # events looked at; what was before has no rows
+_STATUS = {"run.queued": "queued", "run.resumed": "queued", "run.waiting": "waiting"}  # running after any other event
 WORDS = 2_000  # characters of a message whose beginning is told
 
 
@@ -82,14 +84,30 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
     calls = calls.annotate(finished_at=Subquery(ends[:1])).order_by("called_seq")
     runs = Run.objects.filter(id__in={event.run for event in events if event.run})
     last = Event.objects.filter(conversation_id=conversation, seq=head).values_list("at", flat=True).first()
+    statuses = {event.run: _STATUS.get(event.kind, "running") for event in events if event.run}
     return TimelineEvents(
         first=first,
         head=head,
         last_at=last or 0,
         events=events,
-        calls=[CallTimes(*row) for row in calls.values_list(*CallTimes._fields)],
-        runs=[RunTimes(*row) for row in runs.values_list(*RunTimes._fields)],
+        calls=[_call_then(CallTimes(*row), head) for row in calls.values_list(*CallTimes._fields)],
+        runs=[
+            _run_then(RunTimes(*row), end, head, statuses)
+            for *row, end in runs.values_list(*RunTimes._fields, "ended_seq")
+        ],
     )
+
+
+def _call_then(call: CallTimes, head: int) -> CallTimes:
+    """Return a call as it stood at the head: one that ended later was under way."""
+    if call.finished_seq is None or call.finished_seq <= head:
+        return call
+    return call._replace(status="executing", finished_seq=None, finished_at=None, duration_ms=None)
+
+
+def _run_then(run: RunTimes, ended: int | None, head: int, statuses: Mapping[str, str]) -> RunTimes:
+    """Return a run as it stood at the head: one that ended later has the status of its last event until then."""
+    return run if ended is None or ended <= head else run._replace(status=statuses.get(run.id, run.status))
 
 
 def _events(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:

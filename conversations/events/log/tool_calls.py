@@ -86,9 +86,16 @@ def ended_by(key: str, events: Sequence[Stored]) -> dict[int, list[CallEvents]]:
 
 
 def of_window(
-    cursor: CursorWrapper, conversation: int, key: str, events: Sequence[Stored], *, is_whole: bool
+    cursor: CursorWrapper,
+    conversation: int,
+    key: str,
+    events: Sequence[Stored],
+    *,
+    is_whole: bool,
+    upto: int | None = None,
 ) -> dict[int, CallEvents]:
-    """Return the calls of these events by the seqs of their steps, with partners that are not among them.
+    """Return the calls of these events by the seqs of their steps, with partners that are not among them; with `upto`
+    as they stood after that event.
 
     Raises TooManyBytes when those pass 1 MiB, unless `is_whole` says that they are few enough.
     """
@@ -96,15 +103,24 @@ def of_window(
     if not steps:
         return {}
     named = {seq: name for seq, e in steps.items() if (name := _named(e))}
-    rows = {row[0]: row for row in _rows(cursor, conversation, "called_seq", list(steps))}
-    rows |= {row[0]: row for row in _rows(cursor, conversation, "finished_seq", list(steps))}
-    rows |= {row[0]: row for row in _rows(cursor, conversation, "id", sorted(set(named.values()) - rows.keys()))}
+    rows = {row[0]: row for row in _rows(cursor, conversation, "called_seq", list(steps), upto)}
+    rows |= {row[0]: row for row in _rows(cursor, conversation, "finished_seq", list(steps), upto)}
+    rows |= {row[0]: row for row in _rows(cursor, conversation, "id", sorted(set(named.values()) - rows.keys()), upto)}
     calls: dict[int, CallEvents] = {}
     by_id: dict[str, CallEvents] = {}
     for call in _folded_calls(cursor, conversation, key, list(rows.values()), steps, is_whole=is_whole):
+        if upto is not None and call.status == LEFT and rows[call.id][8] == upto:
+            call = call._replace(status=_status_then(call))
         by_id[call.id] = call
         calls |= dict.fromkeys(call.seqs, call)
     return calls | {seq: by_id[name] for seq, name in named.items() if name in by_id}
+
+
+def _status_then(call: CallEvents) -> str:
+    """Return how a call stood at a moment before its end."""
+    if call.approval_request is None:
+        return "executing"
+    return "waiting" if call.approval_decision is None else "approved"
 
 
 def folded(cursor: CursorWrapper, conversation: int, rows: Sequence[Stored]) -> set[int]:
@@ -140,13 +156,15 @@ def _conversation(cursor: CursorWrapper, key: str) -> int:
 _Row = tuple[str, str, int, int, float | None, int, int | None, str | None, int | None]
 
 
-def _rows(cursor: CursorWrapper, conversation: int, column: str, values: Sequence[int | str]) -> list[_Row]:
+def _rows(
+    cursor: CursorWrapper, conversation: int, column: str, values: Sequence[int | str], upto: int | None = None
+) -> list[_Row]:
     """Read the calls whose column has one of these values; the last value of a row is the fork's border, if any.
 
     The calls of a fork's copies are rows of its parent's, as they stood where it was forked.
     """
     rows: list[_Row] = []
-    for part in lineage(cursor, conversation) if values else ():
+    for part in lineage(cursor, conversation, upto) if values else ():
         part_values = [value for value in values if isinstance(value, str) or part.has(value)]
         if part_values:
             cursor.execute(
