@@ -5,6 +5,7 @@ Called by who draws a moment of the past.
 """
 
 import copy
+import pickle
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from conversations.events.projections.row_changes import ApprovalRow, RunRow
 from conversations.models import Conversation
 
 FARTHEST = 50_000  # events that are folded for one moment
-STEP = 1_000  # events between two copies
+STEP = 2_000  # events between two checkpoints, and of one read
 KEPT = 8  # conversations
 OPEN = ("queued", "running", "waiting")  # statuses of a run that is not over
 
@@ -72,20 +73,20 @@ class _Fold:
         self.guard = threading.Lock()
         self._pk = pk
         begun = ConversationHead(id=pk, key=key, copied_seq=refold.copied_upto(pk))
-        self._checkpoints = [(begun, RowChanges(is_whole=True))]
-        self._last = copy.deepcopy(self._checkpoints[0])
+        self._last = (begun, RowChanges(is_whole=True))
+        self._checkpoints = [(0, pickle.dumps(self._last))]  # of our own making: nothing else is ever loaded
 
     def upto(self, seq: int) -> tuple[ConversationHead, RowChanges]:
         """Fold on to an event, from the nearest copy before it."""
         if self._last[0].head_seq > seq:
-            at = bisect_right([head.head_seq for head, _ in self._checkpoints], seq) - 1
-            self._last = copy.deepcopy(self._checkpoints[at])
+            at = bisect_right([upto for upto, _ in self._checkpoints], seq) - 1
+            self._last = pickle.loads(self._checkpoints[at][1])
         head, changes = self._last
         for number, kind, event in _events(self._pk, head.head_seq, seq):
             head.head_seq = number
             projections.fold(changes, head, kind, event)
-            if number % STEP == 0 and number > self._checkpoints[-1][0].head_seq:
-                self._checkpoints.append(copy.deepcopy((head, changes)))
+            if number % STEP == 0 and number > self._checkpoints[-1][0]:
+                self._checkpoints.append((number, pickle.dumps((head, changes))))
         return head, changes
 
 
