@@ -10,7 +10,6 @@ from conversations.events import log
 from conversations.events.log import Stored, timeline_reads
 from conversations.import_export.export import export
 from conversations.models import Conversation
-from conversations.rendering import chrome_trace, conversation_timeline, transcript_text
 
 FileFormat = Literal["jsonl", "markdown", "text", "trace"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
@@ -44,6 +43,8 @@ def pieces(key: str, form: FileFormat, *, progress: Progress = lambda done, of: 
     if form == "trace":
         yield _trace(conversation)
         return
+    from conversations.rendering import transcript_text  # here: JSON lines need no templates, nor a command that starts
+
     title = conversation.title or key
     events = _events(conversation, progress)
     for piece in transcript_text.pieces(title, key, conversation.head_seq, events, form):
@@ -68,6 +69,8 @@ def _events(conversation: Conversation, progress: Progress) -> Iterator[Stored]:
 
 
 def _trace(conversation: Conversation) -> bytes:
+    from conversations.rendering import chrome_trace, conversation_timeline
+
     read = timeline_reads.read(conversation.pk, conversation.key, conversation.head_seq)
     layout = conversation_timeline.layout(read)
     trace = chrome_trace.trace(conversation.title or conversation.key, conversation.key, read, layout)

@@ -44,6 +44,7 @@ Trait = Literal[
     "claimable",  # from anybody without the authority it is drawn as a claim
     "by_person",  # told of the agent whose call it is; `by` says who did it
     "remembered",  # a fork's agents remember it
+    "outlined",  # a line of the outline beside a transcript
 ]
 
 

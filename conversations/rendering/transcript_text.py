@@ -20,7 +20,7 @@ from conversations.rendering.event_rows import ParsedEvent
 Form = Literal["markdown", "text"]
 LEVELS = ("chat", "steps")  # of detail; the rest is in the record alone
 STEPS = registry.names_with("call_step")
-SPOKEN = ("message", "user_message", "output")
+SPOKEN = registry.names_with("speech")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 _BACKTICKS = re.compile(r"`+")
 _ENDED = {"error": "failed", "timeout": "timed out"}

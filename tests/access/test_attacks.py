@@ -185,7 +185,7 @@ def test_readiness_tells_strangers_no_address(words: str, told: str) -> None:
     assert not any(name in unaddressed(words) for name in ("10.1.2.3", "inside", "ada"))
 
 
-@pytest.mark.parametrize("piece", [b"a", b"\r\nX-Another: header"])
+@pytest.mark.parametrize("piece", [b"a", pytest.param(b"\r\nX-Another: header", marks=pytest.mark.thorough)])
 def test_a_head_without_end_is_cut_off(server: Server, piece: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ")

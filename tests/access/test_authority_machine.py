@@ -95,11 +95,11 @@ def hand_over_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     ("fault", "seen_by"),
     [
         (hand_over_for_others, "every_handoff_is_its_agents_own"),
-        (take_any_kind, "_relay"),
-        (believe_by, "only_people_decided"),
-        (decide_anywhere, "only_people_decided"),
-        (forget_who_caused_it, "every_inbox_is_its_own"),
-        (mistake_for_inbox, "every_inbox_is_its_own"),
+        pytest.param(take_any_kind, "_relay", marks=pytest.mark.thorough),
+        pytest.param(believe_by, "only_people_decided", marks=pytest.mark.thorough),
+        pytest.param(decide_anywhere, "only_people_decided", marks=pytest.mark.thorough),
+        pytest.param(forget_who_caused_it, "every_inbox_is_its_own", marks=pytest.mark.thorough),
+        pytest.param(mistake_for_inbox, "every_inbox_is_its_own", marks=pytest.mark.thorough),
     ],
 )
 def test_a_right_gained_by_a_fault_is_seen(fault, seen_by, monkeypatch):

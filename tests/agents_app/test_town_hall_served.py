@@ -60,7 +60,7 @@ def test_a_report_goes_its_whole_way(server: str, api: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("api", [pytest.param("chat", marks=pytest.mark.thorough), "responses"])
 def test_a_citizens_report_goes_its_whole_way_on_the_worker(server: str, api: str) -> None:
     config = ModelConfig(api_key="sk-served", base_url=server, model=f"{api}:rules")
     with working(TEAM, config=config):

@@ -85,7 +85,9 @@ def test_a_chain_is_checked_a_few_mib_at_a_time():
     assert needed.mib < FEW_MIB
 
 
-@pytest.mark.parametrize("text", ["x" * LARGE, "€" * 150_000], ids=["letters", "euro signs"])
+@pytest.mark.parametrize(
+    "text", ["x" * LARGE, pytest.param("€" * 150_000, marks=pytest.mark.thorough)], ids=["letters", "euro signs"]
+)
 def test_the_index_fetches_a_few_mib_at_a_time_and_leaves_no_event_out(text):
     fill("a", message=text)
     index_writer.begin()

@@ -12,7 +12,7 @@ from conversations.core.plain_text import TITLE, short_title
         ("  ## Report\n\n**Elm Street** is [flooded](https://x.example)  ", "Report Elm Street is flooded"),
         ("word " * 40, " ".join(["word"] * 16) + "…"),
         ("x" * 200, "x" * (TITLE - 1) + "…"),
-        (f"{'A long clause, ' * 6}", f"{'A long clause, ' * 4}A long clause…"),
+        (f"{'A long clause, ' * 6}", f"{'A long clause, ' * 5}A…"),
         ("", ""),
         (" \n\t", ""),
     ],

@@ -80,6 +80,7 @@ def test_a_database_restored_under_a_running_server_begins_a_new_epoch(server):
     server.command("verify")
 
 
+@pytest.mark.thorough
 def test_a_client_that_notices_the_restore_first_moves_every_other_socket(server):
     secret, epoch = six_events(server)
 
@@ -96,6 +97,7 @@ def test_a_client_that_notices_the_restore_first_moves_every_other_socket(server
     assert closed.value.rcvd.code == 1012
 
 
+@pytest.mark.thorough
 def test_a_client_that_notices_it_on_a_socket_of_several_topics_has_to_come_back(server):
     secret, _ = six_events(server)
 

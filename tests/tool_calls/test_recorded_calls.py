@@ -41,6 +41,7 @@ def listed_ids(asked: CallFilters, **bounds: int) -> list[str]:
     return [call.id for call in listed.every_row(listing.newest, asked, **bounds)]
 
 
+@pytest.mark.thorough
 def test_filters_find_what_a_look_at_every_call_finds():
     assert ToolCall.objects.count() > 70
 
@@ -54,6 +55,7 @@ def test_an_address_says_the_same_filters_again():
     listed.assert_addresses_say_the_same(toolcalls.drawn_filters, 12)
 
 
+@pytest.mark.thorough
 def test_facets_count_what_a_look_at_every_call_counts():
     dice = random.Random(13)
     for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:

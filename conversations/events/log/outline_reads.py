@@ -17,12 +17,10 @@ from conversations.events.log.tool_calls import COLUMNS
 NEWEST = 10_000  # events looked at; what was before is not in an outline
 PAGE = 300  # events of a page
 BAD = ("failed", "timeout", "unknown")  # statuses of a call that did not do what it was called for
-KINDS = tuple(
-    kind
-    for kind in registry.names()
-    if kind in ("message", "user_message", "agent.handoff", "record.gap", "run.started", "policy.refused")
-    or kind in registry.bad_run_ends()
-    or kind.startswith(("approval.", "conversation."))
+KINDS = (
+    *registry.names_with("outlined"),
+    *registry.bad_run_ends(),
+    *(kind for kind in registry.names() if kind.startswith(("approval.", "conversation."))),
 )
 
 

@@ -15,7 +15,7 @@ from conversations.events.log.tool_calls import COLUMNS
 from conversations.models import Event, Run, ToolCall
 
 NEWEST = 10_000  # events looked at; what was before has no rows
-_STATUS = {"run.queued": "queued", "run.resumed": "queued", "run.waiting": "waiting"}  # running after any other event
+_STATUS = {"queued": "queued", "resumed": "queued", "waiting": "waiting"}  # of a run after its event; else running
 WORDS = 2_000  # characters of a message whose beginning is told
 
 
@@ -84,7 +84,7 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
     calls = calls.annotate(finished_at=Subquery(ends[:1])).order_by("called_seq")
     runs = Run.objects.filter(id__in={event.run for event in events if event.run})
     last = Event.objects.filter(conversation_id=conversation, seq=head).values_list("at", flat=True).first()
-    statuses = {event.run: _STATUS.get(event.kind, "running") for event in events if event.run}
+    statuses = {event.run: _STATUS.get(event.kind.removeprefix("run."), "running") for event in events if event.run}
     return TimelineEvents(
         first=first,
         head=head,

@@ -33,7 +33,7 @@ class RunQueued(RunEvent):
 
 @event_type(
     Row(view="run_started"), fold=step("running"), authority=OURS, level="steps", lane=Lane("started"),
-    search=Search(is_indexed=False), traits={"claimable", "holds_run", "remembered"},
+    search=Search(is_indexed=False), traits={"claimable", "holds_run", "remembered", "outlined"},
 )  # fmt: skip
 class RunStarted(RunEvent):
     """A worker has it; `attempt` is its fence (law F)."""
@@ -168,7 +168,9 @@ class RunIncompatible(RunEndEvent):
     reason: str
 
 
-@event_type(Row(view="agent_handoff"), level="steps", lane=Lane("handed off", "reason"), traits={"holds_run"})
+@event_type(
+    Row(view="agent_handoff"), level="steps", lane=Lane("handed off", "reason"), traits={"holds_run", "outlined"}
+)
 class Handoff(RunEvent):
     """One agent gives the conversation to another."""
 

@@ -30,7 +30,7 @@ class ToolStep(CallEvent):
 
 @event_type(
     Row(view="call_step", words="was denied by policy"), fold=runs.refused, authority=OURS, level="steps",
-    lane=Lane("was denied by policy", "reason"), traits={"call_step"},
+    lane=Lane("was denied by policy", "reason"), traits={"call_step", "outlined"},
 )  # fmt: skip
 class PolicyRefused(CallEvent):
     """A call that a rule stopped before anybody was asked; `rule` is an operator's."""

@@ -62,7 +62,7 @@ class Log(RunEvent):
 
 @event_type(
     Row(view="record_gap"), level="chat", state="failed", lane=Lane("Entries are missing here", "why"),
-    alarm="record_gap",
+    alarm="record_gap", traits={"outlined"},
 )  # fmt: skip
 class Gap(BaseEvent):
     """Events that were lost before they reached the record. `lost` is None where nobody can know how many."""

@@ -223,6 +223,7 @@ def test_before_a_call_the_form_leads_to_where_words_can_be_changed(browser, hel
     assert "Fork after event 1</a>" not in said
 
 
+@pytest.mark.thorough
 def test_hostile_words_stay_text_in_forks_and_changed_messages(otto, browser):
     Agent.objects.create(team="t", name="Clerk", is_entry=True)
     for number, words in enumerate(payloads(40)):
