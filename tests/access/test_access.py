@@ -35,6 +35,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/conversations/{cid}/entries/": {"GET": EVERYONE},
     "/conversations/{cid}/panel/": {"GET": EVERYONE},
     "/conversations/{cid}/outline/": {"GET": EVERYONE},
+    "/conversations/{cid}/playhead/": {"GET": EVERYONE},
     "/conversations/{cid}/print/": {"GET": EVERYONE},
     "/conversations/{cid}/prospect/": {"GET": OPERATING},
     "/conversations/{cid}/standing/": {"GET": EVERYONE},
