@@ -52,6 +52,7 @@ def test_a_time_range_is_found_in_a_long_log_by_a_few_looks(monkeypatch):
             assert 0 <= below - 1 - max(wanted) <= 16
 
 
+@pytest.mark.thorough
 def test_a_clock_that_was_set_back_hides_no_entry(monkeypatch):
     monkeypatch.setattr(AuditSpan, "BITS", 3)
     record(6_000)

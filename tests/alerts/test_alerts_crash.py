@@ -152,6 +152,7 @@ def survive(database: dict[str, str], count: int, kills: int, record: Any) -> No
 
 @pytest.mark.crash
 @pytest.mark.timeout(400)
+@pytest.mark.thorough
 def test_no_webhook_is_lost_over_a_sigkill(database: dict[str, str], record_property: Any) -> None:
     survive(database, 60, 1, record_property)
 

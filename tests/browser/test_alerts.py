@@ -115,6 +115,7 @@ def test_what_is_wrong_stands_beside_its_field(alerts: Page) -> None:
     expect(alerts.get_by_label("Name")).to_have_value("Inside")
 
 
+@pytest.mark.thorough
 def test_a_rule_is_shelved_with_an_end_and_removed(alerts: Page, served: Server) -> None:
     work(served, rule_of("record_gap", "Gaps"))
     alerts.reload()

@@ -72,6 +72,7 @@ def opened(page: Page, key: str):
     return card(page, key)
 
 
+@pytest.mark.thorough
 def test_two_people_and_their_questions(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     owner, april = (context.new_page() for context in people)
     for page in (owner, april):
@@ -150,6 +151,7 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
     approve(served, "next")
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_stands_beside_its_field(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     asks(served, "wrong")
     page = people[1].new_page()
@@ -181,6 +183,7 @@ def test_what_is_wrong_stands_beside_its_field(served: Server, people: tuple[Bro
     page.close()
 
 
+@pytest.mark.thorough
 def test_who_was_about_to_decide_is_told_what_came_first(
     served: Server, people: tuple[BrowserContext, BrowserContext]
 ) -> None:
@@ -242,6 +245,7 @@ def test_on_a_phone_the_list_leads_to_the_card_and_back(
     page.close()
 
 
+@pytest.mark.thorough
 def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
     served: Server, people: tuple[BrowserContext, BrowserContext]
 ) -> None:
@@ -276,6 +280,7 @@ def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
         page.close()
 
 
+@pytest.mark.thorough
 def test_the_pages_are_accessible_in_every_look(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     asks(served, "look")  # before a rule is made, which would answer it
     page = people[0].new_page()

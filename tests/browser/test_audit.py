@@ -33,6 +33,7 @@ def rows(page: Page) -> Any:
     return page.locator(".audit-table [data-key]")
 
 
+@pytest.mark.thorough
 def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, entered: Server) -> None:
     page.goto("/")
     page.locator("h1").wait_for()

@@ -108,6 +108,7 @@ def test_two_quick_presses_say_it_once_and_enter_makes_a_line(served: Server, wi
     expect(window.locator(".event .said", has_text="two")).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_who_may_not_sees_the_question_and_no_control(chromium: Browser, served: Server) -> None:
     work(served, "t.ask(o, 'seen', client_id='1'); t.fail(o, 'broke', client_id='1')")
     context = chromium.new_context(base_url=served.url)
@@ -245,6 +246,7 @@ TREE = """() => { const seqs = (root) => [...root.querySelectorAll(":scope > [da
   return [...document.querySelectorAll(".rows")].flatMap(seqs); }"""
 
 
+@pytest.mark.thorough
 def test_what_happens_inside_a_call_grows_in_its_block_live_and_is_there_after_a_reload(
     served: Server, window: Page
 ) -> None:

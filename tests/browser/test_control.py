@@ -86,6 +86,7 @@ def test_keys_pause_and_resume_and_who_comes_second_is_told(owner: Page, otto: P
     expect(owner.get_by_text("Stop after this turn").last).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_selection_is_stopped_and_the_list_filtered_live(served: Server, owner: Page, otto: Page) -> None:
     otto.goto("/?state=paused")
     owner.goto("/")
@@ -121,6 +122,7 @@ control.pause(o, "stuck", {LONG!r}); control.take_over(User.objects.get(username
 """
 
 
+@pytest.mark.thorough
 def test_what_looks_stuck_is_said_and_stopped_with_one_click_and_looks_well(served: Server, owner: Page) -> None:
     work(served, STUCK)
     found: dict[str, Any] = {}

@@ -94,6 +94,7 @@ def run_lines(page: Page) -> None:
     assert json.loads(done.stdout)
 
 
+@pytest.mark.thorough
 def test_the_steps_are_dismissed_for_good_by_keyboard(newcomer: BrowserContext) -> None:
     page = newcomer.new_page()
     page.goto("/")
@@ -108,6 +109,7 @@ def test_the_steps_are_dismissed_for_good_by_keyboard(newcomer: BrowserContext) 
     expect(button).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_on_a_phone_nothing_spills_and_the_sign_in_page_says_what_this_is(
     chromium: Browser, fresh: Server, newcomer: BrowserContext
 ) -> None:

@@ -24,6 +24,7 @@ def talk(page: Page, server: Server, token: str) -> Transcript:
     return made
 
 
+@pytest.mark.thorough
 def test_numbers_and_new_voices_come_live(talk: Transcript) -> None:
     talk.say("three")
     talk.say("from somebody new", sender="agent:Insights")

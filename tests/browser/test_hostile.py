@@ -144,6 +144,7 @@ def test_every_payload_stays_text_in_the_list(page: Page, server: Server, token:
         done(len(texts))
 
 
+@pytest.mark.thorough
 def test_sampled_payloads_stay_text_in_titles_and_addresses(page: Page, server: Server, token: str) -> None:
     prove_in_titles(page, server, token, sample(FEW))
     for text in sample(FEW):

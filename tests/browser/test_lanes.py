@@ -57,6 +57,7 @@ class Wires:
         self.is_cut = False
 
 
+@pytest.mark.thorough
 def test_events_come_live_and_none_is_lost_or_doubled_over_a_cut_connection(lanes: Transcript) -> None:
     wires = Wires(lanes.page)
     lanes.open(VIEW)

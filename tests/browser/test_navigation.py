@@ -66,6 +66,7 @@ def test_a_phone_has_four_tabs_and_more(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [1440, 360])
+@pytest.mark.thorough
 def test_who_has_no_right_to_admin_pages_sees_none(chromium: Browser, server: Server, width: int) -> None:
     context = chromium.new_context(base_url=server.url, viewport={"width": width, "height": 800})
     sign_in(server, context, f"vera{width}", "viewer")

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import in_every_look, work
@@ -64,6 +65,7 @@ def test_a_question_moves_its_conversation_to_the_top_and_its_decision_back(serv
     assert icon.get_attribute("href") == quiet
 
 
+@pytest.mark.thorough
 def test_the_inbox_begins_with_the_oldest_and_a_new_question_comes_last(served: Server, window: Page) -> None:
     ask(served, "first", "second")
     open_list(window, "/approvals/")
@@ -91,6 +93,7 @@ def test_whoever_decides_by_keyboard_goes_on_with_the_next_question(served: Serv
     decide(served, "two")
 
 
+@pytest.mark.thorough
 def test_a_question_that_policy_denies_by_now_offers_no_approval(served: Server, window: Page) -> None:
     ask(served, "denied")
     deny = "from conversations.runs.policy.edit_policy import set_policy\n"
@@ -110,6 +113,7 @@ def test_a_question_that_policy_denies_by_now_offers_no_approval(served: Server,
     decide(served, "denied")
 
 
+@pytest.mark.thorough
 def test_the_palette_names_a_page_and_what_waits_there_apart(served: Server, window: Page) -> None:
     ask(served, "palette")
     open_list(window)
@@ -150,6 +154,7 @@ def test_the_dialog_that_asks_for_a_reason_has_its_parts_in_place(served: Server
     assert in_every_look(window, "the reason dialog") == {}
 
 
+@pytest.mark.thorough
 def test_a_long_title_keeps_most_of_its_row(served: Server, window: Page) -> None:
     ask(served, "long")
     work(served, "Conversation.objects.filter(key='long').update(title='A very long name of a conversation ' * 5)")
@@ -175,6 +180,7 @@ WATCH = """
 """
 
 
+@pytest.mark.thorough
 def test_a_notification_is_shown_only_to_who_wants_it_and_looks_elsewhere(served: Server, window: Page) -> None:
     window.add_init_script(WATCH)
     window.goto("/")
@@ -198,6 +204,7 @@ def test_a_notification_is_shown_only_to_who_wants_it_and_looks_elsewhere(served
     assert window.evaluate("shown") == [["Switchboard", f"{before + 3} requests are waiting for your approval."]]
 
 
+@pytest.mark.thorough
 def test_a_row_shows_its_last_hour_and_each_new_event_in_it(served: Server, window: Page) -> None:
     work(served, "for n in range(3): t.say(o, 'sparkling', client_id=str(n))")
     open_list(window)

@@ -31,6 +31,7 @@ def watched(page: Page) -> Page:
     return page
 
 
+@pytest.mark.thorough
 def test_what_happens_is_seen_without_a_reload(server: Server, watched: Page) -> None:
     watched.evaluate("window.here = true")
     run(server, "q.post('signal:shift', {'words': 'Night shift begins'})")
@@ -231,6 +232,7 @@ def apart(chromium: Browser) -> Iterator[tuple[Server, Page]]:
     server.terminate()
 
 
+@pytest.mark.thorough
 def test_pages_are_well_built_empty(apart: tuple[Server, Page]) -> None:
     _, page = apart
     found = {}

@@ -78,6 +78,7 @@ def test_it_works_without_scripts(plain_page: Page, indexed: None) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
+@pytest.mark.thorough
 def test_axe_finds_nothing_on_the_search_page(
     chromium: Browser, server: Server, owner: BrowserContext, indexed: None, width: int, scheme: Any
 ) -> None:

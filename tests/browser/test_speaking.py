@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import in_every_look, renewed, violations, work
@@ -11,6 +12,7 @@ from tests.support.live import Server
 LONG = "وكيل المدينة للمياه والطرق " * 6
 
 
+@pytest.mark.thorough
 def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: Page) -> None:
     work(served, f"t.say(o, 'speak'); t.say(o, 'speak', client_id='2', sender='agent:' + {LONG!r}, reason='x')")
     window.goto("/conversations/speak/")
@@ -75,6 +77,7 @@ log.append([c.event(one) for one in (step | {"args": {}}, done, {"event": "run.d
 """
 
 
+@pytest.mark.thorough
 def test_a_clients_call_is_answered_in_its_block(served: Server, window: Page) -> None:
     work(served, CLIENTS)
     window.goto("/conversations/clients/")

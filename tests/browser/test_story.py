@@ -42,6 +42,7 @@ def kind(page: Page, name: str):
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="SWITCHBOARD_SAMPLES_DIR has no tau2-bench")
+@pytest.mark.thorough
 def test_a_refund_of_a_recording_is_found_forked_before_its_call_and_run_on(window: Page) -> None:
     window.goto("/search/")
     window.get_by_role("searchbox").fill('refund "cancel reservation 3FRNFB"')

@@ -103,6 +103,7 @@ def test_failures_alone_are_an_address(talk: Transcript) -> None:
     expect(rows(talk.page)).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_of_a_large_conversation_any_row_is_scrolled_to(server: Server, page: Page) -> None:
     work(server, LARGE)
     page.goto(f"/conversations/large/{VIEW}")

@@ -153,6 +153,7 @@ def test_all_history_is_reached_by_scrolling_up(transcript: Transcript) -> None:
     expect(transcript.page.locator("[data-older]")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_the_page_stays_short_and_what_it_dropped_comes_back(transcript: Transcript) -> None:
     transcript.say("first")
     transcript.open()

@@ -38,6 +38,7 @@ def away(page: Page) -> Iterator[None]:
     page.context.set_offline(False)
 
 
+@pytest.mark.thorough
 def test_a_killed_server_comes_back_and_the_strip_counts_what_was_restored(transcript: Transcript) -> None:
     transcript.stream(event="token", agent="Dialogue", text="half ", index=0)
     transcript.sees()
@@ -60,6 +61,7 @@ def test_a_killed_server_comes_back_and_the_strip_counts_what_was_restored(trans
     assert transcript.rows[-2:] == [43, 44]
 
 
+@pytest.mark.thorough
 def test_a_record_restored_from_a_copy_is_told_and_drawn_anew(transcript: Transcript, tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite3"
     with closing(transcript.server.database()) as database, closing(sqlite3.connect(copy)) as older:

@@ -49,6 +49,7 @@ def watch(context: BrowserContext, page: Page, key: str) -> Page:
     return page
 
 
+@pytest.mark.thorough
 def test_three_families_play_live_in_two_browsers(
     chromium: Browser, owner: BrowserContext, server: Server, players
 ) -> None:

@@ -83,6 +83,7 @@ def fate(page: Page, words: str) -> Locator:
     return page.locator(".event[data-kind=message]", has_text=words).locator("[data-delivery]")
 
 
+@pytest.mark.thorough
 def test_they_see_each_other_come_type_and_go(served: Server, owner: Page, maria: Page) -> None:
     work(served, "t.say(o, 'meet')")
     both_at("meet", owner)
@@ -136,6 +137,7 @@ def test_one_takes_over_and_hands_back_before_the_others_eyes(served: Server, ow
     expect(fate(owner, "Water on Elm Street")).to_contain_text("Answered by Dialogue")
 
 
+@pytest.mark.thorough
 def test_words_outlive_a_killed_server_and_are_said_once(served: Server, owner: Page, maria: Page) -> None:
     work(served, "t.say(o, 'kept')\n" + ANSWERED.format(key="kept"))
     both_at("kept", owner, maria)
@@ -166,6 +168,7 @@ def test_words_outlive_a_killed_server_and_are_said_once(served: Server, owner: 
     assert work(served, COUNT.format(key="kept")).strip().splitlines()[-1] == "1"
 
 
+@pytest.mark.thorough
 def test_what_becomes_of_a_message_is_told_live_and_after_a_kill(served: Server, owner: Page, maria: Page) -> None:
     work(served, "t.say(o, 'fate')\n" + ANSWERED.format(key="fate"))
     both_at("fate", owner, maria)
@@ -193,6 +196,7 @@ def test_what_becomes_of_a_message_is_told_live_and_after_a_kill(served: Server,
     expect(maria.locator(".event:is(:target, [aria-current=true])")).to_contain_text("It is filed.")  # as it is marked
 
 
+@pytest.mark.thorough
 def test_who_answers_what_was_just_answered_is_asked_first(served: Server, owner: Page, maria: Page) -> None:
     work(served, "t.fail(o, 'twice')")
     both_at("twice", owner, maria)
@@ -215,6 +219,7 @@ def test_who_answers_what_was_just_answered_is_asked_first(served: Server, owner
     expect(field(owner)).to_have_value("")
 
 
+@pytest.mark.thorough
 def test_several_are_stopped_at_once_and_the_other_sees_it(served: Server, owner: Page, maria: Page) -> None:
     work(served, "t.say(o, 'b1'); t.say(o, 'b2'); " + BEGUN.format(key="b1"))
     both_at("b2", maria)

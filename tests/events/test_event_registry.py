@@ -28,6 +28,7 @@ MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("r
 
 # Names that mean something else, too. The encoder of /v1/responses turns events into the frames of another protocol.
 COMMON_WORDS = {"message", "control", "token", "output", "log", "signal"}
+NAMES = frozenset(registry.names())
 TABLES_APART = {"conversations/asgi/responses/stream_encoder.py"}
 
 TEMPLATE = """{% from "events/parts.html" import row %}
@@ -260,5 +261,5 @@ def _is_text(node):
 def _is_table(node):
     is_dictionary = isinstance(node, ast.Dict)
     parts = node.keys if is_dictionary else getattr(node, "elts", [])
-    named = {part.value for part in parts if isinstance(part, ast.Constant)} & set(registry.names())
+    named = {part.value for part in parts if isinstance(part, ast.Constant)} & NAMES
     return len(named) >= (2 if is_dictionary else 3) and bool(named - COMMON_WORDS)

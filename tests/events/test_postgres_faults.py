@@ -90,6 +90,7 @@ def test_an_idle_server_does_not_notice_a_restart(server, cluster):
     assert answers == [201] + [200] * 8
 
 
+@pytest.mark.thorough
 def test_while_postgresql_is_away_every_caller_is_told_and_then_served(server, cluster):
     secret = server.start().token()
     cluster.stop(signal.SIGQUIT)

@@ -22,6 +22,7 @@ SAMPLE = 250
 _ENTITY = re.compile(r"&#?\w+;")
 
 
+@pytest.mark.thorough
 def test_sampled_payloads_stay_text_everywhere():
     _prove(payloads(SAMPLE))
 
