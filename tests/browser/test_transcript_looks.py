@@ -71,7 +71,7 @@ def test_a_long_name_among_the_voices_leaves_its_kind_on_one_line(transcript: Tr
 def test_details_open_over_the_transcript_on_a_narrow_screen(transcript: Transcript) -> None:
     transcript.page.set_viewport_size({"width": 390, "height": 800})
     transcript.open()
-    details = transcript.page.get_by_role("button", name="Details")
+    details = transcript.page.locator("button[aria-controls=panel]")
     panel = transcript.page.locator("conversation-panel")
     expect(panel).to_be_hidden()
 
