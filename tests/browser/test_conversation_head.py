@@ -20,6 +20,16 @@ SIZES = {  # the window, how much of it the transcript has at least, and how hig
     "200 % zoom": (720, 450, 0.5, 48),
 }
 
+LONG_TITLE = """
+from conversations.models import Conversation
+title = "A water pipe burst on Elm Street and the road is flooded up to the bridge."
+Conversation.objects.filter(key="asking").update(title=title)
+"""
+SQUEEZED = """() => [...document.querySelectorAll(".conversation-head :is(button, .switch:not([data-fold]) > *, .live-state)")]
+  .filter((control) => control.checkVisibility())
+  .filter((box) => box.scrollHeight > Math.max(box.clientHeight, 36) || box.scrollWidth > box.clientWidth + 1)
+  .map(({ textContent, offsetWidth, offsetHeight }) => `${textContent.trim()} ${offsetWidth}x${offsetHeight}`)"""
+
 
 @pytest.fixture(scope="module")
 def asking(served: Server) -> str:
@@ -44,6 +54,14 @@ def test_the_transcript_has_the_room(window: Page, asking: str, size: str) -> No
     assert share >= least
     assert head <= most
     assert too_wide <= 0
+
+
+@pytest.mark.parametrize("width", [1280, 1440, 1600])
+def test_no_control_of_a_wide_head_is_squeezed(served: Server, window: Page, asking: str, width: int) -> None:
+    work(served, LONG_TITLE)
+    window.set_viewport_size(ViewportSize(width=width, height=800))
+
+    assert opened(window, asking).evaluate(SQUEEZED) == []
 
 
 def test_the_head_says_who_waits_for_whom_since_when(window: Page, asking: str) -> None:
