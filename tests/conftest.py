@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.contrib.contenttypes.management import create_contenttypes
 from django.db.models.signals import post_migrate
@@ -23,6 +24,10 @@ from tests.support.cast import PASSWORD, cast, client_of
 from tests.support.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
 from tests.support.live import Server
 from tests.support.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
+
+# An example may take as long as a busy machine takes for it; a test has its own bound.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

@@ -28,7 +28,7 @@ def test_one_conversation_has_the_shape_of_the_list(caller, long):
     assert (one.body["head_seq"], one.body["messages"], one.body["participants"]) == (25, 25, ["agent:A", "agent:B"])
 
 
-@pytest.mark.parametrize("key", ["a b/c", "~tilde", "ä" * 100, "..", "x" * 200, "a.b-c_d"])
+@pytest.mark.parametrize("key", ["a b/c", "~wave", "ä" * 100, "..", "x" * 200, "d.e-f_g"])
 def test_any_id_has_an_address(caller, key):
     caller.publish("chat:any", said(key, "x"))
 
