@@ -25,7 +25,7 @@ from conversations.models import Conversation
 title = "A water pipe burst on Elm Street and the road is flooded up to the bridge."
 Conversation.objects.filter(key="asking").update(title=title)
 """
-SQUEEZED = """() => [...document.querySelectorAll(".conversation-head :is(button, .switch:not([data-fold]) > *, .live-state)")]
+SQUEEZED = """() => [...document.querySelectorAll(".conversation-head :is(button, .switch label, .live-state)")]
   .filter((control) => control.checkVisibility())
   .filter((box) => box.scrollHeight > Math.max(box.clientHeight, 36) || box.scrollWidth > box.clientWidth + 1)
   .map(({ textContent, offsetWidth, offsetHeight }) => `${textContent.trim()} ${offsetWidth}x${offsetHeight}`)"""
