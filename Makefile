@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := 0.13.*
-# Four at once on two cores: most tests wait for processes of their own.
-AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
+# Three at once on two cores: most tests wait for processes of their own.
+AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test test-all check bench faults docs screenshots
 
