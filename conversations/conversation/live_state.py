@@ -1,13 +1,16 @@
-"""The state of a conversation in words, the most urgent first: "Waiting for you", "Triage is working". No query.
+"""The state of a conversation in words, the most urgent first: "Waiting for you", "Triage is working". No query
+but that of `hold_at`.
 
 Drawn in the head of its page; `conversation_row` says the same shorter in the list.
 """
 
+import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from conversations.conversation.attention import Attention
 from conversations.conversation.conversation_row import strip_prefix
+from conversations.models import Conversation, Event
 
 _STOPPING = {
     "pause": "is finishing its turn, then pauses",
@@ -55,6 +58,15 @@ class Facts(NamedTuple):
     owned: Hold | None = None
     paused: Hold | None = None
     runs: Sequence[OpenRun] = ()
+
+
+def hold_at(conversation: Conversation, seq: int, owner: str = "") -> Hold | None:
+    """Return the hold that began with an event; `owner` is who holds it now, where that is known. None for no event."""
+    event = Event.objects.filter(conversation=conversation, seq=seq).first() if seq else None
+    if event is None:
+        return None
+    body = json.loads(event.body)
+    return Hold(owner or body.get("by") or event.principal, event.at, seq, body.get("reason") or "")
 
 
 def states(facts: Facts) -> list[LiveState]:

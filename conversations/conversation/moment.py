@@ -1,12 +1,11 @@
 """A moment of a conversation's past in words and figures: its state right after an event. Called by the playhead."""
 
-import json
 from itertools import pairwise
 from typing import NamedTuple
 
 from conversations.conversation import live_state
 from conversations.conversation.attention import Attention
-from conversations.conversation.live_state import Facts, Hold, LiveState, OpenRun
+from conversations.conversation.live_state import Facts, LiveState, OpenRun
 from conversations.events.log import past_state, run_history
 from conversations.events.log.past_state import OPEN, PastState
 from conversations.models import Conversation, Event
@@ -49,8 +48,8 @@ def _facts(conversation: Conversation, state: PastState, me: str) -> Facts:
     return Facts(
         me=me,
         need=_need(conversation, state),
-        owned=_hold(conversation, state.head.owned_seq, state.head.owner),
-        paused=_hold(conversation, state.head.paused_seq),
+        owned=live_state.hold_at(conversation, state.head.owned_seq, state.head.owner),
+        paused=live_state.hold_at(conversation, state.head.paused_seq),
         runs=[OpenRun(run.status, run.reason, agent, "") for run, agent in zip(runs, agents, strict=True)],
     )
 
@@ -65,14 +64,6 @@ def _need(conversation: Conversation, state: PastState) -> Attention | None:
         Event.objects.filter(conversation=conversation, seq=newest.ended_seq or 0).values_list("at", flat=True).first()
     )
     return Attention("failed", ended or state.at)
-
-
-def _hold(conversation: Conversation, seq: int, owner: str = "") -> Hold | None:
-    event = Event.objects.filter(conversation=conversation, seq=seq).first() if seq else None
-    if event is None:
-        return None
-    body = json.loads(event.body)
-    return Hold(owner or body.get("by") or event.principal, event.at, seq, body.get("reason") or "")
 
 
 def _gaps(conversation: Conversation, seq: int) -> list[int]:

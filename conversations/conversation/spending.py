@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db import connection
+from django.db.models import Sum
 
 from conversations.core import model_prices
 from conversations.core.model_prices import CostSum, Spending
@@ -48,17 +49,14 @@ class AgentSpending(NamedTuple):
 
 def of_conversation(conversation: int) -> tuple[list[ModelTokens], CostSum]:
     """Return what each model has spent in a conversation, the one with most turns first, and what all cost together."""
-    sums: dict[tuple[str, bool], list[int]] = {}
-    names = ("turns", "input_tokens", "output_tokens", "cached_tokens", "unknown_turns")
-    rows = ModelUsage.objects.filter(conversation=conversation, turns__gt=0).values_list("model", "is_demo", *names)
-    for model, is_demo, *figures in rows:
-        before = sums.get((model, is_demo), [0] * len(names))
-        sums[model, is_demo] = [a + b for a, b in zip(before, figures, strict=True)]
-    spent = [Spending(model, is_demo, f[1], f[3], f[2], f[4]) for (model, is_demo), f in sums.items()]
+    names = ("turns", "input_tokens", "cached_tokens", "output_tokens", "unknown_turns")
+    usages = ModelUsage.objects.filter(conversation=conversation, turns__gt=0).values_list("model", "is_demo")
+    rows = usages.order_by().annotate(*(Sum(name) for name in names))
+    spent = {Spending(model, is_demo, *tokens): turns for model, is_demo, turns, *tokens in rows}
     lines = [
-        ModelTokens(line.model, line.is_demo, sums[line.model, line.is_demo][0], line.input_tokens,
+        ModelTokens(line.model, line.is_demo, turns, line.input_tokens,
                     line.output_tokens, line.cached_tokens, model_prices.total([line]).words)
-        for line in spent
+        for line, turns in spent.items()
     ]  # fmt: skip
     most = sorted(lines, key=lambda line: (-line.turns, -line.input_tokens - line.output_tokens, line.model))
     return most, model_prices.total(spent)

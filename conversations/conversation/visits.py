@@ -17,35 +17,33 @@ logger = logging.getLogger(__name__)
 AWAY_US = 10 * 60 * 1_000_000
 NOTED_EVERY_US = 60 * 1_000_000
 
-_LAST = "SELECT last_at FROM conversations_visit WHERE user_id=%s"
+_LAST = "SELECT last_at,left_at FROM conversations_visit WHERE user_id=%s"
 
 
-def note(user_id: int) -> None:
-    """Note that a person is here, at most once a minute. A page is sent even where that cannot be written."""
-    now = time.time_ns() // 1000
+def note(user_id: int) -> int:
+    """Note that a person is here, at most once a minute, and return from when on they have to catch up, µs UTC; 0: from
+    nowhere. A page is sent even where that cannot be written."""
+    now, left_at = time.time_ns() // 1000, 0
     try:
         with connection.cursor() as cursor:
             cursor.execute(_LAST, [user_id])
-            row = cursor.fetchone()
-        if row is None or now - row[0] >= NOTED_EVERY_US:
+            last_at, left_at = cursor.fetchone() or (0, 0)
+        if now - last_at >= NOTED_EVERY_US:
             with write_transaction():
-                _write(user_id, now)
+                return _write(user_id, now)
     except (DatabaseError, SwitchboardError):
         logger.exception("the visit of person %s could not be noted", user_id)
+    return left_at
 
 
-def _write(user_id: int, now: int) -> None:
+def _write(user_id: int, now: int) -> int:
     visit, is_new = Visit.objects.get_or_create(user_id=user_id, defaults={"last_at": now})
     if is_new or now <= visit.last_at:
-        return
+        return visit.left_at
+    left = {"left_at": visit.last_at} if now - visit.last_at >= AWAY_US else {}  # else a dismissal meanwhile stands
     here = Visit.objects.filter(user_id=user_id, last_at=visit.last_at)  # of two pages at once the first counts
-    left = {"left_at": visit.last_at} if now - visit.last_at >= AWAY_US else {}
     here.update(last_at=now, **left)
-
-
-def left_at(user_id: int) -> int:
-    """Return from when on a person has to catch up, µs UTC; 0: from nowhere."""
-    return Visit.objects.filter(user_id=user_id).values_list("left_at", flat=True).first() or 0
+    return left.get("left_at", visit.left_at)
 
 
 def catch_up(user_id: int) -> None:

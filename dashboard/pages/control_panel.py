@@ -1,6 +1,5 @@
 """How a conversation stands: who steers it and since when, what looks stuck, and what the reader can do about it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,11 +11,11 @@ from markupsafe import Markup
 from conversations.access import permissions
 from conversations.conversation import attention, conversation_row, live_state
 from conversations.conversation.attention import Owned
-from conversations.conversation.live_state import Hold, LiveState, OpenRun
+from conversations.conversation.live_state import LiveState, OpenRun
 from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
 from conversations.events.log import run_history
-from conversations.models import Approval, Conversation, Event, Run
+from conversations.models import Approval, Conversation, Run
 from conversations.rendering import richtext
 from conversations.runs import stuck_detection
 from conversations.runs.approvals import pending_counts
@@ -115,8 +114,8 @@ def _facts(
         me=me,
         can_decide=need is not None and need.reason == "approval" and _can_decide(request, conversation, me),
         need=need,
-        owned=_hold(conversation, conversation.owned_seq, conversation.owner),
-        paused=_hold(conversation, conversation.paused_seq),
+        owned=live_state.hold_at(conversation, conversation.owned_seq, conversation.owner),
+        paused=live_state.hold_at(conversation, conversation.paused_seq),
         runs=[_open(conversation, run) for run in runs],
     )
 
@@ -165,11 +164,3 @@ def _verbs(conversation: Conversation, runs: Sequence[Run], me: str) -> list[Con
     if is_running and "abort" not in requested:
         verbs.append(ABORT)
     return verbs
-
-
-def _hold(conversation: Conversation, seq: int, owner: str = "") -> Hold | None:
-    event = Event.objects.filter(conversation=conversation, seq=seq).first() if seq else None
-    if event is None:
-        return None
-    body = json.loads(event.body)
-    return Hold(owner or body.get("by") or event.principal, event.at, seq, body.get("reason") or "")

@@ -71,8 +71,7 @@ def dismissal(request: HttpRequest) -> HttpResponse:
 
 def _missed(reader: User) -> SinceLeft | None:
     """Return what happened since the reader left; a page that is sent after a long time begins it."""
-    visits.note(reader.pk)
-    since = visits.left_at(reader.pk)
+    since = visits.note(reader.pk)
     return since_left.since_left(since, str(permissions.principal_of(reader))) if since else None
 
 
