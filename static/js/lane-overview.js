@@ -18,6 +18,7 @@ class LaneOverview extends HTMLElement {
   #frame = 0;
   #timer = 0;
   #leap = 0;
+  #isAimed = false; // a place is pointed at: what is drawn meanwhile does not move the mark away
 
   connectedCallback() {
     const { signal } = this.#stop;
@@ -49,7 +50,7 @@ class LaneOverview extends HTMLElement {
     const rows = visibleRows(this.#scroller);
     this.#keepTimes(this.#scroller);
     this.#head = Math.max(this.#head, Number(this.#host.dataset.head), Number(rows.at(-1)?.dataset.seq ?? 0));
-    if (rows.length) this.#mark(Number(rows[0].dataset.seq), Number(rows.at(-1).dataset.seq));
+    if (rows.length && !this.#isAimed) this.#mark(Number(rows[0].dataset.seq), Number(rows.at(-1).dataset.seq));
     if (this.#head > this.#drawn) this.#timer ||= setTimeout(() => this.#draw(), this.#drawn ? PAUSE_MS : 0);
   }
 
@@ -91,12 +92,14 @@ class LaneOverview extends HTMLElement {
     event.preventDefault();
     this.focus({ preventScroll: true });
     this.setPointerCapture(event.pointerId);
+    clearTimeout(this.#leap);
+    this.#isAimed = true;
     const done = new AbortController();
     const mark = ({ clientY }) => this.#mark(...this.#around(clientY));
     mark(event);
     this.addEventListener("pointermove", mark, { signal: done.signal });
     this.addEventListener("pointerup", () => (done.abort(), this.#go(this.#shown[0])), { signal: done.signal });
-    this.addEventListener("pointercancel", () => (done.abort(), this.#look()), { signal: done.signal });
+    this.addEventListener("pointercancel", () => (done.abort(), (this.#isAimed = false), this.#look()), { signal: done.signal });
   }
 
   /** As many events as are in view, around where a pointer is. */
@@ -116,6 +119,7 @@ class LaneOverview extends HTMLElement {
     event.preventDefault();
     event.stopPropagation();
     const next = Math.max(1, Math.min(this.#head - screen, first + step));
+    this.#isAimed = true;
     this.#mark(next, next + screen);
     clearTimeout(this.#leap);
     this.#leap = setTimeout(() => this.#go(next), SETTLED_MS);
@@ -123,6 +127,7 @@ class LaneOverview extends HTMLElement {
 
   /** Show the lanes from an event on; at the end, follow them. */
   #go(seq) {
+    this.#isAimed = false;
     const isEnd = this.#shown[1] >= this.#head;
     this.dispatchEvent(new CustomEvent(isEnd ? "tail:latest" : "page:wanted", { bubbles: true, detail: { seq } }));
   }

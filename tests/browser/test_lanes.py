@@ -240,6 +240,26 @@ def test_the_overview_leads_anywhere_by_press_drag_and_keys(server: Server, page
     expect(page.locator("#e1000")).to_be_in_viewport()
 
 
+def test_what_is_drawn_during_a_drag_does_not_move_the_mark_away(server: Server, page: Page) -> None:
+    work(server, "from tests.support import large_talks; large_talks.write('dragged', events=1_000)")
+    page.goto(f"/conversations/dragged/{VIEW}")
+    strip = page.get_by_role("slider", name="Overview of the conversation")
+    expect(strip).to_have_attribute("aria-valuenow", "1000")
+    box = strip.bounding_box()
+    assert box
+
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.evaluate(
+        "() => { document.dispatchEvent(new CustomEvent('page:drawn')); return new Promise((done) => "
+        "requestAnimationFrame(() => requestAnimationFrame(done))); }"
+    )
+    assert 450 < at_of(page) < 550
+    page.mouse.up()
+
+    expect(page.locator("#e500")).to_be_attached()
+
+
 def at_of(page: Page) -> int:
     """Return the last event in view, as the overview says it."""
     return int(page.locator("lane-overview").get_attribute("aria-valuenow") or 0)
