@@ -11,13 +11,16 @@ ASKED = {"type": "message", "sender": "Rosa", "recipient": "agent:Dialogue", "co
 
 @pytest.fixture(scope="module")
 def call(server: Server, token: str) -> str:
-    """A call of the Town Hall's `give_insights`, and another to compare it with."""
+    """The call of `give_insights` in the conversation "figures", and another conversation's to compare it with."""
     for key in ("figures", "figures-too"):
         server.publish(token, f"chat:{key}", ASKED | {"conversation_id": key}, key)
 
     def done() -> list[str]:
         with server.database() as database:
-            query = "SELECT id FROM conversations_toolcall WHERE name='give_insights' AND status='done'"
+            query = (
+                "SELECT c.id FROM conversations_toolcall c JOIN conversations_conversation t ON t.id = c.conversation_id "
+                "WHERE c.name = 'give_insights' AND c.status = 'done' ORDER BY t.key"
+            )
             found = [row[0] for row in database.execute(query)]
         return found if len(found) == 2 else []
 
