@@ -31,6 +31,7 @@ def cut(seq):
     AuditHead.objects.update(seq=seq, hash=AuditEntry.objects.get(seq=seq).hash)
 
 
+@pytest.mark.thorough
 def test_a_tail_cut_together_with_its_head_is_found(data_dir, capsys):
     fill(5)
     AuditAnchorFile(data_dir).write()

@@ -91,6 +91,7 @@ def hand_over_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse_message, "_require_own_handoff", lambda text, visitor: None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("fault", "seen_by"),
     [

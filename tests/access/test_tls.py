@@ -107,6 +107,7 @@ def test_the_database_is_its_owners_alone(server):
     assert "switchboard.sqlite3-wal" in files
 
 
+@pytest.mark.thorough
 def test_an_address_named_at_the_start_is_served(tmp_path):
     server = Server(tmp_path / "data", "--no-demo", "--host", "127.0.0.2")
     try:

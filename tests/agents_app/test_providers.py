@@ -19,6 +19,7 @@ from agents_app.model_providers.providers import ModelConfig, Provider, configur
 from dashboard import config
 from tests.support import recorded_streams as streams
 from tests.support.provider_server import Answer, Asked, ProviderServer
+from tests.support.tiers import variants
 
 KEY = "sk-test-0123456789abcdefghij"
 
@@ -117,8 +118,8 @@ def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
 
 
 @streams.needs_recordings
-@pytest.mark.parametrize("name", streams.CUT)
-@pytest.mark.parametrize("end", ["closed", "reset"])
+@pytest.mark.parametrize("name", variants(streams.CUT))
+@pytest.mark.parametrize("end", variants(["closed", "reset"]))
 def test_a_stream_cut_anywhere_ends_as_a_failure_with_a_reason(name: str, end: Any) -> None:
     reasons = reasons_of_cuts(name, end, 50)
 

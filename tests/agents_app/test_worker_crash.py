@@ -20,7 +20,7 @@ POINTS = {
     "after-tool": ("interrupted", "unknown", 1),
     "after-record": ("interrupted", "done", 1),
 }
-SHORT = ("before-tool", "in-tool", "after-record")  # of each kind of doubt one; the others run with `make faults`
+SHORT = ("in-tool", "before-tool", "after-record")  # of each kind of doubt one; the others run with `make faults`
 ENDED = "SELECT status FROM conversations_run WHERE status NOT IN ('queued', 'running')"
 CALLS = "SELECT status FROM conversations_toolcall"
 MESSAGE = {"type": "message", "conversation_id": "c", "sender": "R", "recipient": "agent:Clerk", "content": "pay"}
@@ -58,7 +58,13 @@ def lease_is_far_ahead(server):
 
 @pytest.mark.crash
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("point", [p if p in SHORT else pytest.param(p, marks=pytest.mark.faults) for p in POINTS])
+@pytest.mark.parametrize(
+    "point",
+    [
+        p if p == "in-tool" else pytest.param(p, marks=pytest.mark.thorough if p in SHORT else pytest.mark.faults)
+        for p in POINTS
+    ],
+)
 def test_a_kill_around_a_tool_call_has_no_effect_twice_and_every_doubt_is_told(server, point):
     token = server.token()
     server.environment["SWITCHBOARD_FAILPOINT"] = f"{point}:1"
@@ -110,6 +116,7 @@ def test_a_kill_after_a_message_reached_a_run_neither_loses_it_nor_delivers_it_t
     assert given.read_text().splitlines() == ["be quick | go on"]
 
 
+@pytest.mark.thorough
 @pytest.mark.crash
 @pytest.mark.timeout(180)
 def test_a_budgets_question_outlives_a_kill_and_is_asked_and_decided_once(server):

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.support.live import Server, prepared, until
+from tests.support.tiers import variants
 
 MESSAGE = {"type": "message", "conversation_id": "c", "sender": "Rosa", "recipient": "agent:Dialogue"}
 
@@ -60,6 +61,7 @@ def once_it_listens(server, path, body, token):
         return server.request("POST", path, body, token)
 
 
+@pytest.mark.thorough
 def test_a_wrong_team_ends_the_start_with_its_reason(server):
     server.environment["SWITCHBOARD_TEAMS"] = "no.such.team"
     server.launch()
@@ -79,7 +81,7 @@ def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
     assert server.output().strip() == "Running agents of Town Hall. Stop with Ctrl+C or SIGTERM."
 
 
-@pytest.mark.parametrize("after_s", [1.5, 3.0])
+@pytest.mark.parametrize("after_s", variants([1.5, 3.0]))
 def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_s):
     server.launch()
     began = time.monotonic()

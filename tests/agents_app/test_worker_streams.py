@@ -114,6 +114,7 @@ def ended_as_failed(key, whole):
     assert not told("tool_step", key)
 
 
+@pytest.mark.thorough
 @streams.needs_recordings
 def test_a_recording_cut_anywhere_is_a_failed_run_with_a_reason():
     cuts = [
@@ -164,6 +165,7 @@ FAULTS = {  # words → (answer, how often it is asked for, what the reason has 
 }
 
 
+@pytest.mark.thorough
 def test_a_faulty_provider_is_a_failed_run_with_a_reason_after_a_bounded_number_of_tries():
     ours = {name: name.replace(" ", "-") for name in FAULTS}
     agents = [Agent(name="Chat", model="chat:m"), Agent(name="Responses", model="responses:m")]

@@ -105,6 +105,7 @@ def test_what_does_not_come_on_is_ended(port, start, piece):
         assert said.startswith(b"HTTP/1.1 408") or said == b""
 
 
+@pytest.mark.thorough
 def test_a_slow_body_that_comes_on_is_read(port):
     with connect(port) as line:
         line.sendall(HEAD)
@@ -115,6 +116,7 @@ def test_a_slow_body_that_comes_on_is_read(port):
         assert b"\r\n100000\r\n" in line.recv(4096)
 
 
+@pytest.mark.thorough
 def test_an_answer_may_take_its_time(port):
     with connect(port) as line:
         line.sendall(b"GET /2.5 HTTP/1.1\r\nHost: x\r\n\r\n")

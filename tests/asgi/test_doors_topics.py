@@ -125,6 +125,7 @@ def test_two_hundred_who_wait_hold_no_thread(caller):
         waiter.close()
 
 
+@pytest.mark.thorough
 def test_a_server_that_stops_keeps_nobody_waiting(tmp_path: Path) -> None:
     server = Server(tmp_path / "data").start()
     caller = Caller(server, server.token())

@@ -14,6 +14,7 @@ from websockets.sync.client import connect
 from conversations.realtime.conversation_subscription import SLOW_AFTER
 from tests.support.live import Server, until
 from tests.support.stuck import StuckReader
+from tests.support.tiers import variants
 
 SECRET = "a long enough password"
 
@@ -190,7 +191,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("how", variants(ENDS))
 def test_revocation_closes_an_open_socket_within_a_second_without_the_doorbell(server, how):
     code, expected = ENDS[how]
     run(server, "User.objects.filter(username='vera').update(is_active=True)")

@@ -150,6 +150,7 @@ def test_a_revoked_token_is_remembered_as_refused(bearers, monkeypatch):
     assert not good(bearers, secret)
 
 
+@pytest.mark.thorough
 def test_a_recording_goes_on_after_a_pause_in_which_its_token_ended(tmp_path):
     server = Server(tmp_path).start()
     try:

@@ -84,6 +84,7 @@ def test_a_rule_is_added_tested_and_a_failure_is_sent(alerts: Page, served: Serv
     expect(alerts.locator("#e2")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_the_form_is_filled_and_saved_by_keyboard_alone(alerts: Page) -> None:
     alerts.get_by_role("link", name="Add rule").focus()
     alerts.keyboard.press("Enter")
@@ -101,6 +102,7 @@ def test_the_form_is_filled_and_saved_by_keyboard_alone(alerts: Page) -> None:
     expect(alerts.get_by_role("region", name="Rules")).to_contain_text("By keyboard")
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_stands_beside_its_field(alerts: Page) -> None:
     alerts.get_by_role("link", name="Add rule").click()
     alerts.get_by_label("Name").fill("Inside")
@@ -134,6 +136,7 @@ def test_a_rule_is_shelved_with_an_end_and_removed(alerts: Page, served: Server)
     expect(alerts.get_by_text("No rules yet")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_dead_letter_is_sent_again(alerts: Page, receiver: Receiver) -> None:
     receiver.answers += [410]
     add(alerts, "Fragile", receiver.url)
@@ -149,6 +152,7 @@ def test_a_dead_letter_is_sent_again(alerts: Page, receiver: Receiver) -> None:
     until(lambda: len(receiver.posts) == 1, within=30, what="it to arrive")
 
 
+@pytest.mark.thorough
 def test_axe_finds_nothing_and_nothing_spills(alerts: Page, served: Server) -> None:
     work(served, "\n".join([
         "from tests.support.alerting import *",

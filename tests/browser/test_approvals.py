@@ -292,6 +292,7 @@ def test_the_pages_are_accessible_in_every_look(served: Server, people: tuple[Br
     approve(served, "look")
 
 
+@pytest.mark.thorough
 def test_approving_always_from_the_keyboard(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
     asks(served, "mine", "like")
     page = people[1].new_page()

@@ -83,6 +83,7 @@ def test_axe_finds_nothing_and_nothing_spills(
     assert found == []
 
 
+@pytest.mark.thorough
 def test_without_scripts_it_filters_opens_and_verifies(plain_page: Page, entered: Server) -> None:
     plain_page.goto("/audit/")
     plain_page.get_by_role("checkbox", name="look").check()

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import in_every_look, renewed, work
@@ -25,6 +26,7 @@ claims.wait(c, "approval", questions.question(c, reached, "Dialogue", 1), **t.SE
 """
 
 
+@pytest.mark.thorough
 def test_a_budget_is_set_and_a_run_that_reached_it_asks_and_tells_its_cost(served: Server, window: Page) -> None:
     window.goto("/policies/")
     window.get_by_role("link", name="Budgets").click()

@@ -68,6 +68,7 @@ def test_a_click_anywhere_in_a_row_opens_the_call(page: Page, calls: Server) -> 
     expect(page).to_have_url(re.compile(r"/calls/[^/?]+/$"))
 
 
+@pytest.mark.thorough
 def test_every_column_is_in_sight_on_a_small_laptop(page: Page, calls: Server) -> None:
     page.set_viewport_size({"width": 1100, "height": 800})
     page.goto("/calls/")
@@ -104,6 +105,7 @@ def test_filters_work_by_the_keyboard_alone_and_live_in_the_address(page: Page, 
     expect(rows(page).first.get_by_role("link").first).to_be_focused()
 
 
+@pytest.mark.thorough
 def test_times_are_typed_in_the_viewers_zone_and_kept_in_utc(chromium: Browser, calls: Server, owner: Any) -> None:
     state = owner.storage_state()
     context = chromium.new_context(base_url=calls.url, storage_state=state, timezone_id="Asia/Kathmandu")
@@ -119,6 +121,7 @@ def test_times_are_typed_in_the_viewers_zone_and_kept_in_utc(chromium: Browser, 
     context.close()
 
 
+@pytest.mark.thorough
 def test_a_view_is_saved_and_used(page: Page, calls: Server) -> None:
     page.goto("/calls/")
     page.get_by_role("checkbox", name=re.compile("failed")).check()
@@ -135,6 +138,7 @@ def test_a_view_is_saved_and_used(page: Page, calls: Server) -> None:
     expect(page).to_have_url(re.compile(r"\?status=failed$"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1440])
 def test_saved_views_open_under_their_button(page: Page, calls: Server, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
@@ -191,6 +195,7 @@ def test_axe_finds_nothing_and_nothing_spills(
     assert found == []
 
 
+@pytest.mark.thorough
 def test_the_numbers_say_what_the_charts_show(page: Page, calls: Server) -> None:
     page.goto("/numbers/?last=1h")
 
@@ -204,6 +209,7 @@ def test_the_numbers_say_what_the_charts_show(page: Page, calls: Server) -> None
     expect(rows(page).first).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_without_scripts_it_reads_and_filters(plain_page: Page, calls: Server) -> None:
     plain_page.goto("/calls/")
     plain_page.get_by_role("searchbox").fill("503")

@@ -34,6 +34,7 @@ decide.decide(User.objects.get(username="april"), "ask-race", "reject")
 """
 
 
+@pytest.mark.thorough
 def test_a_report_is_written_watched_and_approved(served: Server, window: Page) -> None:
     window.goto("/")
     window.get_by_text("New conversation").click()
@@ -127,6 +128,7 @@ def test_who_may_not_sees_the_question_and_no_control(chromium: Browser, served:
     context.close()
 
 
+@pytest.mark.thorough
 def test_who_comes_second_is_told_who_was_first(served: Server, window: Page) -> None:
     work(served, "t.ask(o, 'race', client_id='1')")
     window.route_web_socket("**/ws/", lambda wire: wire.close())
@@ -200,6 +202,7 @@ t.say(o, "looks", client_id="3", content={LONG!r})
 """
 
 
+@pytest.mark.thorough
 def test_pages_are_well_built_with_questions_failures_and_teams(served: Server, window: Page) -> None:
     work(served, FULL)
     found: dict[str, Any] = {}
@@ -301,6 +304,7 @@ def to_the_top(window: Page) -> bool:
     return True
 
 
+@pytest.mark.thorough
 def test_rows_whose_call_is_on_an_older_page_go_into_its_block_when_that_is_loaded(
     served: Server, window: Page
 ) -> None:

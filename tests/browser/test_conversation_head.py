@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 
 from tests.browser import in_every_look, sign_in, work
 from tests.support.live import Server
+from tests.support.tiers import variants
 
 ROOM = """() => {
   const height = (found) => document.querySelector(found).getBoundingClientRect().height;
@@ -56,7 +57,7 @@ def test_the_transcript_has_the_room(window: Page, asking: str, size: str) -> No
     assert too_wide <= 0
 
 
-@pytest.mark.parametrize("width", [1280, 1440, 1600])
+@pytest.mark.parametrize("width", variants([1280, 1440, 1600]))
 def test_no_control_of_a_wide_head_is_squeezed(served: Server, window: Page, asking: str, width: int) -> None:
     work(served, LONG_TITLE)
     window.set_viewport_size(ViewportSize(width=width, height=800))
@@ -73,6 +74,7 @@ def test_the_head_says_who_waits_for_whom_since_when(window: Page, asking: str) 
     )
 
 
+@pytest.mark.thorough
 def test_a_viewer_is_told_that_it_waits_and_has_no_verbs(chromium: Browser, served: Server, asking: str) -> None:
     context = chromium.new_context(base_url=served.url)
     try:
@@ -138,6 +140,7 @@ def test_the_panel_leads_with_the_run_and_folds_ids(window: Page, asking: str) -
     expect(panel.get_by_text("Chain hash")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_every_look_of_it(window: Page, asking: str) -> None:
     found: dict[str, Any] = in_every_look(opened(window, asking), "head")
     window.get_by_role("textbox", name="Message", exact=True).focus()

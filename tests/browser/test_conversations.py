@@ -69,6 +69,7 @@ def test_a_row_that_changes_goes_to_the_top_with_its_words_and_count(fleet: Flee
     assert int(fleet.unread("oak park")) == before + 1
 
 
+@pytest.mark.thorough
 def test_a_new_conversation_appears_by_itself(fleet: Fleet) -> None:
     fleet.say("tram/stop?", "A tree fell")
 
@@ -89,6 +90,7 @@ def test_rows_stay_under_the_pointer_and_a_pill_says_what_would_move(fleet: Flee
     expect(fleet.pill).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_rows_stay_while_the_focus_is_in_the_list_and_keep_it(fleet: Fleet) -> None:
     fleet.page.keyboard.press("j")
     fleet.page.keyboard.press("j")
@@ -102,6 +104,7 @@ def test_rows_stay_while_the_focus_is_in_the_list_and_keep_it(fleet: Fleet) -> N
     expect(fleet.top).to_contain_text("Other words")
 
 
+@pytest.mark.thorough
 def test_enter_opens_the_row_that_j_and_k_chose(fleet: Fleet) -> None:
     for key in "jjjk":
         fleet.page.keyboard.press(key)
@@ -122,6 +125,7 @@ def test_typing_filters_and_the_address_holds_it(fleet: Fleet) -> None:
     expect(fleet.page.locator(ROWS)).to_have_text(["Words of harbour"])
 
 
+@pytest.mark.thorough
 def test_a_filtered_list_finds_a_new_match_by_itself(fleet: Fleet) -> None:
     fleet.open("?q=lantern")
     expect(fleet.page.get_by_text("No conversation matches")).to_be_visible()
@@ -141,6 +145,7 @@ def test_the_palette_opens_a_conversation_by_name(fleet: Fleet) -> None:
     fleet.page.wait_for_url("**/conversations/oak%20park/**")
 
 
+@pytest.mark.thorough
 def test_the_palette_changes_the_theme_and_the_server_remembers(fleet: Fleet) -> None:
     fleet.page.keyboard.press("Control+k")
     fleet.page.keyboard.type("dark")
@@ -153,6 +158,7 @@ def test_the_palette_changes_the_theme_and_the_server_remembers(fleet: Fleet) ->
     fleet.page.context.clear_cookies(name="switchboard_theme")
 
 
+@pytest.mark.thorough
 def test_letters_can_be_switched_off(fleet: Fleet) -> None:
     fleet.page.keyboard.press("?")
     fleet.page.get_by_label("Enable single-letter shortcuts").uncheck()
@@ -176,6 +182,7 @@ def test_a_lost_connection_is_said_and_what_was_missed_comes_back(fleet: Fleet) 
     expect(fleet.top).to_contain_text("While you were away")
 
 
+@pytest.mark.thorough
 def test_a_sign_out_elsewhere_is_said_with_the_way_back(chromium: Browser, server: Server) -> None:
     context = chromium.new_context(base_url=server.url)
     page, other = context.new_page(), context.new_page()
@@ -218,6 +225,7 @@ def test_axe_finds_nothing_on_the_list_and_its_dialogs(
     context.close()
 
 
+@pytest.mark.thorough
 def test_scripts_are_named_by_content(page: Page) -> None:
     page.goto("/")
 

@@ -64,6 +64,7 @@ def test_nothing_overlaps_as_the_browser_draws_it(talk: Transcript) -> None:
     expect(talk.page.locator(".graph tbody tr", has_text="everyone")).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_it_is_zoomed_by_keys_buttons_and_the_wheel_and_moved_by_a_drag(talk: Transcript) -> None:
     page, whole = talk.page, size(talk.page)
 
@@ -110,6 +111,7 @@ def test_the_selected_event_is_the_same_as_in_the_other_views(talk: Transcript) 
     expect(page.locator("[data-picked]")).to_contain_text("agent:Triage")
 
 
+@pytest.mark.thorough
 def test_of_two_hundred_the_most_active_are_drawn_and_all_open_and_are_found(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('crowd', events=2_000)")
     page.goto("/conversations/crowd/?view=graph")
@@ -125,6 +127,7 @@ def test_of_two_hundred_the_most_active_are_drawn_and_all_open_and_are_found(ser
     prove_nothing_overlaps(page)
 
 
+@pytest.mark.thorough
 def test_a_key_leads_to_the_lanes_and_another_back(talk: Transcript) -> None:
     talk.page.keyboard.press("g")
     talk.page.keyboard.press("l")
@@ -150,6 +153,7 @@ def test_axe_finds_nothing_and_only_the_picture_scrolls_sideways(
     assert talk.page.locator(".graph").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
 
 
+@pytest.mark.thorough
 def test_it_reads_well_without_scripts(talk: Transcript, plain_page: Page) -> None:
     plain_page.goto(f"/conversations/{talk.key}/?view=graph")
 

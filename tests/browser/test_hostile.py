@@ -100,6 +100,7 @@ def done(record_property: Callable[[str, object], None]) -> Iterator[Done]:
     record_property("amount", f"{sum(counts):,} texts proved")
 
 
+@pytest.mark.thorough
 def test_the_guard_sees_scripts_reports_requests_and_spills(context: BrowserContext, guard: Guard) -> None:
     page = context.new_page()
     page.goto("/")

@@ -105,6 +105,7 @@ def test_a_card_stands_beside_its_lane_and_an_arrow_reaches_from_head_to_head(la
     assert 0 < card[0] - head[3] < 20
 
 
+@pytest.mark.thorough
 def test_a_screen_shows_fifteen_events_and_more(lanes: Transcript) -> None:
     for n in range(40):
         lanes.say(f"A line of some words, the {n}th", sender=f"agent:Worker {n % 5}")
@@ -126,6 +127,7 @@ BARS = """() => [...document.querySelectorAll(".lane-event")].map((one) =>
   [...one.querySelectorAll(".activity")].map((bar) => Number(bar.dataset.at)))"""
 
 
+@pytest.mark.thorough
 def test_an_output_and_the_message_that_says_the_same_are_one_row(lanes: Transcript) -> None:
     lanes.open(VIEW)
     lanes.stream(event="output", agent="Dialogue", text="It is filed.")
@@ -155,6 +157,7 @@ def test_bars_show_who_holds_a_run_live_and_after_a_reload(server: Server, page:
     assert 3 in bars[-1]  # until the run ends
 
 
+@pytest.mark.thorough
 def test_reading_upwards_pauses_and_the_pill_leads_back(lanes: Transcript) -> None:
     lanes.say(*[f"line {n}" for n in range(62)])
     lanes.open(VIEW)
@@ -182,6 +185,7 @@ IN_OWN_LANES = """() => {
 }"""
 
 
+@pytest.mark.thorough
 def test_with_many_voices_only_the_lanes_scroll_sideways_and_show_the_newest_card(lanes: Transcript) -> None:
     for n in range(30):
         lanes.say(f"word {n}", sender=f"agent:Worker {n} with {'a long name ' * 8}")
@@ -200,6 +204,7 @@ def test_with_many_voices_only_the_lanes_scroll_sideways_and_show_the_newest_car
     assert min(widths) > 30
 
 
+@pytest.mark.thorough
 def test_lanes_are_folded_to_those_who_are_in_view_wherever_that_is(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('folded', events=1_000)")
     page.goto(f"/conversations/folded/{VIEW}")
@@ -240,6 +245,7 @@ def test_the_overview_leads_anywhere_by_press_drag_and_keys(server: Server, page
     expect(page.locator("#e1000")).to_be_in_viewport()
 
 
+@pytest.mark.thorough
 def test_what_is_drawn_during_a_drag_does_not_move_the_mark_away(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('dragged', events=1_000)")
     page.goto(f"/conversations/dragged/{VIEW}")
@@ -265,6 +271,7 @@ def at_of(page: Page) -> int:
     return int(page.locator("lane-overview").get_attribute("aria-valuenow") or 0)
 
 
+@pytest.mark.thorough
 def test_a_card_leads_into_the_transcript_and_a_key_leads_back(lanes: Transcript) -> None:
     lanes.open(VIEW)
     lanes.row(2).locator(".says a").click()
@@ -299,6 +306,7 @@ def prove_one_column(lanes: Transcript) -> None:
     assert lanes.page.locator(".transcript").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
 
 
+@pytest.mark.thorough
 def test_lanes_read_well_without_scripts(lanes: Transcript, plain_page: Page) -> None:
     lanes.open(VIEW)
     plain_page.goto(f"/conversations/{lanes.key}/{VIEW}")

@@ -33,6 +33,7 @@ def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
     expect(page.get_by_role("button", name="Admin")).to_have_attribute("aria-current", "page")
 
 
+@pytest.mark.thorough
 def test_the_menu_is_opened_walked_and_left_by_keyboard(page: Page) -> None:
     page.goto("/")
     button = page.get_by_role("button", name="Admin")
@@ -46,6 +47,7 @@ def test_the_menu_is_opened_walked_and_left_by_keyboard(page: Page) -> None:
     expect(button).to_be_focused()
 
 
+@pytest.mark.thorough
 def test_a_phone_has_four_tabs_and_more(page: Page) -> None:
     page.set_viewport_size(PHONE)
     page.goto("/alerts/")

@@ -126,6 +126,7 @@ def test_the_palette_names_a_page_and_what_waits_there_apart(served: Server, win
     decide(served, "palette")
 
 
+@pytest.mark.thorough
 def test_a_new_filter_clears_the_selection(served: Server, window: Page) -> None:
     work(served, "for n in range(2): t.say(o, f'picked-{n}', client_id='1')")
     open_list(window)
@@ -138,6 +139,7 @@ def test_a_new_filter_clears_the_selection(served: Server, window: Page) -> None
     expect(window.locator("#bulk")).to_have_attribute("data-none", "")
 
 
+@pytest.mark.thorough
 def test_the_dialog_that_asks_for_a_reason_has_its_parts_in_place(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'reason', client_id='1')")
     open_list(window)
@@ -218,6 +220,7 @@ def test_a_row_shows_its_last_hour_and_each_new_event_in_it(served: Server, wind
     assert in_every_look(window, "a row with its last hour") == {}
 
 
+@pytest.mark.thorough
 def test_an_imported_row_is_not_marked_unread_until_something_comes(
     served: Server, window: Page, tmp_path: Path
 ) -> None:

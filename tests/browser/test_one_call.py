@@ -18,7 +18,8 @@ def call(server: Server, token: str) -> str:
     def done() -> list[str]:
         with server.database() as database:
             query = (
-                "SELECT c.id FROM conversations_toolcall c JOIN conversations_conversation t ON t.id = c.conversation_id "
+                "SELECT c.id FROM conversations_toolcall c "
+                "JOIN conversations_conversation t ON t.id = c.conversation_id "
                 "WHERE c.name = 'give_insights' AND c.status = 'done' ORDER BY t.key"
             )
             found = [row[0] for row in database.execute(query)]

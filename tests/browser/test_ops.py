@@ -49,6 +49,7 @@ def test_what_happens_is_seen_without_a_reload(server: Server, watched: Page) ->
     assert watched.evaluate("window.here")
 
 
+@pytest.mark.thorough
 def test_a_reader_stays_in_a_row_that_new_ones_push_down(server: Server, watched: Page) -> None:
     run(server, "q.post('signal:tide', {'words': 'Low tide'})")
     line = watched.locator(".post > summary", has_text="Low tide")
@@ -64,6 +65,7 @@ def test_a_reader_stays_in_a_row_that_new_ones_push_down(server: Server, watched
     assert "Low tide" in watched.evaluate("getSelection().toString()")
 
 
+@pytest.mark.thorough
 def test_it_says_since_when_it_could_not_renew_and_goes_on(watched: Page) -> None:
     watched.route("**/ops/?part=state", lambda route: route.abort())
     strip = watched.locator("[data-lost]")
@@ -74,6 +76,7 @@ def test_it_says_since_when_it_could_not_renew_and_goes_on(watched: Page) -> Non
     expect(strip).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_it_asks_for_nothing_while_hidden(page: Page) -> None:
     asked: list[str] = []
 
@@ -96,6 +99,7 @@ def test_it_asks_for_nothing_while_hidden(page: Page) -> None:
         page.clock.run_for(10)
 
 
+@pytest.mark.thorough
 def test_without_scripts_the_page_reads_as_well(plain_page: Page) -> None:
     plain_page.goto("/ops/")
 
@@ -124,6 +128,7 @@ def test_a_message_is_read_again_and_appears_where_it_belongs(
     watcher.close()
 
 
+@pytest.mark.thorough
 def test_a_message_is_discarded_with_a_reason(server: Server, page: Page) -> None:
     quarantine(server, "chat:noise", {"type": "message"})
     page.goto("/ops/quarantine/?q=chat:noise")
@@ -185,6 +190,7 @@ def test_a_rule_is_added_edited_and_removed_after_a_question(page: Page) -> None
     expect(row).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_others_see_no_way_in(chromium: Browser, server: Server) -> None:
     context = chromium.new_context(base_url=server.url)
     sign_in(server, context, "wanda", "operator")
@@ -242,6 +248,7 @@ def test_pages_are_well_built_empty(apart: tuple[Server, Page]) -> None:
     assert found == {}
 
 
+@pytest.mark.thorough
 def test_pages_are_well_built_full(apart: tuple[Server, Page]) -> None:
     server, page = apart
     run(server, LONG)

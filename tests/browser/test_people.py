@@ -49,6 +49,7 @@ def test_a_newcomer_comes_in_by_a_link_and_stays_by_a_password(page: Page, stran
     expect(newcomer.get_by_role("link", name="People")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_a_link_is_copied_or_selected(page: Page) -> None:
     link = add(page, "tomas")
 
@@ -58,6 +59,7 @@ def test_a_link_is_copied_or_selected(page: Page) -> None:
     assert link == page.evaluate("document.querySelector('copy-field input').value")
 
 
+@pytest.mark.thorough
 def test_roles_are_saved_and_shown(page: Page) -> None:
     add(page, "rosa")
 
@@ -83,6 +85,7 @@ def test_a_link_from_another_site_waits_for_a_click(page: Page, stranger: Browse
     expect(reader.get_by_role("link", name="Set a password")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_signing_out_elsewhere_is_seen_on_an_open_page(page: Page, stranger: BrowserContext) -> None:
     open_page = stranger.new_page()
     open_page.goto(add(page, "walter"))
@@ -96,6 +99,7 @@ def test_signing_out_elsewhere_is_seen_on_an_open_page(page: Page, stranger: Bro
     expect(open_page).to_have_title(re.compile("Sign in"))
 
 
+@pytest.mark.thorough
 def test_pages_of_strangers_are_well_built(stranger: BrowserContext) -> None:
     page = stranger.new_page()
 
@@ -114,6 +118,7 @@ def test_pages_of_strangers_are_well_built(stranger: BrowserContext) -> None:
     assert found == {}
 
 
+@pytest.mark.thorough
 def test_pages_of_the_signed_in_are_well_built(page: Page) -> None:
     page.goto("/account/")
     found = in_every_look(page, "account")
@@ -123,6 +128,7 @@ def test_pages_of_the_signed_in_are_well_built(page: Page) -> None:
     assert found == {}
 
 
+@pytest.mark.thorough
 def test_static_files_are_guarded_too(server: Server, stranger: BrowserContext) -> None:
     page = stranger.new_page()
     files = []

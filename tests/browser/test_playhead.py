@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import LOOKS, violations, work
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
+from tests.support.tiers import variants
 
 _number = itertools.count(1)
 EVENTS = 200
@@ -53,6 +54,7 @@ def test_the_past_is_stepped_through_by_keys_and_linked(page: Page, key: str) ->
     expect(page.locator(".panel [data-figures] .tally").first).to_have_text("20")
 
 
+@pytest.mark.thorough
 def test_scrubbing_ends_at_the_last_place(page: Page, key: str) -> None:
     moment = opened(page, key, "?at=10")
     scrubber = page.get_by_role("slider", name="Event")
@@ -65,6 +67,7 @@ def test_scrubbing_ends_at_the_last_place(page: Page, key: str) -> None:
     expect(scrubber).to_have_attribute("aria-valuetext", "Event 150 of 200")
 
 
+@pytest.mark.thorough
 def test_it_plays_to_the_end_and_stops(page: Page, key: str) -> None:
     moment = opened(page, key, "?at=185")
     page.get_by_label("Speed").select_option("16")
@@ -78,11 +81,13 @@ def test_it_plays_to_the_end_and_stops(page: Page, key: str) -> None:
 
 @pytest.mark.parametrize(
     ("view", "drawn"),
-    [
-        ("lanes", ".lane-event[data-seq='31']"),
-        ("timeline", "conversation-timeline [data-part][data-head='31']"),
-        ("graph", "conversation-graph [data-part][data-head='31']"),
-    ],
+    variants(
+        [
+            ("lanes", ".lane-event[data-seq='31']"),
+            ("timeline", "conversation-timeline [data-part][data-head='31']"),
+            ("graph", "conversation-graph [data-part][data-head='31']"),
+        ]
+    ),
 )
 def test_every_view_follows_it_and_hands_it_on(page: Page, key: str, view: str, drawn: str) -> None:
     moment = opened(page, key, f"?view={view}&at=30")
@@ -116,6 +121,7 @@ def test_one_key_leads_to_the_present_which_goes_on(page: Page, server: Server, 
     expect(page.locator("play-head")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_without_scripts_its_links_lead_on(plain_page: Page, key: str) -> None:
     plain_page.goto(f"/conversations/{key}/?at=50")
 

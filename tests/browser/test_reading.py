@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import LOOKS, violations, work
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
+from tests.support.tiers import variants
 
 _number = itertools.count(1)
 EVENTS = 400  # of the long one
@@ -43,7 +44,7 @@ def in_view(talk: Transcript) -> list[int]:
     return [int(seq) for seq in talk.page.evaluate(script)]
 
 
-@pytest.mark.parametrize("query", ["", "?view=lanes"])
+@pytest.mark.parametrize("query", variants(["", "?view=lanes"]))
 def test_what_is_over_begins_at_its_first_event(
     page: Page, server: Server, token: str, long_talk: str, query: str
 ) -> None:
@@ -53,7 +54,7 @@ def test_what_is_over_begins_at_its_first_event(
     expect(talk.pill).to_have_text("Jump to latest")
 
 
-@pytest.mark.parametrize("query", ["", "?view=lanes"])
+@pytest.mark.parametrize("query", variants(["", "?view=lanes"]))
 def test_home_and_end_go_to_the_true_ends(page: Page, server: Server, token: str, long_talk: str, query: str) -> None:
     talk = opened(page, server, token, long_talk, query)
 
@@ -67,6 +68,7 @@ def test_home_and_end_go_to_the_true_ends(page: Page, server: Server, token: str
     assert EVENTS not in talk.rows
 
 
+@pytest.mark.thorough
 def test_home_in_a_short_one_that_goes_on_leaves_it_live(page: Page, server: Server, token: str) -> None:
     talk = Transcript(page, server, token, f"over-{next(_number)}")
     talk.say(*["wet " * 200 for _ in range(20)])
@@ -80,6 +82,7 @@ def test_home_in_a_short_one_that_goes_on_leaves_it_live(page: Page, server: Ser
     expect(talk.pill).to_have_text("1 new from Dialogue")
 
 
+@pytest.mark.thorough
 def test_what_fits_is_followed_though_it_is_over(page: Page, server: Server, token: str) -> None:
     talk = Transcript(page, server, token, f"over-{next(_number)}")
     talk.say("one", "two")
@@ -126,6 +129,7 @@ def menu(page: Page) -> Locator:
     return found
 
 
+@pytest.mark.thorough
 def test_it_is_copied_as_markdown_and_as_text(talk: Transcript) -> None:
     talk.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     for name, words in (("Copy as Markdown", "> Is **Elm** dry?"), ("Copy as plain text", "    Is **Elm** dry?")):
@@ -141,7 +145,9 @@ def test_it_is_copied_as_markdown_and_as_text(talk: Transcript) -> None:
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [("Download Markdown", "{}.md"), ("Download JSON lines", "{}.jsonl"), ("Download trace", "{}.trace.json")],
+    variants(
+        [("Download Markdown", "{}.md"), ("Download JSON lines", "{}.jsonl"), ("Download trace", "{}.trace.json")]
+    ),
 )
 def test_it_is_downloaded(talk: Transcript, name: str, file: str) -> None:
     with talk.page.expect_download() as got:
@@ -171,6 +177,7 @@ def test_results_are_opened_at_wish_and_stay_as_the_reader_leaves_them(talk: Tra
     expect(opened_calls).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_the_menu_leads_to_both_ends(page: Page, server: Server, token: str, long_talk: str) -> None:
     long = opened(page, server, token, long_talk)
 
@@ -194,6 +201,7 @@ def test_paper_has_the_conversation_and_no_chrome(talk: Transcript) -> None:
     paper.close()
 
 
+@pytest.mark.thorough
 def test_the_page_itself_prints_its_rows_alone_and_says_which(talk: Transcript) -> None:
     talk.page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     talk.page.emulate_media(media="print")
@@ -205,6 +213,7 @@ def test_the_page_itself_prints_its_rows_alone_and_says_which(talk: Transcript) 
     talk.page.emulate_media(media="screen")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_with_the_menu_open(talk: Transcript, scheme: Literal["light", "dark"], width: int) -> None:
     talk.page.emulate_media(color_scheme=scheme)
@@ -243,6 +252,7 @@ def test_the_outline_follows_the_scroll_and_leads_to_events(
     expect(outline.locator('[data-outline="351"]')).to_be_visible()  # it stays on the page that was opened
 
 
+@pytest.mark.thorough
 def test_the_outline_is_walked_by_keyboard_and_grows(talk: Transcript) -> None:
     outline = shown_outline(talk.page)
     expect(outline.locator("a")).to_have_count(1)
@@ -256,6 +266,7 @@ def test_the_outline_is_walked_by_keyboard_and_grows(talk: Transcript) -> None:
     expect(talk.row(4)).to_have_attribute("aria-current", "true")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_in_the_outline(talk: Transcript, scheme: Literal["light", "dark"], width: int) -> None:
     talk.page.emulate_media(color_scheme=scheme)

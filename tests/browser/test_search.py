@@ -46,6 +46,7 @@ def test_a_search_by_keys_alone_ends_at_the_event_in_context(page: Page, indexed
     expect(page.locator("#e1")).to_contain_text("wrong quay")
 
 
+@pytest.mark.thorough
 def test_the_palette_offers_to_search_everywhere(page: Page, indexed: None) -> None:
     page.goto("/agents/")
     page.keyboard.press("/")
@@ -60,6 +61,7 @@ def test_the_palette_offers_to_search_everywhere(page: Page, indexed: None) -> N
     expect(page.locator(".hit")).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_slash_goes_to_the_words_on_the_search_page(page: Page, indexed: None) -> None:
     page.goto("/search/?q=parcel")
     page.keyboard.press("/")
@@ -69,6 +71,7 @@ def test_slash_goes_to_the_words_on_the_search_page(page: Page, indexed: None) -
     expect(page.locator(".hit")).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_it_works_without_scripts(plain_page: Page, indexed: None) -> None:
     plain_page.goto("/search/")
     plain_page.get_by_role("searchbox").fill("码头")

@@ -47,6 +47,7 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
     assert in_every_look(window, "speak") == {}
 
 
+@pytest.mark.thorough
 def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: Page) -> None:
     work(
         served,

@@ -52,6 +52,7 @@ def test_rows_come_live_and_what_is_chosen_stays(talk: Transcript) -> None:
     expect(talk.page.locator(".waterfall [data-part]")).to_have_attribute("data-head", str(talk.head))
 
 
+@pytest.mark.thorough
 def test_the_chosen_event_is_the_same_in_every_view(talk: Transcript) -> None:
     talk.page.keyboard.press("k")
     expect(rows(talk.page).last).to_have_attribute("aria-current", "true")
@@ -93,6 +94,7 @@ def test_it_is_zoomed_by_keys_buttons_the_wheel_and_a_drag(talk: Transcript) -> 
     assert width == pytest.approx(whole / 4, rel=0.02)
 
 
+@pytest.mark.thorough
 def test_failures_alone_are_an_address(talk: Transcript) -> None:
     talk.page.get_by_role("link", name="Failures only").click()
 
@@ -139,6 +141,7 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(
     assert talk.page.locator(".waterfall-scroll").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
 
 
+@pytest.mark.thorough
 def test_without_scripts_rows_are_links(talk: Transcript, plain_page: Page) -> None:
     plain_page.goto(f"/conversations/{talk.key}/{VIEW}")
 

@@ -37,6 +37,7 @@ def test_tokens_grow_in_one_block_and_the_output_takes_its_place(transcript: Tra
     expect(transcript.page.locator("[data-live-text]")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_an_output_goes_to_its_own_place_behind_what_came_meanwhile(transcript: Transcript) -> None:
     transcript.say("Please write.")
     transcript.open()
@@ -53,6 +54,7 @@ def test_an_output_goes_to_its_own_place_behind_what_came_meanwhile(transcript: 
     assert live == transcript.rows == [1, 3, 4]
 
 
+@pytest.mark.thorough
 def test_a_turn_in_the_middle_goes_on_after_the_page_was_opened(transcript: Transcript) -> None:
     transcript.stream(event="token", agent="Dialogue", text="first ", index=0)
     transcript.open()
@@ -64,6 +66,7 @@ def test_a_turn_in_the_middle_goes_on_after_the_page_was_opened(transcript: Tran
     expect(transcript.row(1).locator("[data-live-text]")).to_have_text("first second")
 
 
+@pytest.mark.thorough
 def test_a_result_completes_the_call_that_a_reader_opened(transcript: Transcript) -> None:
     transcript.call(status="start", args={"street": "Mill Street"})
     transcript.open()
@@ -98,6 +101,7 @@ def test_the_tail_is_followed_until_the_reader_scrolls_up(transcript: Transcript
     expect(transcript.pill).to_have_text("2 new from Dialogue")
 
 
+@pytest.mark.thorough
 def test_a_scroll_without_a_wheel_pauses_too(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(12)])
     transcript.open()
@@ -108,6 +112,7 @@ def test_a_scroll_without_a_wheel_pauses_too(transcript: Transcript) -> None:
     expect(transcript.page.locator("tail-follow[data-paused]")).to_be_attached()
 
 
+@pytest.mark.thorough
 def test_the_pill_leads_back_to_the_tail(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(12)])
     transcript.open()
@@ -123,6 +128,7 @@ def test_the_pill_leads_back_to_the_tail(transcript: Transcript) -> None:
     expect(transcript.pill).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_older_pages_load_without_moving_what_is_read(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(200)])
     transcript.open()
@@ -189,6 +195,7 @@ def test_a_permalink_opens_its_call_and_the_pill_leads_to_the_latest(transcript:
     assert transcript.is_following
 
 
+@pytest.mark.thorough
 def test_scrolling_down_from_a_permalink_reaches_the_live_tail(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(150)])
     transcript.open("?event=20")
@@ -205,6 +212,7 @@ def test_scrolling_down_from_a_permalink_reaches_the_live_tail(transcript: Trans
     assert rows == list(range(rows[0], 152))
 
 
+@pytest.mark.thorough
 def test_a_press_on_the_number_links_to_the_event_and_copies_it(transcript: Transcript) -> None:
     transcript.say("one", "two")
     transcript.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -218,6 +226,7 @@ def test_a_press_on_the_number_links_to_the_event_and_copies_it(transcript: Tran
     expect(transcript.page.locator("[data-picked] .code").first).to_have_text("1")
 
 
+@pytest.mark.thorough
 def test_a_value_its_path_and_the_whole_are_copied(transcript: Transcript) -> None:
     transcript.call(status="start", args={"deep": {"list": [1, {"x": "<y>"}]}, "n": 1.50})
     transcript.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -254,6 +263,7 @@ def test_keys_walk_open_and_hide(transcript: Transcript) -> None:
     expect(transcript.page.get_by_label("Chat")).to_be_checked()
 
 
+@pytest.mark.thorough
 def test_a_level_without_rows_says_so_and_does_not_load_all_history(transcript: Transcript) -> None:
     transcript.say("the only words")
     for n in range(400):
@@ -296,6 +306,7 @@ def test_what_came_while_the_reader_looked_elsewhere_stays_unread(transcript: Tr
     until(lambda: marker(transcript.server, transcript.key) == (13, 13), what="the marker at the head")
 
 
+@pytest.mark.thorough
 def test_new_events_are_announced_by_number_and_name_and_tokens_are_not(transcript: Transcript) -> None:
     transcript.say("one")
     transcript.open()

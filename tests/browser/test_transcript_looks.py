@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import LOOKS, violations
 from tests.browser.transcript import Transcript
 from tests.support.live import Server
+from tests.support.tiers import variants
 
 _number = itertools.count(1)
 UNBROKEN = "https://example.org/" + "a" * 300
@@ -33,7 +34,7 @@ def transcript(page: Page, server: Server, token: str) -> Transcript:
     return made
 
 
-@pytest.mark.parametrize("width", [360, 390])
+@pytest.mark.parametrize("width", variants([360, 390]))
 def test_nothing_scrolls_sideways_on_a_narrow_screen(transcript: Transcript, width: int) -> None:
     transcript.page.set_viewport_size({"width": width, "height": 800})
     transcript.open()
@@ -45,6 +46,7 @@ def test_nothing_scrolls_sideways_on_a_narrow_screen(transcript: Transcript, wid
     assert transcript.page.locator(".transcript").evaluate(wide) == 0
 
 
+@pytest.mark.thorough
 def test_a_calls_result_begins_where_its_arguments_do(transcript: Transcript) -> None:
     transcript.call("refund", status="start", args={"why": "long words " * 60})
     transcript.call("refund", status="success", output="done")
@@ -58,6 +60,7 @@ def test_a_calls_result_begins_where_its_arguments_do(transcript: Transcript) ->
     assert arguments == result
 
 
+@pytest.mark.thorough
 def test_a_long_name_among_the_voices_leaves_its_kind_on_one_line(transcript: Transcript) -> None:
     transcript.say("hello", sender=f"agent:{'Averylongname' * 9}")
     transcript.open()

@@ -116,6 +116,7 @@ def test_the_second_to_decide_is_told_who_was_first(served: Server, owner: Page,
     assert work(served, decided).strip().splitlines()[-1] == "('reject', 'user:maria')"
 
 
+@pytest.mark.thorough
 def test_one_takes_over_and_hands_back_before_the_others_eyes(served: Server, owner: Page, maria: Page) -> None:
     work(served, "t.say(o, 'wheel')")
     both_at("wheel", owner, maria)

@@ -62,6 +62,7 @@ def environment(served: Server, token: str, spool: Path) -> dict[str, str]:
     return kept | ours | {"AGENT_NAME": "Triage", "PYTHONUNBUFFERED": "1"}
 
 
+@pytest.mark.thorough
 def test_wheel_holds_the_library_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as inside:
         names = {name for name in inside.namelist() if ".dist-info/" not in name}
@@ -90,6 +91,7 @@ def imported(nodes: Iterator[ast.AST]) -> Iterator[str]:
             yield (node.module or "").partition(".")[0]
 
 
+@pytest.mark.thorough
 def test_agent_in_an_empty_environment_is_on_the_record(
     python: Path, served: Server, served_token: str, tmp_path: Path
 ) -> None:
@@ -107,6 +109,7 @@ def test_agent_in_an_empty_environment_is_on_the_record(
     assert [kind for _, kind in events(served, conversation)[1:]] == ["token"] * 3
 
 
+@pytest.mark.thorough
 def test_readmes_agent_answers(python: Path, served: Server, served_token: str, tmp_path: Path) -> None:
     token = served.command("token", "Triage", "--role", "agent").strip().splitlines()[-1]
     conversation = uuid4().hex

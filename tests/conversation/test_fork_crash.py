@@ -29,6 +29,7 @@ def ask(server: Server, token: str, method: str, path: str, body: dict[str, obje
         connection.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.crash
 def test_a_fork_that_a_kill_cut_off_is_not_there_and_can_be_made_again(tmp_path: Path) -> None:
     server = Server(tmp_path / "data", SWITCHBOARD_TEAMS="", SWITCHBOARD_FAILPOINT="before-fork:1").start()

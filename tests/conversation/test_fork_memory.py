@@ -220,6 +220,7 @@ def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
     ]
 
 
+@pytest.mark.thorough
 def test_every_place_of_a_fork_and_of_its_fork_has_the_context_of_its_time():
     steps = [
         [function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 19)

@@ -49,6 +49,7 @@ def page_with(server: Server, token: str, words: str) -> str:
     return page if words in page else ""
 
 
+@pytest.mark.thorough
 @pytest.mark.crash
 def test_a_server_that_is_killed_or_stopped_leaves_no_crash(server: Server) -> None:
     for end in (server.kill, server.terminate):

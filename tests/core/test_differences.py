@@ -97,6 +97,7 @@ BIG = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", BIG)
 def test_it_is_bounded_in_size_and_in_time(name):
     before, after = map(json.dumps, BIG[name])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conversations.core import sliced_json
 from tests.support.growth import cpu_of, no_garbage_collection, read_numbers
+from tests.support.tiers import variants
 
 ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 texts = st.text(st.sampled_from('a"\\,:{}[] é\n\x7f'), max_size=6)
@@ -80,7 +81,7 @@ def test_what_nests_too_deep_is_refused() -> None:
         sliced_json.decode(b"[" * 101 + b"]" * 101, 100)
 
 
-@pytest.mark.parametrize("shape", [b"[],", b'{"a":1},', b'"\\\\",', b"1,"])
+@pytest.mark.parametrize("shape", variants([b'{"a":1},', b"[],", b'"\\\\",', b"1,"]))
 def test_no_call_takes_a_fifth_of_what_reading_a_mebibyte_takes(shape: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     body = b'{"model":"x","input":[' + (shape * ((1 << 20) // len(shape)))[:-1] + b"]}"

@@ -96,6 +96,7 @@ def test_commands_for_people_run_without_importing_pages(server: Server) -> None
     ]
 
 
+@pytest.mark.thorough
 def test_command_takes_little_more_than_the_models(server: Server) -> None:
     """A ratio: it holds on a busy machine, and where nothing is kept compiled."""
     models = cpu_of(server, "-c", "import django; django.setup()")

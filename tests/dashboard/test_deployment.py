@@ -12,6 +12,7 @@ from websockets.sync.client import connect
 from tests.support.deployment import START, Crowd, Deployment, Follower, over_http, over_redis
 from tests.support.live import Server, free_port, until
 from tests.support.services import running
+from tests.support.tiers import variants
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -58,13 +59,13 @@ def restart_postgres(deployment):
 
 
 FAULTS = {
-    "web": [kill_web],
-    "redis-and-recorder": [restart_redis, lambda d: d.kill_active_recorder()],
     "postgres": [restart_postgres],
+    "redis-and-recorder": [restart_redis, lambda d: d.kill_active_recorder()],
+    "web": [kill_web],
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", variants(FAULTS))
 def test_what_is_said_is_seen_on_the_other_node_while_parts_die(deployment, follow, fault):
     web, bus = f"web-{fault}", f"bus-{fault}"
     followers = {key: follow(deployment.b, key) for key in (web, bus)}
@@ -221,6 +222,7 @@ def test_five_hundred_sockets_are_back_after_a_restart_without_a_hole(deployment
     record_property("amount", come_back(deployment, 500))
 
 
+@pytest.mark.thorough
 def test_a_second_server_in_a_held_directory_is_a_web_node_on_postgresql(deployment):
     first = Server(deployment.home / "full", "--no-demo", **deployment.environment)
     second = Server(deployment.home / "full", "--no-demo", **deployment.environment)

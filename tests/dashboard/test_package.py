@@ -103,6 +103,7 @@ def test_sign_in_page_comes_with_its_styles_and_sprite(server: Installed) -> Non
     assert '<symbol id="i-logo"' in page
 
 
+@pytest.mark.thorough
 def test_wheel_holds_every_page_and_every_static_file(wheel: Path, home: Path) -> None:
     inside = next((home / "lib").glob("python*/site-packages/dashboard"))
 

@@ -41,6 +41,7 @@ def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
+@pytest.mark.thorough
 def test_reference_is_what_the_code_says(tmp_path) -> None:
     environment = {**os.environ, "SWITCHBOARD_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
     for name in [name for name in environment if name.startswith("SWITCHBOARD_") and name != "SWITCHBOARD_DATA_DIR"]:

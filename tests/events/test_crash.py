@@ -16,7 +16,7 @@ import pytest
 from tests.support.live import Server, on_postgresql, until
 from tests.support.services import PostgresServer, running
 from tests.support.shares import amount_of, seed
-from tests.support.tiers import rounds
+from tests.support.tiers import rounds, variants
 
 FAILPOINTS = ("before-commit", "after-commit", "before-doorbell")
 DATABASES = ("sqlite", "postgresql")
@@ -133,7 +133,7 @@ def cluster():
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
+@pytest.mark.parametrize("failpoint", variants(FAILPOINTS))
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path, database, failpoint):
     kills = rounds(1, 6)
 
@@ -142,7 +142,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path, databa
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
+@pytest.mark.parametrize("failpoint", variants(FAILPOINTS))
 def test_nothing_acknowledged_is_lost_in_250_kills(tmp_path, database, failpoint, record_property):
     kills, first = amount_of(125), 2 * seed()
     with ThreadPoolExecutor(2) as pool:  # two servers side by side

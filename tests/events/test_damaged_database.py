@@ -240,6 +240,7 @@ def test_page_that_meets_damage_answers_503_with_what_to_do(team, damage_met, mo
     assert "switchboard verify" in answer.content.decode()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_damage_is_the_databases_fault_and_no_events(damage_met) -> None:
     with pytest.raises(Unavailable, match="the database is damaged"):

@@ -110,6 +110,7 @@ def ledger(tmp_path):
     made.file.close()
 
 
+@pytest.mark.thorough
 def test_a_disk_that_fails_is_told_and_all_goes_on_once_it_is_back(server, ledger):
     secret = server.token()
     for _ in range(20):

@@ -11,6 +11,7 @@ from conversations.core import principals
 from conversations.events.epoch import HighWater
 from conversations.import_export.staged_import import StagedImport
 from tests.support.live import Server
+from tests.support.tiers import variants
 
 
 def subscribe(server, secret, **more):
@@ -32,7 +33,7 @@ def copy_of(server, folder):
     return copy
 
 
-@pytest.mark.parametrize("end", ["terminate", "kill"])
+@pytest.mark.parametrize("end", variants(["kill", "terminate"]))
 def test_a_database_swapped_for_an_older_copy_begins_a_new_epoch(tmp_path, end):
     server = Server(tmp_path / "data")
     server.data_dir.mkdir()
@@ -59,6 +60,7 @@ def test_a_database_swapped_for_an_older_copy_begins_a_new_epoch(tmp_path, end):
     assert caught_up["seq"] == 3
 
 
+@pytest.mark.thorough
 def test_a_restart_without_loss_keeps_the_epoch(tmp_path):
     server = Server(tmp_path / "data")
     server.data_dir.mkdir()

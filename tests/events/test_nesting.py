@@ -92,6 +92,7 @@ def one_piece(body):
         json_depth.levels(piece.outside, 0)
 
 
+@pytest.mark.thorough
 def test_eight_mib_of_brackets_are_cut_in_time_that_grows_with_their_size():
     body = b'{"messages":[' + b"[" * (8 << 20)
 

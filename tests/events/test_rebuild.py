@@ -191,6 +191,7 @@ def test_a_turn_told_between_folding_and_looking_stays(monkeypatch):
     assert Turn.objects.count() == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_no_lock_is_held_for_long(monkeypatch):
     for at in range(0, 6_000, 1_000):

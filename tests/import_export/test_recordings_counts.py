@@ -94,6 +94,7 @@ def test_recorded_family_counts_as_its_files_after_import(family):
         assert counted([item.conversation_id for item in items]) == counts_of(path), path.name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["tau2-bench", "tau-bench", "who-and-when"])
 def test_recorded_family_counts_as_its_files_after_play(family):
     path = max(of_family(family), key=lambda path: len(counts_of(path)))

@@ -62,6 +62,7 @@ def six_events(server):
     return secret, epoch
 
 
+@pytest.mark.thorough
 def test_a_database_restored_under_a_running_server_begins_a_new_epoch(server):
     secret, epoch = six_events(server)
 

@@ -179,6 +179,7 @@ def test_two_thousand_followed_conversations_and_large_events_need_less_than_400
     measure(server, Load(conversations=2000, rounds=25, large=300, most_mib=400), request)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 def test_a_server_that_stops_leaves_no_log_beside_its_database(server):
     caller = Caller(server, server.start().token())

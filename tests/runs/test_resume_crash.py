@@ -13,6 +13,7 @@ import pytest
 from tests.agents_app.test_worker_crash import ENDED, lease_is_far_ahead, rows
 from tests.support.live import Server, on_postgresql, until
 from tests.support.services import PostgresServer, running
+from tests.support.tiers import variants
 
 MANY = 20
 ANSWERS = {
@@ -51,7 +52,7 @@ KILLS = {
     },
 }
 CASES = [(decision, point) for decision, points in KILLS.items() for point in points]
-SHORT = {("approve", "in-tool"), ("edit", "before-tool")}  # the others: `make faults`
+SHORT = [("approve", "in-tool"), ("edit", "before-tool")]  # the others: `make faults`
 
 
 def serving(home, **environment):
@@ -101,7 +102,8 @@ def server(asleep, tmp_path):
 @pytest.mark.crash
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("decision", "point"), [one if one in SHORT else pytest.param(*one, marks=pytest.mark.faults) for one in CASES]
+    ("decision", "point"),
+    [*variants(SHORT), *(pytest.param(*case, marks=pytest.mark.faults) for case in CASES if case not in SHORT)],
 )
 def test_a_kill_around_resuming_has_no_effect_twice(server, asleep, decision, point):
     of_it = "(SELECT id FROM conversations_conversation WHERE key='c0')"

@@ -236,6 +236,7 @@ def test_every_kind_says_something_but_those_that_only_hold_together():
     assert not silent & {"message", "output", "tool_step", "conversation.opened", "run.failed", "approval.requested"}
 
 
+@pytest.mark.thorough
 def test_a_page_of_long_events_is_cut_out_soon():
     words = "the of to and a in is it you that he was for on are with"
     body = json.dumps({"content": f"{words} " * 1_500})

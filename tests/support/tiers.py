@@ -6,6 +6,8 @@ and for pytest run by hand: all of it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -36,3 +38,10 @@ def _has_sql(config: pytest.Config, item: pytest.Item) -> bool:
 def rounds(quick: int, whole: int) -> int:
     """Return how many rounds, examples or kills a proof has to do."""
     return quick if IS_QUICK else whole
+
+
+def variants(values: Iterable[Any], *, quick: int = 1) -> list[Any]:
+    """Return parameters that prove one promise in several forms: the quick tier takes the first `quick` of them."""
+    taken = list(values)
+    others = [pytest.param(*(v if isinstance(v, tuple) else (v,)), marks=pytest.mark.thorough) for v in taken[quick:]]
+    return [*taken[:quick], *others]

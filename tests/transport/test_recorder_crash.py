@@ -8,7 +8,7 @@ from tests.support.live import until
 from tests.support.nursery import ended
 from tests.support.recorders import Producer, add, envelope, judge, stored
 from tests.support.shares import amount_of, seed
-from tests.support.tiers import rounds
+from tests.support.tiers import rounds, variants
 
 FAILPOINTS = ("after-read", "before-commit", "after-commit", "before-doorbell")
 
@@ -33,7 +33,7 @@ def killed(nursery, place, server, failpoint, kills, seed):
 
 @pytest.mark.crash
 @pytest.mark.usefixtures("bus")
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
+@pytest.mark.parametrize("failpoint", variants(FAILPOINTS))
 def test_nothing_is_lost_or_doubled_when_the_recorder_is_killed(either, redis_server, failpoint):
     kills = rounds(4, 50)
 
@@ -43,7 +43,7 @@ def test_nothing_is_lost_or_doubled_when_the_recorder_is_killed(either, redis_se
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("bus")
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
+@pytest.mark.parametrize("failpoint", variants(FAILPOINTS))
 def test_nothing_is_lost_or_doubled_in_250_kills(either, redis_server, failpoint, record_property):
     kills = amount_of(250)
 

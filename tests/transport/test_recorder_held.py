@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.live import until
 from tests.support.recorders import add, envelope, judge, stored
+from tests.support.tiers import variants
 
 pytestmark = pytest.mark.usefixtures("bus")
 
@@ -73,7 +74,7 @@ def test_a_held_conversation_costs_its_own_streams_a_wait_and_no_other(postgres_
     assert positions(place) == {t: bus.xinfo_stream(t)["last-generated-id"] for t in topics[:2]}
 
 
-@pytest.mark.parametrize("lose", ["delete", "trim"])
+@pytest.mark.parametrize("lose", variants(["trim", "delete"]))
 def test_a_loss_in_a_held_conversation_is_told_once_it_is_free(postgres_nursery, place, bus, lose):
     send(bus, "stream:held", 0)
     send(bus, "stream:free", 0)

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from tests.support.live import until
 from tests.support.poison import CASES, CONVERSATION, LARGE, TOPIC
 from tests.support.recorders import add, envelope, stored
@@ -62,6 +64,7 @@ def test_neighbours_do_not_wait_for_poison(nursery, place, bus):
     assert delays[len(delays) // 2] <= 0.1, delays
 
 
+@pytest.mark.thorough
 def test_what_is_too_large_is_kept_in_part_and_the_others_go_on(nursery, place, bus):
     nursery.record(place)
     for number, large in enumerate(LARGE):

@@ -114,6 +114,7 @@ def test_what_no_number_or_text_of_ours_holds_hides_nothing_of_a_call(odd):
         assert form == "csv" or json.loads(exported, parse_constant=pytest.fail)
 
 
+@pytest.mark.thorough
 def test_a_form_that_is_filled_with_hostile_things_brings_nothing_of_theirs(tmp_path):
     desk, ada = Desk(tmp_path), client_of(cast()["admin"])
     old = desk.recorded("look")["look"]

@@ -90,6 +90,7 @@ def race(served, crowd, rounds):
 OUTCOMES = (("done", 1), ("refused", AT_ONCE - 1))
 
 
+@pytest.mark.thorough
 def test_of_eight_clients_one_decides_and_the_others_learn_who(served, crowd):
     race(served, crowd, 20)
 

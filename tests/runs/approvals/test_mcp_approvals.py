@@ -23,6 +23,7 @@ from dashboard.pages.conversation_entries import entries_of
 from tests.agents_app.test_mcp_servers import SO, Desk, call, connected, made, quick  # noqa: F401  # a fixture
 from tests.support.agents_running import over, say, told, working
 from tests.support.live import until
+from tests.support.tiers import variants
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,7 +100,7 @@ def lost(desk, team, *, was_up):
         yield
 
 
-@pytest.mark.parametrize("was_up", [False, True], ids=["never up", "lost"])
+@pytest.mark.parametrize("was_up", variants([True, False]), ids=["lost", "never up"])
 def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, people, was_up):
     approval = asked(desk)
     with lost(desk, office(desk, SO), was_up=was_up):
@@ -121,6 +122,7 @@ def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, peopl
     assert run.attempt == 3
 
 
+@pytest.mark.thorough
 def test_a_run_that_waits_for_a_server_can_be_stopped(desk, people):
     approval = asked(desk)
     with lost(desk, office(desk, SO), was_up=False):
@@ -133,6 +135,7 @@ def test_a_run_that_waits_for_a_server_can_be_stopped(desk, people):
     assert (Run.objects.get().status, ToolCall.objects.get().status, desk.did) == ("cancelled", "blocked", [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("answer", "was_up"),
     [({"decision": "reject"}, False), ({"decision": "respond", "output": "By hand."}, True)],
