@@ -9,13 +9,12 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import Sum
 
-from conversations.core import model_prices
+from conversations.core import micros, model_prices
 from conversations.core.model_prices import CostSum, Spending
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log.sql import marks
 from conversations.models import ModelUsage
 
-DAY_US = 86_400_000_000
 TURNS = 5_000  # of an agent, the newest of a day
 _COLUMNS = "model,is_demo,input_tokens,cached_tokens,output_tokens,unknown_turns"
 _OF_MANY = f"""SELECT conversation_id,{_COLUMNS} FROM conversations_modelusage
@@ -78,7 +77,7 @@ def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
 def of_agent(name: str) -> AgentSpending:
     """Return what an agent has spent in the last 24 hours, wherever it spoke."""
     with connection.cursor() as cursor:
-        cursor.execute(_OF_AGENT, [name, database_now() - DAY_US, TURNS])
+        cursor.execute(_OF_AGENT, [name, database_now() - micros.DAY, TURNS])
         rows = [(model, bool(is_demo), *map(int, sums)) for model, is_demo, *sums in cursor.fetchall()]
     cost = model_prices.total(Spending(model, demo, used, cached, out) for model, demo, used, cached, out, _ in rows)
     turns = sum(row[5] for row in rows)

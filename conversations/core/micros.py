@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+DAY = 86_400_000_000  # µs
 YEAR_10000 = 253_402_300_800_000_000  # the first µs that no datetime can hold
 
 

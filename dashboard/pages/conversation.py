@@ -10,7 +10,6 @@ from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
 from conversations.conversation import delivery_status, reading_position
-from conversations.core.errors import NotFound
 from conversations.events import epoch, log
 from conversations.models import Conversation
 from dashboard.pages import (
@@ -24,8 +23,9 @@ from dashboard.pages import (
     playhead,
     timeline,
 )
+from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.conversation_entries import entries_of, number_of
+from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.in_its_hues import in_its_hues, take_hues_of
 from dashboard.pages.require_permission import require_permission
 
@@ -204,10 +204,6 @@ def prospect(request: HttpRequest, cid: str) -> JsonResponse:
 
 
 def _find(key: str) -> Conversation:
-    row = Conversation.objects.visible().filter(key=key).first()
-    if row is None:
-        raise NotFound(
-            "There is no conversation with this ID. It may be mistyped, or the database was restored from a backup."
-        )
+    row = conversation_of(key)
     take_hues_of(row)
     return row

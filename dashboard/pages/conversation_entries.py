@@ -7,7 +7,6 @@ from itertools import zip_longest
 from operator import attrgetter
 from types import MappingProxyType
 
-from django.http import HttpRequest
 from markupsafe import Markup
 
 from conversations.conversation.delivery_status import DeliveryStatus
@@ -113,9 +112,3 @@ class _OpenTurn:
     def __init__(self, entry: _Entry, first: Stored) -> None:
         self.entry, self.first = entry, first
         self.texts: list[str] = []
-
-
-def number_of(request: HttpRequest, name: str) -> int | None:
-    """Read a seq of the query. What is no seq counts as absent: a mangled link still opens the page."""
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

@@ -7,13 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
-from conversations.core.errors import NotFound
 from conversations.core.hidden_characters import spelled_out
 from conversations.events import log
 from conversations.models import Conversation
 from conversations.rendering import agent_colors
+from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.conversation_entries import entries_of, number_of
+from dashboard.pages.conversation_entries import entries_of
 
 MAX_ITEMS = 1_000  # entries of one document
 PAGE = 200  # entries of one read
@@ -26,10 +26,8 @@ def printed(request: HttpRequest, cid: str) -> HttpResponse:
 
     404 for an unknown conversation.
     """
-    row = Conversation.objects.visible().filter(key=cid).first()
+    row = conversation_of(cid)
     agent_colors.refresh_colors()
-    if row is None:
-        raise NotFound("There is no conversation with this ID.")
     after = number_of(request, "after") or 0
     entries, last = _entries(row, after)
     drawn: dict[str, Any] = {"conversation": row, "name": spelled_out(row.title or row.key), "entries": entries}

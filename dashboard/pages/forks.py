@@ -14,8 +14,9 @@ from conversations.core.ids import new_id
 from conversations.events import epoch, log
 from conversations.models import Agent, Conversation, Event, Run
 from conversations.rendering.participant_marks import mark_for
+from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.conversation_entries import entries_of, number_of
+from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
@@ -27,11 +28,9 @@ MAX_ITEMS = 200  # agents offered
 @require_permission("control")
 def fork_page(request: HttpRequest, cid: str) -> HttpResponse:
     """Ask how to fork at `?event=N` (without it: at the end) or from where `?run=ID` began; a POST does it."""
-    conversation = Conversation.objects.visible().filter(key=cid).first()
-    if conversation is None or not conversation.head_seq:
-        raise NotFound(
-            "There is no conversation with this ID. It may be mistyped, or the database was restored from a backup."
-        )
+    conversation = conversation_of(cid)
+    if not conversation.head_seq:
+        raise NotFound("This conversation has no events yet, so there is nothing to fork.")
     run = _run(request, conversation)
     at = fork.began_at(run) if run else min(number_of(request, "event") or conversation.head_seq, conversation.head_seq)
     if request.method != "POST":

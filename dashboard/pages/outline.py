@@ -5,13 +5,12 @@ from typing import NamedTuple
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from conversations.core.errors import NotFound
 from conversations.events.log import outline_reads
 from conversations.models import Conversation
 from conversations.rendering import agent_colors, outline_rows
 from conversations.rendering.outline_rows import OutlineRow
+from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.conversation_entries import number_of
 
 
 class Outline(NamedTuple):
@@ -29,10 +28,8 @@ class Outline(NamedTuple):
 @require_safe
 def outline(request: HttpRequest, cid: str) -> HttpResponse:
     """Return a page of the outline: `?before=`, `?after=` or around `?event=`, else the end. A part of a page."""
-    row = Conversation.objects.visible().filter(key=cid).first()
+    row = conversation_of(cid)
     agent_colors.refresh_colors()
-    if row is None:
-        raise NotFound("There is no conversation with this ID.")
     return render_page(request, "partials/outline.html", outline=_outline_of(request, row))
 
 

@@ -9,12 +9,12 @@ from markupsafe import Markup
 from conversations.access import permissions
 from conversations.conversation import moment
 from conversations.core import hidden_characters
-from conversations.core.errors import Invalid, NotFound
+from conversations.core.errors import Invalid
 from conversations.models import Conversation, Event
 from conversations.rendering import richtext, timestamps
 from conversations.rendering.timestamps import When
+from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.conversation_entries import number_of
 
 
 class ShownMoment(NamedTuple):
@@ -52,8 +52,6 @@ def moment_at(request: HttpRequest, conversation: Conversation, at: int) -> Show
 @require_safe
 def playhead(request: HttpRequest, cid: str) -> HttpResponse:
     """Return the bar of a moment and its figures, `?at=N`. A part of a page."""
-    row = Conversation.objects.visible().filter(key=cid).first()
-    if row is None:
-        raise NotFound("There is no conversation with this ID.")
+    row = conversation_of(cid)
     then = moment_at(request, row, seq_of(request, row) or row.head_seq)
     return render_page(request, "partials/playhead_moved.html", conversation=row, moment=then)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Sum
 
-from conversations.core import model_prices
+from conversations.core import micros, model_prices
 from conversations.core.model_prices import Spending
 from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import TtlCache
@@ -27,7 +27,6 @@ from conversations.runs.claims import Claim
 SCOPES = {"run": "run", "conversation": "conversation", "agent": "agent in 24 hours"}
 MEASURES = {"tokens": "tokens", "cost": "US dollars", "calls": "tool calls", "minutes": "minutes of work"}
 ORIGIN = "budget"  # of the question, where a call has the kind of its tool
-DAY_US = 86_400_000_000
 MAX_ITEMS = 200  # budgets; the actions take no more
 
 
@@ -98,7 +97,7 @@ _cache: TtlCache[Sequence[BudgetRule]] = TtlCache(lambda: stored(), [])
 def _given_on_top(rule: BudgetRule, place: str) -> Decimal:
     given = BudgetRaise.objects.filter(budget=rule.id, place=place)
     if rule.scope == "agent":
-        given = given.filter(at__gte=database_now() - DAY_US)
+        given = given.filter(at__gte=database_now() - micros.DAY)
     return given.aggregate(total=Sum("amount"))["total"] or Decimal(0)
 
 
@@ -111,7 +110,7 @@ def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
         turns = Turn.objects.filter(conversation=run.conversation_id, seq__gt=run.queued_seq, run=claimed.run)
         calls = ToolCall.objects.filter(run=claimed.run)
     else:
-        since = database_now() - DAY_US
+        since = database_now() - micros.DAY
         turns = Turn.objects.filter(agent=agent, at__gte=since)
         calls = ToolCall.objects.filter(agent=agent, started_at__gte=since)
     calls = calls.exclude(origin=ORIGIN)
