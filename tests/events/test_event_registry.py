@@ -3,6 +3,7 @@
 import ast
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -240,14 +241,19 @@ def _modules():
     return [path for path in paths if declared not in path.parents and "migrations" not in path.parts]
 
 
+@cache
+def _parsed(path):
+    return ast.parse(path.read_text())
+
+
 def _tables(path):
     """Return the lines of literals that name event types: two keys of a dictionary, three members of anything else."""
-    return {node.lineno for node in ast.walk(ast.parse(path.read_text())) if _is_table(node)}
+    return {node.lineno for node in ast.walk(_parsed(path)) if _is_table(node)}
 
 
 def _payloads(path):
     """Yield the kind and the constant field names of each dictionary in the code that is an event's payload."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(_parsed(path)):
         if isinstance(node, ast.Dict):
             told = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}
             if _is_text(kind := told.get("event")) and kind.value:
