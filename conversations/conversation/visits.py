@@ -17,33 +17,35 @@ logger = logging.getLogger(__name__)
 AWAY_US = 10 * 60 * 1_000_000
 NOTED_EVERY_US = 60 * 1_000_000
 
+PATIENCE = 0.05  # seconds for what else is written: a page does not wait for the note
+
 _LAST = "SELECT last_at,left_at FROM conversations_visit WHERE user_id=%s"
 
 
 def note(user_id: int) -> int:
     """Note that a person is here, at most once a minute, and return from when on they have to catch up, µs UTC; 0: from
-    nowhere. A page is sent even where that cannot be written."""
+    nowhere. A page is sent, and says the same, where that cannot be written now: the next one notes it."""
     now, left_at = time.time_ns() // 1000, 0
     try:
         with connection.cursor() as cursor:
             cursor.execute(_LAST, [user_id])
             last_at, left_at = cursor.fetchone() or (0, 0)
         if now - last_at >= NOTED_EVERY_US:
-            with write_transaction():
-                return _write(user_id, now)
-    except (DatabaseError, SwitchboardError):
-        logger.exception("the visit of person %s could not be noted", user_id)
+            was_away = last_at and now - last_at >= AWAY_US
+            left_at = last_at if was_away else left_at
+            with write_transaction(within=PATIENCE):
+                _write(user_id, last_at, now, {"left_at": left_at} if was_away else {})
+    except (DatabaseError, SwitchboardError) as error:
+        logger.warning("the visit of person %s could not be noted: %s", user_id, error)
     return left_at
 
 
-def _write(user_id: int, now: int) -> int:
-    visit, is_new = Visit.objects.get_or_create(user_id=user_id, defaults={"last_at": now})
-    if is_new or now <= visit.last_at:
-        return visit.left_at
-    left = {"left_at": visit.last_at} if now - visit.last_at >= AWAY_US else {}  # else a dismissal meanwhile stands
-    here = Visit.objects.filter(user_id=user_id, last_at=visit.last_at)  # of two pages at once the first counts
-    here.update(last_at=now, **left)
-    return left.get("left_at", visit.left_at)
+def _write(user_id: int, last_at: int, now: int, left: dict[str, int]) -> None:
+    """Write it; of two pages at once the first counts. Without `left` a dismissal meanwhile stands."""
+    if last_at:
+        Visit.objects.filter(user_id=user_id, last_at=last_at).update(last_at=now, **left)
+    else:
+        Visit.objects.bulk_create([Visit(user_id=user_id, last_at=now)], ignore_conflicts=True)
 
 
 def catch_up(user_id: int) -> None:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
@@ -94,36 +94,49 @@ def asked_at(at: float) -> Iterator[None]:
 
 
 @contextmanager
-def write_transaction() -> Iterator[None]:
+def write_transaction(*, within: float | None = None) -> Iterator[None]:
     """Hold the process's turn and one transaction. Inside another `write_transaction()` of the same thread it joins
     that one, without a savepoint: what goes wrong in it is the end of the whole.
 
-    PostgreSQL needs no turn: whoever writes to the same conversation waits for its row.
+    PostgreSQL needs no turn: whoever writes to the same conversation waits for its row. `within`: seconds to wait for
+    either, where that is less than `PATIENCE`; raises OperationalError when they are over.
     """
     if in_write_transaction():
         with _deeper, transaction.atomic(savepoint=False):
             yield
         return
-    with _in_turn() if connection.vendor == "sqlite" else nullcontext(), _deeper, transaction.atomic():
+    if connection.vendor == "sqlite":
+        with _in_turn(PATIENCE if within is None else within), _deeper, transaction.atomic():
+            yield
+        return
+    with _deeper, transaction.atomic():
+        if within is not None:
+            _wait_for_rows(within)
         yield
 
 
 @contextmanager
-def _in_turn() -> Iterator[None]:
+def _in_turn(patience: float) -> Iterator[None]:
     """Hold the process's turn. While another process has the file, those who wait give up together, not in turn."""
     began = time.monotonic() if _asked.at is None else _asked.at
-    if not _turn.take(_time_left(began)):
-        raise OperationalError(f"could not start writing within {PATIENCE:.0f} s")
+    if not _turn.take(_time_left(began, patience)):
+        raise OperationalError(f"could not start writing within {patience:g} s")
     try:
         here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds the attribute
-        here.begin_within = _time_left(began)
+        here.begin_within = _time_left(began, patience)
         yield
     finally:
         _turn.leave()
 
 
-def _time_left(began: float) -> float:
-    return max(0.0, PATIENCE - (time.monotonic() - began))  # with nothing left it is tried once
+def _wait_for_rows(seconds: float) -> None:
+    """Have PostgreSQL give up a row that somebody holds, until this transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout',%s,true)", [f"{max(1, round(seconds * 1000))}ms"])
+
+
+def _time_left(began: float, patience: float) -> float:
+    return max(0.0, patience - (time.monotonic() - began))  # with nothing left it is tried once
 
 
 def lock_actions(*, is_shared: bool = False) -> None:

@@ -1,0 +1,122 @@
+"""A page is drawn at once while somebody else writes: the note of a person's visit waits for nobody."""
+
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from django.db import connection
+
+from conversations.conversation import visits
+from conversations.events import epoch
+from conversations.models import User, Visit
+from tests.dashboard.test_headers import every_page
+from tests.support.cast import client_of, person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOUR = 3_600_000_000
+HELD = 60.0  # seconds, if a page waits for it
+write_transaction = sys.modules["conversations.core.write_transaction"]
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> User:
+    """Somebody who was here an hour ago; who waits for a lock waits until it is let go."""
+    monkeypatch.setattr(write_transaction, "PATIENCE", 100.0)
+    epoch.current()  # made when a server starts
+    reader = person("ada", "admin")
+    Visit.objects.create(user=reader, last_at=time.time_ns() // 1000 - HOUR)
+    return reader
+
+
+@contextmanager
+def until_waited_for(let_go: threading.Event) -> Iterator[threading.Event]:
+    """Let go after `HELD`, for who waits, and say whether anybody did."""
+    waited = threading.Event()
+
+    def free() -> None:
+        waited.set()
+        let_go.set()
+
+    timer = threading.Timer(HELD, free)
+    timer.start()
+    yield waited
+    timer.cancel()
+
+
+@contextmanager
+def file_held() -> Iterator[threading.Event]:
+    """Hold what a writer of another process does, and tell when somebody has waited for it: the file, or the row."""
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        if connection.vendor == "postgresql":
+            with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
+                other.execute("SELECT * FROM conversations_visit FOR UPDATE")
+                held.set()
+                let_go.wait()
+            return
+        other_file = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None, uri=True)
+        other_file.execute("BEGIN IMMEDIATE")
+        held.set()
+        let_go.wait()
+        other_file.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    with until_waited_for(let_go) as waited:
+        yield waited
+    let_go.set()
+    thread.join()
+
+
+@contextmanager
+def turn_held() -> Iterator[threading.Event]:
+    """Hold what a writer of this process does."""
+    let_go, turn = threading.Event(), write_transaction._turn
+
+    def hold() -> None:
+        let_go.wait()
+        turn.leave()
+
+    assert turn.take(0)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    with until_waited_for(let_go) as waited:
+        yield waited
+    let_go.set()
+    thread.join()
+
+
+HOLDERS = [file_held, pytest.param(turn_held, marks=pytest.mark.sqlite("PostgreSQL has no turn"))]
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_page_waits_for_no_writer(holder, reader):
+    browser = client_of(reader)
+
+    with holder() as waited:
+        answer = browser.get("/")
+        was_at_once = not waited.is_set()
+
+    assert (answer.status_code, was_at_once) == (200, True)
+    assert visits.note(reader.pk) != 0, "what could not be written is noted by the next page, with when they left"
+    assert Visit.objects.get().left_at != 0
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_no_page_waits_for_a_writer(holder, reader):
+    browser, waiting = client_of(reader), []
+
+    for page in every_page():
+        with holder() as waited:
+            browser.get(page)
+            waiting += [page] if waited.is_set() else []
+
+    assert waiting == []
