@@ -1,4 +1,7 @@
-"""What benchmarks share: a fresh database, the machine, a JSON line, percentiles, a busy thread."""
+"""What benchmarks share: a fresh database, the machine, a JSON line, percentiles, a busy thread.
+
+`KEEP=FOLDER` keeps what a benchmark fills its databases with in that folder, and uses it again in later runs.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,32 @@ def _is_left(folder: Path) -> bool:
         return False
 
 
-HOME = scratch()
+def _kept() -> Path | None:
+    """Return the folder of this benchmark's databases that stay; None where none is to."""
+    if not (folder := os.environ.get("KEEP")):
+        return None
+    home = Path(folder).absolute() / Path(sys.argv[0]).stem / os.environ.get("ON", "sqlite")
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+KEPT = _kept()
+HOME = KEPT or scratch()
+
+
+def fill_once(what: str, store: Callable[[], None]) -> None:
+    """Fill the database, unless a run before this one has filled it and it was kept: with `what`, its sizes."""
+    note = HOME / "filled"
+    if KEPT and note.exists():
+        if note.read_text() != what:
+            sys.exit(f"{KEPT} holds {note.read_text()}, not {what}: remove it, or keep this elsewhere")
+        return
+    store()
+    note.write_text(what)
 
 
 def set_up() -> None:
-    """Start Django on a fresh database file of this process."""
+    """Start Django on a fresh database file of this process, or on the one that was kept."""
     os.environ["SWITCHBOARD_DATA_DIR"] = str(HOME)
     os.environ["DJANGO_SETTINGS_MODULE"] = "dashboard.settings"
     import django
@@ -62,7 +86,7 @@ def on_postgresql() -> bool:
         return False
     from tests.support.services import PostgresServer
 
-    server = PostgresServer("-c", "shared_buffers=256MB", "-c", "autovacuum=off")
+    server = PostgresServer("-c", "shared_buffers=256MB", "-c", "autovacuum=off", home=KEPT and KEPT / "postgresql")
     server.start()
     atexit.register(server.close)
     os.environ["SWITCHBOARD_DATABASE_URL"] = server.url
@@ -85,8 +109,9 @@ def on_both(name: str, measure: Callable[[], None]) -> None:
 
 
 def tear_down() -> None:
-    """Remove what this process stored."""
-    shutil.rmtree(HOME, ignore_errors=True)
+    """Remove what this process stored, unless it is to be kept."""
+    if not KEPT:
+        shutil.rmtree(HOME, ignore_errors=True)
 
 
 def machine() -> str:

