@@ -34,6 +34,8 @@ from conversations.asgi.responses.shared import refuse as refuse_openly
 from conversations.asgi.responses.websocket import ResponsesSocket
 from conversations.asgi.route import Door, Receive, Scope, Send, refuse
 from conversations.asgi.socket_consumer import EventsConsumer
+from conversations.asgi.telemetry import LOGS, TRACES, TelemetryEndpoint
+from conversations.asgi.telemetry import refuse as refuse_telemetry
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.asgi.topics import PREFIX as TOPICS
 from conversations.asgi.topics import TopicEndpoint
@@ -77,10 +79,13 @@ class Application:
         health = HealthEndpoint(self.runtime)
         context = ResponsesContext(self.runtime, self.bearers)
         open_door = ResponsesRoutes(context)
+        telemetry = TelemetryEndpoint(self.runtime, self.bearers)
         self._doors: dict[str, Door] = {
             PUBLISH: PublishEndpoint(self.runtime, self.bearers),
             "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),
             "/api/v1/door": self.key,
+            TRACES: telemetry,
+            LOGS: telemetry,
             OPEN.rstrip("/"): open_door,
             "/healthz": health,
             "/readyz": health,
@@ -116,7 +121,10 @@ class Application:
             send = self._counting(send)
         if path not in ALWAYS and not self._has_started:
             starting = Unavailable(f"this server is {self.runtime.state}")
-            await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
+            if path in (TRACES, LOGS):
+                await refuse_telemetry(scope, send, starting)
+            else:
+                await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
             return
         await self._door(path)(scope, receive, send)
 

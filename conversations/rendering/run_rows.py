@@ -193,6 +193,22 @@ def model_turn(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 
 @view
+def model_call(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw what an answer of a model took, as telemetry tells it; a failed one in full, at any detail."""
+    name = event_rows.line(read.body.get("model"))
+    error = read.body.get("error")
+    line = RunLine(
+        "s-failed" if error else "agent",
+        "called the model",
+        richtext.inline(name) if name else None,
+        facts=tuple(filter(None, (_duration(read), event_rows.usage(read.body.get("usage"))))),
+        fault=richtext.plain(error[:8000]) if isinstance(error, str) and error else None,
+    )
+    face = event_rows.row(read, "chat" if error else "", state="failed" if error else "")
+    return event_rows.render("run", face, line, message_body.more(read.body, _FIELDS))
+
+
+@view
 def handler_changed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw who answers from now on."""
     name = event_rows.line(read.body.get("handler"))

@@ -147,6 +147,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/import": {"POST": ADMIN},
     "/api/v1/door": {"POST": frozenset()},  # the one-use token of the data directory
     "/api/v1/topics/{topic}/messages": {"GET": PROGRAMS},
+    "/v1/traces": {"POST": ADMIN | {AGENT}},
+    "/v1/logs": {"POST": ADMIN | {AGENT}},
     "/v1/responses": {"POST": OPERATING},
     "/v1/responses/compact": {"POST": OPERATING},
     "/v1/responses/{id}": {"GET": EVERYONE, "DELETE": OPERATING},

@@ -100,7 +100,8 @@ TABLE = (
     Rule("policy.refused", "tool_call rule", "the run's worker", "the call is blocked", "the event's run"),
     Rule("replay.requested", "tool_call", "people, the system", "a new call", "the event's run"),
     Rule("model.turn", "agent model demo usage", "the run's worker", "what a turn spent", "the event's run"),
-    Rule("output", "usage agent model demo", ANYBODY, "what a foreign turn spent", "this conversation"),
+    Rule("output model.call", "usage agent model demo error", ANYBODY, "what a foreign turn spent; of a failed one an "
+         "error", "this conversation"),
     Rule("response.completed", "response_id status", "the run's worker", "the response's end",
          "a response of this conversation"),
     Rule("response.deleted", "response_id", "people, the system for a token", "the response is reached no more",

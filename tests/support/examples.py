@@ -158,6 +158,17 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"event": "run.interrupted", "run_id": "run-9", "reason": "the worker is gone", "calls": ["call-9"]},
     ],
     "run.incompatible": _of_run("run.incompatible", reason="the tool is gone"),
+    "model.call": [
+        {
+            "event": "model.call",
+            "agent": "Weather",
+            "model": "gpt-5-mini",
+            "usage": {"input_tokens": 97, "output_tokens": 52},
+            "duration_ms": 812.5,
+            "trace_id": "0" * 31 + "1",
+            "span_id": "0" * 15 + "1",
+        }
+    ],
     "model.turn": _of_run("model.turn", turn=1, model="demo", demo=True, tools=["0" * 64], duration_ms=3),
     "approval.requested": [QUEUED, STARTED, ASKED],
     "approval.decided": [

@@ -1,4 +1,5 @@
-"""Model turns → what they spent: ours as `model.turn` tells it, a foreign agent's as its `output` does."""
+"""Model turns → what they spent: ours as `model.turn` tells it, a foreign agent's as its `output` does, or its
+`model.call`."""
 
 from collections.abc import Callable
 
@@ -6,6 +7,7 @@ import msgspec
 
 from conversations.events.payload import clean_text
 from conversations.events.projections import usage
+from conversations.events.projections.participants import add_speaker
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges, TurnRow
 
 NAMES = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))  # ours, and the older words
@@ -38,6 +40,15 @@ def observed(changes: RowChanges, head: ConversationHead, event: EventFacts) -> 
     then what the turn spent is unknown."""
     if '"usage"' in event.body and head.head_seq > head.copied_seq:  # a fork's copy was counted where it was said
         _keep(changes, head, event, all)
+
+
+def called(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Keep what an agent elsewhere spent on an answer, and count one that failed."""
+    if event.run is None:
+        observed(changes, head, event)
+        head.errors += event.payload.error is not None
+    if event.payload.speaker:
+        add_speaker(changes, head, event)
 
 
 def _keep(

@@ -198,6 +198,23 @@ class ModelTurn(RunEvent):
     duration_ms: float | None = None
 
 
+@event_type(
+    Row(view="model_call"), fold=turns.called, level="steps", lane=Lane("called the model", "model"),
+    search=Search(is_error=True, label="model call"),
+)  # fmt: skip
+class ModelCall(RunEvent):
+    """One answer of a model that an agent elsewhere asked, as its telemetry tells it: what it spent, how long it took,
+    and with `error` that there was none. What was said stands in messages and outputs."""
+
+    event: Literal["model.call"] = "model.call"
+    model: str = ""
+    usage: dict[str, Any] | None = None
+    duration_ms: float | None = None
+    error: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+
+
 @event_type(Row(view="stage"), name=".stage", level="steps", lane=Lane("reached stage", "stage"))
 class Stage(RunEvent):
     """Where a team's context has come to; the kind is a team's own, such as `town_hall.stage`."""

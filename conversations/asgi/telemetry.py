@@ -1,0 +1,180 @@
+"""`POST /v1/traces` and `/v1/logs`: what OpenTelemetry exporters send (OTLP/HTTP), protobuf and JSON. A raw ASGI route.
+
+Spans become events by `conversations.telemetry`, each checked as a published message is: an agent's token tells of its
+own agent only. Nothing of it starts a run or lets an agent in. Answered after the commit, in the encoding that came.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from conversations.access.authentication import Caller
+from conversations.asgi import parse_message, route
+from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core.db_threads import without_frames
+from conversations.core.errors import Busy, Invalid, MethodNotAllowed, SwitchboardError
+from conversations.events.log.records import NewEvent
+from conversations.realtime.server import ServerRuntime
+from conversations.telemetry import intake, otlp_answer, otlp_json, otlp_protobuf
+from conversations.telemetry.otlp_answer import Encoding
+from conversations.telemetry.span import Decoded
+from conversations.telemetry.span_events import Step
+
+MAX_BODY = 8 << 20  # bytes of one request as it comes
+MAX_UNPACKED = 16 << 20  # bytes of one request without its compression
+MAX_HELD = 64 << 20  # bytes of all requests under way
+BLOCK = 1_000  # events of one transaction
+_PIECE = 64 << 10  # bytes unpacked at a time
+_GZIP = zlib.MAX_WBITS | 16
+
+Decoder = Callable[[bytes], Decoded]
+TRACES, LOGS = "/v1/traces", "/v1/logs"
+_DECODERS: dict[str, dict[Encoding, Decoder]] = {
+    TRACES: {"protobuf": otlp_protobuf.traces, "json": otlp_json.traces},
+    LOGS: {"protobuf": otlp_protobuf.logs, "json": otlp_json.logs},
+}
+_REJECTED = {TRACES: "rejectedSpans", LOGS: "rejectedLogRecords"}
+
+
+class Read(NamedTuple):
+    """What a request holds: the events to store, how many spans were refused, and why the first was."""
+
+    events: list[NewEvent]
+    rejected: int
+    reason: str
+
+
+class TelemetryEndpoint:
+    """Both routes, bound to one server runtime."""
+
+    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
+        self._runtime, self._bearers = runtime, bearers
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="telemetry")  # alone: the memory is of one thread
+        self._memory = intake.Memory()
+        self._epoch = ""
+        self._bytes_under_way = 0  # bytes
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        encoding = _encoding_of(scope) or "json"
+        try:
+            payload = await self._handle(scope, receive)
+        except SwitchboardError as error:
+            await refuse(scope, send, error)
+        else:
+            await _answer(send, 200, payload, encoding)
+
+    async def _handle(self, scope: route.Scope, receive: route.Receive) -> bytes:
+        if scope["method"] != "POST":
+            raise MethodNotAllowed(["POST"])
+        visitor = await self._bearers.visitor(scope, "publish")
+        if (encoding := _encoding_of(scope)) is None:
+            raise Invalid("Content-Type must be application/x-protobuf or application/json")
+        if self._bytes_under_way > MAX_HELD:
+            raise Busy("too many requests are under way: send again later")
+        body = await route.body(scope, receive, MAX_BODY)
+        self._bytes_under_way += len(body)
+        try:
+            reading = partial(without_frames, self._read, scope, body, encoding, visitor)
+            read = await asyncio.get_running_loop().run_in_executor(self._reader, reading)
+            await self._store(read.events)
+        finally:
+            self._bytes_under_way -= len(body)
+        return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
+
+    async def _store(self, events: Sequence[NewEvent]) -> None:
+        """Store in blocks, so that other writers get their turn. One that fails has the whole request sent again, of
+        which what is stored already is dropped by its ids."""
+        for at in range(0, len(events), BLOCK):
+            block = events[at : at + BLOCK]
+            await self._runtime.store(block)
+            stored = [(event.conversation or "", event.event_id or "") for event in block]
+            self._reader.submit(self._memory.note_stored, stored)
+
+    def _read(self, scope: route.Scope, body: bytes, encoding: Encoding, visitor: Caller) -> Read:
+        """Read a request, in the reader's thread."""
+        if (epoch := self._runtime.hub.epoch) != self._epoch:
+            self._memory.forget_stored()
+            self._epoch = epoch
+        decoded = _DECODERS[scope["path"]][encoding](_unpacked(body, route.header(scope, b"content-encoding")))
+        steps = intake.of_spans(decoded.spans, self._memory, fallback_agent=visitor.agent)
+        events, refused_spans, why = _events_of(steps, visitor)
+        return Read(events, decoded.rejected + refused_spans, decoded.reason or why)
+
+
+def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], int, str]:
+    """Make the events that this token may publish; say of how many spans it may publish nothing, and why not."""
+    events: list[NewEvent] = []
+    fit, unfit, why = set[str](), set[str](), ""
+    for step in steps:
+        span_id = step.body["span_id"]
+        try:
+            raw = msgspec.Raw(_encoded(step))
+            event = parse_message.event_of(f"stream:{step.conversation}", raw, None, visitor)
+        except SwitchboardError as error:
+            unfit.add(span_id)
+            why = why or error.full_message
+        else:
+            fit.add(span_id)
+            events.append(event._replace(is_live=False))  # it tells of what was done elsewhere: it starts no run
+    return events, len(unfit - fit), why
+
+
+def _encoded(step: Step) -> bytes:
+    try:
+        return msgspec.json.encode(step.body)
+    except (UnicodeEncodeError, ValueError, OverflowError) as error:
+        raise Invalid(f"a span must fit JSON: {error}") from None
+
+
+def _unpacked(body: bytes, encoding: bytes) -> bytes:
+    """Unpack gzip, in pieces, up to 16 MiB. Raises Invalid for what is none, TooLarge over the limit."""
+    if encoding.lower() in (b"", b"identity"):
+        return body
+    if encoding.lower() != b"gzip":
+        raise Invalid("Content-Encoding must be gzip, or none")
+    pieces: list[bytes] = []
+    size, unzip = 0, zlib.decompressobj(_GZIP)
+    try:
+        while body:
+            piece = unzip.decompress(body, _PIECE)
+            size += len(piece)
+            pieces.append(piece)
+            if size > MAX_UNPACKED:
+                raise route.too_large(MAX_UNPACKED)
+            body = unzip.unconsumed_tail
+            if unzip.eof and unzip.unused_data:  # another member follows
+                body, unzip = unzip.unused_data, zlib.decompressobj(_GZIP)
+    except zlib.error as error:
+        raise Invalid(f"the body must be gzip: {error}") from None
+    pieces.append(unzip.flush())
+    if not unzip.eof:
+        raise Invalid("the body must be gzip: it ends too early")
+    return b"".join(pieces)
+
+
+def _encoding_of(scope: route.Scope) -> Encoding | None:
+    content_type = route.header(scope, b"content-type").partition(b";")[0].strip().lower()
+    return next((name for name, value in otlp_answer.CONTENT_TYPES.items() if value == content_type), None)
+
+
+async def refuse(scope: route.Scope, send: route.Send, error: SwitchboardError) -> None:
+    """Answer an error as a `google.rpc.Status`, in the request's encoding."""
+    encoding = _encoding_of(scope) or "json"
+    payload = otlp_answer.refused(encoding, error.status, error.full_message)
+    await _answer(send, error.status, payload, encoding, *route.headers_of(error))
+
+
+async def _answer(
+    send: route.Send, status: int, payload: bytes, encoding: Encoding, *headers: tuple[bytes, bytes]
+) -> None:
+    content_type = (b"content-type", otlp_answer.CONTENT_TYPES[encoding])
+    length = (b"content-length", b"%d" % len(payload))
+    fixed = [content_type, length, *(pair for pair in route.FIXED if pair[0] != b"content-type"), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": fixed})
+    await send({"type": "http.response.body", "body": payload})

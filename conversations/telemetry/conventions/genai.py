@@ -1,0 +1,119 @@
+"""OpenTelemetry's GenAI conventions, in three generations, and what Google's ADK writes beside them.
+
+| generation | messages |
+|---|---|
+| up to 1.36 | events `gen_ai.user.message` … `gen_ai.choice`, of the span or as log records; `gen_ai.prompt` |
+| 1.37 and later | `gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions` |
+| semantic-conventions-genai 0.1 | as before; `gen_ai.workflow.name` is `gen_ai.agent.name` |
+"""
+
+from typing import Any
+
+from conversations.telemetry import message_shapes
+from conversations.telemetry.reading import Call, Message, Role, SpanReading, Usage
+from conversations.telemetry.span import Span, SpanEvent
+
+_KINDS = {
+    "invoke_agent": "agent", "create_agent": "", "invoke_workflow": "agent", "execute_tool": "tool",
+    "chat": "model", "text_completion": "model", "generate_content": "model", "completion": "model",
+}  # fmt: skip
+_EVENTS: dict[str, Role] = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_DETAILS = ("gen_ai.client.inference.operation.details", "gen_ai.content.prompt", "gen_ai.content.completion")
+_CHOICE = "gen_ai.choice"
+_INPUTS = (
+    "gen_ai.system_instructions",
+    "gen_ai.input.messages",
+    "gen_ai.prompt",
+    "gcp.vertex.agent.llm_request",
+)
+_OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gcp.vertex.agent.llm_response")
+
+
+def read(span: Span, reading: SpanReading) -> None:
+    """Fill in what the conventions tell."""
+    if not reading.kind:
+        reading.kind = _kind_of(span)  # type: ignore[assignment]  # one of the kinds
+    reading.conversation = reading.conversation or span.text("gen_ai.conversation.id", "gcp.vertex.agent.session_id")
+    reading.agent = reading.agent or span.text("gen_ai.agent.name", "gen_ai.workflow.name")
+    reading.model = reading.model or span.text("gen_ai.response.model", "gen_ai.request.model")
+    if reading.usage == Usage():
+        reading.usage = Usage(
+            span.number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+            span.number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+            span.number("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+        )
+    if reading.kind == "tool":
+        _read_tool(span, reading)
+    else:
+        _read_messages(span, reading)
+
+
+def _kind_of(span: Span) -> str:
+    operation = span.text("gen_ai.operation.name")
+    if operation in _KINDS:
+        return _KINDS[operation]
+    if span.text("gen_ai.tool.name"):
+        return "tool"
+    if any(event.name in _EVENTS or event.name in (_CHOICE, *_DETAILS) for event in span.events):
+        return "model"
+    has_model = span.text("gen_ai.request.model") and span.text("gen_ai.system", "gen_ai.provider.name")
+    return "model" if has_model and operation != "embeddings" else ""
+
+
+def _read_tool(span: Span, reading: SpanReading) -> None:
+    name = span.text("gen_ai.tool.name")
+    if reading.call is None and name:
+        args = first(span, "gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args", "tool_arguments", "input")
+        reading.call = Call(span.text("gen_ai.tool.call.id"), name, message_shapes.decoded(args))
+    if reading.output is None:
+        names = ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "tool_response", "output")
+        reading.output = message_shapes.decoded(first(span, *names))
+
+
+def _read_messages(span: Span, reading: SpanReading) -> None:
+    if not reading.inputs:
+        reading.inputs = [m for name in _INPUTS for m in _messages(span.attributes, name)]
+    if not reading.outputs:
+        reading.outputs = [m for name in _OUTPUTS for m in _messages(span.attributes, name)]
+    if not reading.inputs and not reading.outputs:
+        for event in span.events:
+            _read_event(event, reading)
+
+
+def _messages(attributes: dict[str, Any], name: str) -> list[Message]:
+    value = message_shapes.decoded(attributes.get(name))
+    if not value:
+        return []
+    if name == "gen_ai.system_instructions":
+        message = message_shapes.message_of({"role": "system", "parts": value})
+        return [message] if message else []
+    if isinstance(value, dict):
+        value = value.get("contents") or value.get("content") or value
+    return message_shapes.messages_of(value, "assistant" if name in _OUTPUTS else "user")
+
+
+def _read_event(event: SpanEvent, reading: SpanReading) -> None:
+    """Read one event of a span: a message, or both sides of an exchange."""
+    content = event.attributes | (event.body if isinstance(event.body, dict) else {})
+    if event.name in _DETAILS:
+        reading.inputs += [m for name in _INPUTS for m in _messages(content, name)]
+        reading.outputs += [m for name in _OUTPUTS for m in _messages(content, name)]
+    elif event.name == _CHOICE:
+        inner = message_shapes.decoded(content.get("message"))
+        message = message_shapes.message_of(inner if inner else content, "assistant")
+        reading.outputs += [message] if message else []
+    elif event.name in _EVENTS:
+        calls = message_shapes.decoded(content.get("tool_calls"))
+        role = _EVENTS[event.name]
+        message = message_shapes.message_of({**content, "role": role, "tool_calls": calls, "type": ""}, role)
+        reading.inputs += [message] if message else []
+
+
+def first(span: Span, *names: str) -> Any:  # any JSON
+    """Return the first of these attributes that is there."""
+    return next((span.attributes[name] for name in names if span.attributes.get(name) is not None), None)

@@ -1,0 +1,35 @@
+"""Logfire and pydantic-ai: pending spans, events in one attribute, names of their own for agents and tools."""
+
+from conversations.telemetry import message_shapes
+from conversations.telemetry.reading import SpanReading
+from conversations.telemetry.span import Span, SpanEvent
+
+PENDING = "pending_span"
+
+
+def read(span: Span, reading: SpanReading) -> None:
+    """Fill in what pydantic-ai tells beside the GenAI conventions."""
+    attributes = span.attributes
+    if "agent_name" not in attributes and span.source.scope != "pydantic-ai":
+        return
+    reading.has_tool_spans = True
+    reading.agent = reading.agent or span.text("gen_ai.agent.name", "agent_name")
+    if not reading.kind and span.text("agent_name") and not span.text("gen_ai.operation.name", "gen_ai.tool.name"):
+        reading.kind = "agent"
+    reading.model = reading.model or span.text("gen_ai.response.model", "gen_ai.request.model", "model_name")
+    if reading.kind != "tool":
+        history = message_shapes.decoded(attributes.get("pydantic_ai.all_messages"))
+        reading.inputs = reading.inputs or message_shapes.messages_of(history)
+    events = message_shapes.decoded(attributes.get("events") or attributes.get("all_messages_events"))
+    for event in events if isinstance(events, list) else ():
+        if isinstance(event, dict):
+            name = str(event.get("event.name") or "")
+            span.events.append(SpanEvent(name, span.start, {}, event))
+
+
+def settle(span: Span) -> None:
+    """Give a pending span the ids of the span that it announces."""
+    if span.text("logfire.span_type") == PENDING:
+        span.is_pending = True
+        span.span_id = span.parent_id or span.span_id
+        span.parent_id = span.text("logfire.pending_parent_id").strip("0") and span.text("logfire.pending_parent_id")

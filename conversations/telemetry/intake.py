@@ -1,0 +1,127 @@
+"""From the spans of a request to the payloads to store: filed, attributed, in the order of their times, each once.
+
+What a trace was filed under is remembered for as long as it is in use, so that its later spans join it; so are the
+messages that are stored already, since every span repeats its whole history.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from conversations.events.payload import clean_text
+from conversations.telemetry import conventions, span_events
+from conversations.telemetry.reading import SpanReading
+from conversations.telemetry.span import Span, of_records
+from conversations.telemetry.span_events import Place, Step
+
+MAX_TRACES = 10_000
+MAX_AGENTS = 1_000  # spans of one trace whose agent is remembered
+MAX_STORED = 50_000  # events
+LONGEST_KEY = 200  # characters of a conversation's id
+_NO_NAME = "agent"
+
+
+class Trace:
+    """What is known of a trace: where its spans without a conversation of their own are filed, and its agents."""
+
+    def __init__(self) -> None:
+        self.conversation = ""
+        self.agents: dict[str, str] = {}  # by span
+
+
+class ReadSpan(NamedTuple):
+    """A span with what was read of it."""
+
+    span: Span
+    reading: SpanReading
+
+
+class Memory:
+    """What earlier requests told. For one thread; the least recently used goes."""
+
+    def __init__(self) -> None:
+        self._traces: dict[str, Trace] = {}
+        self._stored: dict[tuple[str, str], None] = {}
+
+    def trace(self, trace_id: str) -> Trace:
+        """Return what is known of a trace."""
+        trace = self._traces.pop(trace_id, None) or Trace()
+        self._traces[trace_id] = trace
+        if len(self._traces) > MAX_TRACES:
+            del self._traces[next(iter(self._traces))]
+        return trace
+
+    def is_stored(self, step: Step) -> bool:
+        """Return whether this event is known to be stored."""
+        return (step.conversation, step.id) in self._stored
+
+    def note_stored(self, steps: Iterable[tuple[str, str]]) -> None:
+        """Remember what was committed, by conversation and id."""
+        for key in steps:
+            self._stored.pop(key, None)
+            self._stored[key] = None
+        while len(self._stored) > MAX_STORED:
+            del self._stored[next(iter(self._stored))]
+
+    def forget_stored(self) -> None:
+        """Forget what was committed: the database is another one now."""
+        self._stored.clear()
+
+
+def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> list[Step]:
+    """Return what the spans tell that is not known to be stored, in the order in which it happened."""
+    if spans and spans[0].is_log:
+        spans = of_records(list(spans))
+    items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=lambda span: span.start)]
+    family = _Family(items, memory, fallback_agent)
+    seen: set[tuple[str, str]] = set()
+    fresh: list[Step] = []
+    for item in items:
+        if item.reading.kind or item.reading.inputs or item.reading.outputs:
+            for step in span_events.steps(*item, family.place_of(item)):
+                key = (step.conversation, step.id)
+                if key not in seen and not memory.is_stored(step):
+                    seen.add(key)
+                    fresh.append(step)
+    return sorted(fresh, key=lambda step: step.at)
+
+
+class _Family:
+    """The spans of a request by their ids: what a span does not tell itself, those around it may."""
+
+    def __init__(self, items: Sequence[ReadSpan], memory: Memory, fallback_agent: str) -> None:
+        self._fallback_agent = fallback_agent
+        self._by_id = {(item.span.trace_id, item.span.span_id): item for item in items}
+        self._traces = {item.span.trace_id: memory.trace(item.span.trace_id) for item in items}
+        for span, reading in items:
+            trace = self._traces[span.trace_id]
+            if not trace.conversation:
+                trace.conversation = _key(reading.conversation)
+            if reading.kind == "agent" and reading.agent and len(trace.agents) < MAX_AGENTS:
+                trace.agents[span.span_id] = reading.agent
+        for trace_id, trace in self._traces.items():
+            trace.conversation = trace.conversation or trace_id
+
+    def place_of(self, item: ReadSpan) -> Place:
+        """Return where a span is filed, and whose it is."""
+        conversation = _key(item.reading.conversation) or self._traces[item.span.trace_id].conversation
+        return Place(conversation, clean_text(self._agent_of(item))[:LONGEST_KEY])
+
+    def _agent_of(self, item: ReadSpan) -> str:
+        """Return the agent that a span names, else the next one around it, else the service."""
+        span, reading = item
+        agents, passed = self._traces[span.trace_id].agents, {span.span_id}
+        name, parent = reading.agent, span.parent_id
+        while not name and parent and parent not in passed:
+            passed.add(parent)
+            around = self._by_id.get((span.trace_id, parent))
+            name = (around.reading.agent if around else "") or agents.get(parent, "")
+            parent = around.span.parent_id if around else ""
+        service = str(span.source.resource.get("service.name") or "")
+        service = "" if service.startswith("unknown_service") else service
+        return (name or self._fallback_agent or service or _NO_NAME).removeprefix("agent:") or _NO_NAME
+
+
+def _key(conversation: str) -> str:
+    """Return a conversation's id as the record can hold it; empty for none."""
+    text = clean_text(conversation).strip()
+    return text if len(text) <= LONGEST_KEY else f"{text[: LONGEST_KEY - 33]}…{span_events.digest(text)}"

@@ -1,0 +1,196 @@
+"""Read messages as instrumentations write them: parts of the GenAI conventions, chat completions, items of responses,
+the Vercel AI SDK's, LangChain's serialised ones, Gemini's contents. One lenient reader for all of them."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from conversations.core.errors import SwitchboardError
+from conversations.events.payload import check_depth
+from conversations.telemetry.reading import Call, Message, Result, Role
+
+MOST = 10_000  # messages of one history
+Json = Any  # whatever an instrumentation wrote
+
+_ROLES: dict[str, Role] = {
+    "system": "system", "developer": "system", "systemmessage": "system",
+    "user": "user", "human": "user", "humanmessage": "user",
+    "assistant": "assistant", "ai": "assistant", "model": "assistant", "aimessage": "assistant",
+    "aimessagechunk": "assistant",
+    "tool": "tool", "function": "tool", "toolmessage": "tool",
+}  # fmt: skip
+_TEXTS = ("text", "input_text", "output_text", "refusal")
+_REASONS = ("reasoning", "thinking")
+_CALLS = ("tool_call", "tool-call", "tool_use", "function_call", "toolCall")
+_RESULTS = ("tool_call_response", "tool-result", "tool_result", "function_call_output", "toolResult")
+_WRAPPERS = ("message", "message_content", "tool_call", "kwargs")
+
+
+def decoded(value: Json) -> Json:
+    """Decode a text that holds JSON; anything else, and a text that holds none, stays as it is."""
+    if not isinstance(value, str) or value[:1].strip() not in ("[", "{", '"'):
+        return value
+    raw = value.encode("utf-8", "replace")
+    try:
+        check_depth(raw)
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, SwitchboardError, RecursionError):
+        return value
+
+
+def messages_of(value: Json, role: Role = "user") -> list[Message]:
+    """Read a list of messages, or one. `role` is that of what does not tell it."""
+    value = decoded(value)
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    items = value if isinstance(value, list) else [value]
+    while len(items) == 1 and isinstance(items[0], list):  # LangChain nests the messages of each prompt
+        items = items[0]
+    return [message for item in items[:MOST] if (message := message_of(item, role)) is not None]
+
+
+def message_of(value: Json, role: Role = "user") -> Message | None:
+    """Read one message; None where nothing is said."""
+    value = _unwrapped(value)
+    if isinstance(value, str):
+        return Message(role, value) if value.strip() else None
+    if not isinstance(value, dict):
+        return None
+    kind = str(value.get("type") or "")
+    role = _role_of(value, kind, role)
+    content = next((value[name] for name in ("parts", "contents", "content", "text") if value.get(name)), None)
+    parts = _Parts()
+    if kind in _CALLS or kind in _RESULTS:
+        parts.take(value)
+    elif role == "tool" and (call_id := _first(value, "tool_call_id", "id")):
+        parts.results.append(Result(call_id, decoded(_plain(content))))
+    else:
+        parts.take_all(content)
+    calls = value.get("tool_calls") or value.get("toolCalls")
+    for call in calls if isinstance(calls, list) else ():
+        parts.take_call(_unwrapped(call))
+    if parts.results and not parts.texts:
+        role = "tool"
+    message = Message(
+        role, "\n".join(parts.texts), tuple(parts.calls), tuple(parts.results), "\n".join(parts.reasons),
+        _first(value, "name"),
+    )  # fmt: skip
+    return message if message.text or message.calls or message.results else None
+
+
+class _Parts:
+    """What the parts of a message hold."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.reasons: list[str] = []
+        self.calls: list[Call] = []
+        self.results: list[Result] = []
+
+    def take_all(self, content: Json) -> None:
+        """Take a content: a text, a part, or a list of either."""
+        for part in content if isinstance(content, list) else [content]:
+            self.take(_unwrapped(part))
+
+    def take(self, part: Json) -> None:
+        """Take one part; of what is neither words nor a call its kind is told."""
+        if isinstance(part, str):
+            self._say(part)
+        if not isinstance(part, dict):
+            return
+        kind = str(part.get("type") or part.get("part_kind") or "")
+        if kind in _CALLS or "functionCall" in part or isinstance(part.get("function_call"), dict):
+            self.take_call(part)
+        elif kind in _RESULTS or "functionResponse" in part or isinstance(part.get("function_response"), dict):
+            self._take_result(part)
+        elif kind in _REASONS:
+            self.reasons.append(_plain(part.get("content") or part.get("text") or part.get("thinking") or ""))
+        elif kind in _TEXTS or not kind:
+            self._say(_plain(next((part[word] for word in ("content", "text", "refusal") if part.get(word)), "")))
+        else:
+            self._say(f"[{kind}]")
+
+    def take_call(self, part: Json) -> None:
+        """Take a tool call, in whichever shape."""
+        if not isinstance(part, dict):
+            return
+        named = ("function", "functionCall", "function_call")
+        inner: dict[str, Json] = next((part[w] for w in named if isinstance(part.get(w), dict)), {})
+        both = part | inner
+        name = _first(both, "name", "toolName", "tool_name")
+        args = next((both[w] for w in ("arguments", "args", "input") if both.get(w) is not None), None)
+        if name:
+            call_id = _first(part, "id", "toolCallId", "call_id", "tool_call_id") or _first(inner, "id")
+            if part.get("type") == "function_call" and part.get("call_id"):  # an item's own id is another one
+                call_id = _first(part, "call_id")
+            self.calls.append(Call(call_id, name, decoded(args)))
+
+    def _take_result(self, part: dict[str, Json]) -> None:
+        inner = next(
+            (part[w] for w in ("functionResponse", "function_response") if isinstance(part.get(w), dict)), part
+        )
+        call_id = _first(inner, "id", "toolCallId", "call_id", "tool_call_id", "tool_use_id")
+        output = next((inner[w] for w in ("response", "result", "output", "content") if inner.get(w) is not None), None)
+        self.results.append(Result(call_id, decoded(output)))
+
+    def _say(self, text: str) -> None:
+        if text.strip():
+            self.texts.append(text)
+
+
+def unflattened(attributes: dict[str, Json], prefix: str) -> list[Json]:
+    """Build the list that `PREFIX.0.role`, `PREFIX.0.content` and the like tell, of at most 10,000 items."""
+    root: dict[str, Json] = {}
+    for key, value in attributes.items():
+        if not key.startswith(prefix + "."):
+            continue
+        node, names = root, key[len(prefix) + 1 :].split(".")
+        for name in names[:-1]:
+            inner = node.setdefault(name, {})
+            node = inner if isinstance(inner, dict) else {}
+        node[names[-1]] = value
+    items = _listed(root)
+    return items if isinstance(items, list) else []
+
+
+def _listed(node: Json) -> Json:
+    """Turn objects whose names are all numbers into lists, in the order of the numbers."""
+    if not isinstance(node, dict):
+        return node
+    if node and all(name.isdecimal() and len(name) < 6 for name in node):
+        return [_listed(node[name]) for name in sorted(node, key=int)[:MOST]]
+    return {name: _listed(value) for name, value in node.items()}
+
+
+def _unwrapped(value: Json) -> Json:
+    """Take what OpenInference and LangChain wrap in an object of one name out of it."""
+    while isinstance(value, dict):
+        inner = next((value[name] for name in _WRAPPERS if isinstance(value.get(name), dict)), None)
+        if inner is None or ("type" in value and value["type"] in _CALLS):
+            return value
+        value = ({"lc_id": value["id"]} if isinstance(value.get("id"), list) else {}) | inner
+    return value
+
+
+def _role_of(value: dict[str, Json], kind: str, default: Role) -> Role:
+    name = value.get("role") or (kind if kind in _ROLES else "")
+    if not name and isinstance(value.get("lc_id"), list) and value["lc_id"]:
+        name = value["lc_id"][-1]
+    return _ROLES.get(str(name).lower(), default) if name else default
+
+
+def _first(value: dict[str, Json], *names: str) -> str:
+    text = next((value[name] for name in names if isinstance(value.get(name), str | int) and value[name]), "")
+    return str(text)
+
+
+def _plain(value: Json) -> str:
+    """Return a content as text: parts are joined, other JSON is written."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        parts = _Parts()
+        parts.take_all(value)
+        return "\n".join(parts.texts)
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)

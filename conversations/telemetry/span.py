@@ -1,0 +1,105 @@
+"""A span as the rest of this package knows it, whatever encoding it came in. A span's log records are one, too."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Attributes = dict[str, Any]  # texts, numbers, booleans, lists and objects of them
+
+MAX_ITEMS = 50_000  # spans or log records of one request
+ID_BYTES = {"traceId": 16, "spanId": 8}
+
+
+class SpanEvent(NamedTuple):
+    """Something that happened within a span, or a log record of it. `body` is a log record's."""
+
+    name: str
+    at: int  # ns since 1970
+    attributes: Attributes
+    body: Any = None  # any JSON
+
+
+@dataclass(slots=True)
+class Source:
+    """Who sent a span: the attributes of its resource, and the instrumentation that made it."""
+
+    resource: Attributes
+    scope: str
+
+
+@dataclass(slots=True)
+class Span:
+    """One span. Ids are lower-case hex; times are ns since 1970, 0 where not told."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str
+    name: str
+    start: int
+    end: int
+    attributes: Attributes
+    source: Source
+    events: list[SpanEvent] = field(default_factory=list)
+    error: str | None = None  # what went wrong, where its status says that something did
+    is_pending: bool = False  # it has only begun
+    is_log: bool = False  # made of log records: it tells no times and no end
+
+    def text(self, *names: str) -> str:
+        """Return the first of these attributes that holds something, as text; empty without any."""
+        for name in names:
+            value = self.attributes.get(name)
+            if value is not None and value != "":
+                return value if isinstance(value, str) else str(value)
+        return ""
+
+    def number(self, *names: str) -> int:
+        """Return the first of these attributes that is a count; 0 without any."""
+        for name in names:
+            value = self.attributes.get(name)
+            if type(value) is int and 0 <= value <= 1 << 53:
+                return value
+        return 0
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What one request holds: its spans, and how many of its items were unfit, and why the first was."""
+
+    spans: list[Span] = field(default_factory=list)
+    rejected: int = 0
+    reason: str = ""
+
+    def reject(self, reason: str) -> None:
+        """Leave one item out."""
+        self.rejected += 1
+        self.reason = self.reason or reason
+
+
+def is_id(text: str, kind: str) -> bool:
+    """Return whether it is an id of that kind in hex; one of zeros is none."""
+    return len(text) == 2 * ID_BYTES[kind] and text.strip("0") != ""
+
+
+def error_of(message: str, events: Iterable[SpanEvent]) -> str:
+    """Say what went wrong: the status's own words, else those of the last exception within the span."""
+    if message:
+        return message
+    for event in reversed(list(events)):
+        if event.name == "exception":
+            kind, text = (str(event.attributes.get(f"exception.{word}") or "") for word in ("type", "message"))
+            return f"{kind}: {text}" if kind and text else kind or text
+    return "error"
+
+
+def of_records(spans: list[Span]) -> list[Span]:
+    """Join the log records of each span, in the order of their times."""
+    joined: dict[tuple[str, str], Span] = {}
+    for span in spans:
+        first = joined.setdefault((span.trace_id, span.span_id), span)
+        if first is not span:
+            first.events += span.events
+            first.attributes = span.attributes | first.attributes
+    for span in joined.values():
+        span.events.sort(key=lambda event: event.at)
+        span.start = span.end = span.events[0].at
+    return list(joined.values())

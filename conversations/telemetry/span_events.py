@@ -1,0 +1,224 @@
+"""Make the payloads of stream events and envelopes of what was read of a span.
+
+Each has an id made of what it tells, so that the record keeps it once however often and in whatever order it is sent:
+
+| what | id made of |
+|---|---|
+| a message | its role and words, and the how-manieth of these words it is in its history |
+| a tool call | the id that the model gave it, where that is long enough to be the only one; else trace and span |
+| an agent's run, an answer of a model, a handoff | trace and span |
+
+A call is told by two events, its start and its end, always both once it has ended: whichever of them came before is the
+same event, so a start that comes late opens nothing.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from conversations.telemetry.reading import Call, Message, Result, SpanReading, Usage
+from conversations.telemetry.span import Span
+
+LONGEST = 240_000  # characters of a text in an event, which has at most 1 MiB
+SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
+Body = dict[str, Any]  # a payload: any JSON
+
+
+class Place(NamedTuple):
+    """Where a span is filed, and whose it is."""
+
+    conversation: str
+    agent: str
+
+
+class Step(NamedTuple):
+    """A payload to be, when it happened (ns since 1970), and where it is filed."""
+
+    at: int
+    conversation: str
+    id: str
+    body: Body
+
+
+def steps(span: Span, reading: SpanReading, place: Place) -> Iterator[Step]:
+    """Return what a span tells, in its order."""
+    teller = _Teller(span, place)
+    if reading.kind == "agent":
+        yield teller.begin_run()
+    if reading.kind == "handoff":
+        yield teller.hand_over(*reading.handoff)
+    if span.is_pending:
+        if reading.kind == "tool" and reading.call:
+            yield teller.begin_call(reading.call, *teller.of_span(reading.call), span.start)
+        return
+    yield from teller.say_all(reading)
+    if reading.kind == "tool" and reading.call:
+        yield from teller.call(reading.call, reading.output)
+    if reading.kind == "model" and not span.is_log:
+        yield teller.answer(reading)
+    if reading.kind == "agent":
+        yield teller.end_run()
+
+
+class _Teller:
+    """Makes the steps of one span."""
+
+    def __init__(self, span: Span, place: Place) -> None:
+        self._span, self._place = span, place
+        self._trace = f"{span.trace_id}\n{span.span_id}"
+
+    def begin_run(self) -> Step:
+        """Tell that an agent's run began."""
+        worker = str(self._span.source.resource.get("service.name") or self._span.source.scope)
+        return self._of_span("run.started", self._span.start, run_id=self._span.span_id, attempt=1, worker=worker)
+
+    def end_run(self) -> Step:
+        """Tell how it ended."""
+        fields: Body = {"run_id": self._span.span_id, "duration_ms": self._duration_ms()}
+        if self._span.error is None:
+            return self._of_span("run.done", self._span.end, **fields)
+        return self._of_span("run.failed", self._span.end, **fields, reason="error", error=cut(self._span.error))
+
+    def hand_over(self, giver: str, taker: str) -> Step:
+        """Tell that one agent gave the conversation to another."""
+        return self._of_span("agent.handoff", self._span.end, from_agent=giver, to_agent=taker, agent=giver)
+
+    def answer(self, reading: SpanReading) -> Step:
+        """Tell what an answer of a model took."""
+        fields: Body = {"model": reading.model, "usage": _usage(reading.usage), "duration_ms": self._duration_ms()}
+        if self._span.error is not None:
+            fields["error"] = cut(self._span.error)
+        return self._of_span("model.call", self._span.end, **fields)
+
+    def say_all(self, reading: SpanReading) -> Iterator[Step]:
+        """Tell the messages of a history and of an answer, and the calls in them that have no span of their own."""
+        uses: Counter[str] = Counter()
+        calls: dict[str, Call] = {}
+        for messages, at in ((reading.inputs, self._span.start), (reading.outputs, self._span.end)):
+            for message in messages:
+                if message.text:
+                    yield self._say(message, uses, at)
+                if reading.has_tool_spans or reading.kind == "tool":
+                    continue
+                for call in message.calls:
+                    calls[call.id or call.name] = call
+                    yield self.begin_call(call, *self._of_message(call, uses), at)
+                for result in message.results:
+                    yield from self._end_told(result, calls, uses, at)
+
+    def call(self, call: Call, output: Any) -> Iterator[Step]:
+        """Tell a call that a span is of, and how it ended."""
+        key, call_id = self.of_span(call)
+        yield self.begin_call(call, key, call_id, self._span.start)
+        error = self._span.error
+        ending: Body = {"status": "success"} if error is None else {"status": "error", "error": cut(error)}
+        ending["duration_ms"] = self._duration_ms()
+        yield self._end_call(call.name, key, call_id, output, self._span.end, **ending)
+
+    def begin_call(self, call: Call, key: str, call_id: str, at: int) -> Step:
+        """Tell that a tool was called."""
+        args = call.args if isinstance(call.args, dict) else None
+        raw = None if isinstance(call.args, dict) else call.args
+        fields: Body = {"name": call.name, "status": "start", "tool_call_id": call_id, "args": fitting(args)}
+        if raw is not None:
+            fields["args_raw"] = cut(raw if isinstance(raw, str) else msgspec.json.encode(raw).decode())
+        return self._step("tool_step", at, digest(key, "start"), **fields)
+
+    def of_span(self, call: Call) -> tuple[str, str]:
+        """Return what the call of a span is known by, and the id that joins its events."""
+        if len(call.id) >= SURE:
+            return digest("call", call.id), call.id
+        return digest("call", self._trace), call.id or self._span.span_id
+
+    def _of_message(self, call: Call, uses: Counter[str]) -> tuple[str, str]:
+        if len(call.id) >= SURE:
+            return digest("call", call.id), call.id
+        content = digest("told", call.id, call.name, msgspec.json.encode(call.args).decode())
+        uses[content] += 1
+        key = digest(content, str(uses[content]))
+        return key, call.id or key[:16]
+
+    def _end_told(self, result: Result, calls: dict[str, Call], uses: Counter[str], at: int) -> Iterator[Step]:
+        """End a call that the history told before; one that it did not tell is told now."""
+        call = calls.get(result.id)
+        if call is None:
+            call = Call(result.id, "tool", None)
+            yield self.begin_call(call, *self._of_message(call, uses), at)
+        elif len(call.id) < SURE:
+            uses[digest("told", call.id, call.name, msgspec.json.encode(call.args).decode())] -= 1
+        key, call_id = self._of_message(call, uses)
+        yield self._end_call(call.name, key, call_id, result.output, at, status="success")
+
+    def _end_call(self, name: str, key: str, call_id: str, output: Any, at: int, **ending: Any) -> Step:
+        fields = {"name": name, "tool_call_id": call_id, "output": fitting(output), **ending}
+        return self._step("tool_step", at, digest(key, "end"), **fields)
+
+    def _say(self, message: Message, uses: Counter[str], at: int) -> Step:
+        content = digest(message.role, message.text)
+        uses[content] += 1
+        key = digest("message", content, str(uses[content]))
+        if message.role == "assistant":
+            return self._step("output", at, key, text=cut(message.text), reasoning=cut(message.reasoning) or None)
+        sender = {"user": "user", "tool": "tool", "system": "system"}[message.role]
+        envelope: Body = {
+            "type": "control" if message.role == "system" else "message",
+            "sender": sender,
+            "recipient": f"chat:{self._place.conversation}",
+            "content": cut(message.text),
+        }
+        return self._payload_step(at, key, envelope)
+
+    def _of_span(self, kind: str, at: int, **fields: Any) -> Step:
+        return self._step(kind, at, digest(kind, self._trace), **fields)
+
+    def _step(self, kind: str, at: int, key: str, **fields: Any) -> Step:
+        body: Body = {"event": kind, "agent": self._place.agent}
+        body |= {name: value for name, value in fields.items() if value is not None}
+        return self._payload_step(at, key, body)
+
+    def _payload_step(self, at: int, key: str, body: Body) -> Step:
+        whole = {"id": key, "conversation_id": self._place.conversation, **body, "created_at": _moment(at)}
+        whole |= {"trace_id": self._span.trace_id, "span_id": self._span.span_id}
+        return Step(at, self._place.conversation, key, whole)
+
+    def _duration_ms(self) -> float | None:
+        took = (self._span.end - self._span.start) / 1e6
+        return round(took, 3) if self._span.start > 0 and 0 <= took <= 1e12 else None
+
+
+def digest(*parts: str) -> str:
+    """Return an id made of texts."""
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def cut(text: str) -> str:
+    """Shorten a text to what one event can hold."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… [{len(text):,} characters]"
+
+
+def fitting(value: Any) -> Any:  # any JSON
+    """Return a value as it is, or as the beginning of its JSON where one event cannot hold it."""
+    if isinstance(value, str):
+        return cut(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    text = msgspec.json.encode(value)
+    return value if len(text) <= LONGEST else cut(text.decode())
+
+
+def _usage(usage: Usage) -> Body | None:
+    if not usage.input and not usage.output:
+        return None
+    cached = {"input_tokens_details": {"cached_tokens": usage.cached}} if usage.cached else {}
+    return {"input_tokens": usage.input, "output_tokens": usage.output} | cached
+
+
+def _moment(at: int) -> str | None:
+    try:
+        return datetime.fromtimestamp(at / 1e9, UTC).isoformat() if at > 0 else None
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,120 @@
+"""`POST /v1/traces` and `/v1/logs`: encodings, compression, limits, answers, and whose words an agent may tell."""
+
+import gzip
+import json
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from tests.support.doors import Caller, ask, events_of
+from tests.support.otlp import JSON, PROTOBUF, conversations_of, counts_of, export, raw_export, span, traces
+from tests.telemetry.test_genai import weather
+
+
+def as_json(body, ids):
+    """Write an export in JSON, its ids as OTLP has them or as protobuf's own JSON does."""
+    from google.protobuf import json_format
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    document = json_format.MessageToDict(ExportTraceServiceRequest.FromString(body))
+    if ids == "hex":
+        import base64
+
+        for item in document["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+            for name in ("traceId", "spanId", "parentSpanId"):
+                if name in item:
+                    item[name] = base64.b64decode(item[name]).hex()
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("ids", ["hex", "base64"])
+def test_json_is_the_same_as_protobuf(server, caller, ids):
+    key = f"json-{ids}"
+    export(caller, traces(*weather(f"{key}-protobuf", trace=21)))
+
+    answer = export(caller, as_json(traces(*weather(key, trace=22)), ids), content_type=JSON)
+
+    assert (answer.status, answer.body) == (200, {})
+    assert counts_of(server, key) == counts_of(server, f"{key}-protobuf")
+
+
+def test_an_export_may_be_packed(server, caller):
+    assert export(caller, traces(*weather("packed", trace=23)), zipped=True).status == 200
+
+    assert counts_of(server, "packed").messages == 2
+
+
+def test_a_bomb_is_refused_for_its_size(caller):
+    bomb = gzip.compress(bytes(64 << 20))
+
+    reply = raw_export(caller, bomb, encoding="gzip")
+
+    assert (reply.status, reply.headers["content-type"]) == (413, PROTOBUF)
+
+
+@pytest.mark.parametrize("body", [b"\x1f\x8bnonsense", gzip.compress(b"x" * 1000)[:20], b"plain"])
+def test_what_is_no_gzip_is_refused(caller, body):
+    assert raw_export(caller, body, encoding="gzip").status == 400
+
+
+def test_an_empty_export_is_fine_in_both_encodings(caller):
+    assert raw_export(caller, b"")[0:3:2] == (200, b"")
+    assert raw_export(caller, b"{}", content_type=JSON)[0:3:2] == (200, b"{}")
+
+
+@pytest.mark.parametrize(("content_type", "body"), [(PROTOBUF, b"\xff\xff"), (JSON, b"[1]"), (JSON, b"{"), ("", b"{}")])
+def test_what_is_no_export_is_refused_for_good(caller, content_type, body):
+    reply = raw_export(caller, body, content_type=content_type)
+
+    assert reply.status == 400
+    if content_type == PROTOBUF:
+        assert (reply.headers["content-type"], reply.body[:2]) == (PROTOBUF, b"\x08\x03")
+    else:
+        assert json.loads(reply.body)["code"] == 3
+
+
+def test_a_span_without_an_id_is_told_and_the_others_are_stored(server, caller):
+    bad = span("chat", {"gen_ai.operation.name": "chat"})
+    bad.trace_id = b"short"
+
+    reply = raw_export(caller, traces(*weather("partial", trace=24), bad))
+
+    answer = ExportTraceServiceResponse.FromString(reply.body)
+    assert (reply.status, answer.partial_success.rejected_spans) == (200, 1)
+    assert "trace id" in answer.partial_success.error_message
+    assert counts_of(server, "partial").messages == 2
+
+
+def test_nobody_exports_without_a_token(server):
+    answer = ask(server, "POST", "/v1/traces", b"", Content_Type=PROTOBUF)
+
+    assert (answer.status, answer.headers["content-type"]) == (401, PROTOBUF)
+
+
+def test_other_methods_are_refused(caller):
+    answer = caller.get("/v1/traces")
+
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
+def test_an_agents_token_tells_of_itself_alone(server, callers: dict[str, Caller]):
+    mine = weather("agent-token", trace=25)
+    for item in mine:
+        for pair in item.attributes:
+            if pair.key == "gen_ai.agent.name":
+                pair.value.string_value = "Desk"
+
+    reply = raw_export(callers["desk"], traces(*mine))
+
+    answer = ExportTraceServiceResponse.FromString(reply.body)
+    assert "may publish only as Desk" in answer.partial_success.error_message
+    assert counts_of(server, "agent-token").agents == {"Desk"}
+    assert {body.get("sender") for _, _, body in events_of(server, "agent-token")} == {None}  # the person's words
+
+
+def test_an_agents_token_tells_of_no_other_agent(server, callers: dict[str, Caller]):
+    reply = raw_export(callers["desk"], traces(*weather("other-agent", trace=26)))
+
+    answer = ExportTraceServiceResponse.FromString(reply.body)
+    assert answer.partial_success.rejected_spans == 4
+    assert "other-agent" not in conversations_of(server)
