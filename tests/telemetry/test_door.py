@@ -52,7 +52,9 @@ def test_a_bomb_is_refused_for_its_size(caller):
     assert (reply.status, reply.headers["content-type"]) == (413, PROTOBUF)
 
 
-@pytest.mark.parametrize("body", [b"\x1f\x8bnonsense", gzip.compress(b"x" * 1000)[:20], b"plain"])
+@pytest.mark.parametrize(
+    "body", [b"\x1f\x8bnonsense", gzip.compress(b"x" * 1000)[:20], b"plain"], ids=["nonsense", "torn", "plain"]
+)
 def test_what_is_no_gzip_is_refused(caller, body):
     assert raw_export(caller, body, encoding="gzip").status == 400
 
@@ -62,7 +64,9 @@ def test_an_empty_export_is_fine_in_both_encodings(caller):
     assert raw_export(caller, b"{}", content_type=JSON)[0:3:2] == (200, b"{}")
 
 
-@pytest.mark.parametrize(("content_type", "body"), [(PROTOBUF, b"\xff\xff"), (JSON, b"[1]"), (JSON, b"{"), ("", b"{}")])
+@pytest.mark.parametrize(
+    ("content_type", "body"), [(PROTOBUF, b"\xff\xff"), (JSON, b"[1]"), (JSON, b"{"), ("", b"{}")], ids=str
+)
 def test_what_is_no_export_is_refused_for_good(caller, content_type, body):
     reply = raw_export(caller, body, content_type=content_type)
 
