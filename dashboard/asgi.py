@@ -23,6 +23,8 @@ from servestatic import ServeStaticASGI
 from conversations.access.audit import refusal_counter
 from conversations.alerts.dispatcher import Dispatcher
 from conversations.asgi.health import HealthEndpoint
+from conversations.asgi.hooks import PREFIX as HOOKS
+from conversations.asgi.hooks import HooksEndpoint
 from conversations.asgi.import_upload import ImportEndpoint
 from conversations.asgi.local_token import LocalTokenEndpoint
 from conversations.asgi.metrics import MetricsEndpoint
@@ -43,6 +45,7 @@ from conversations.core.background_loop import run_forever
 from conversations.core.errors import Unavailable
 from conversations.events.log import commit_batch
 from conversations.realtime.server import ServerRuntime
+from conversations.runs.approvals import external
 from conversations.search import Indexer
 from conversations.transport.recorder import EmbeddedRecorder
 from dashboard.cli import COLLECT
@@ -56,6 +59,7 @@ from dashboard.server.trusted_proxies import apply_forwarded_for
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
+ABANDONED_EVERY = 5.0  # seconds between two looks for questions whose asker is gone
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 PUBLISH = "/api/v1/publish"
@@ -80,8 +84,11 @@ class Application:
         context = ResponsesContext(self.runtime, self.bearers)
         open_door = ResponsesRoutes(context)
         telemetry = TelemetryEndpoint(self.runtime, self.bearers)
+        hooks = HooksEndpoint(self.runtime, self.bearers)
         self._doors: dict[str, Door] = {
             PUBLISH: PublishEndpoint(self.runtime, self.bearers),
+            f"{HOOKS}claude-code": hooks,
+            f"{HOOKS}codex": hooks,
             "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),
             "/api/v1/door": self.key,
             TRACES: telemetry,
@@ -180,6 +187,7 @@ class Application:
         if self.with_demo:
             self._keep(self.demo.run(), "demo")
         self._keep(run_forever(_write_refusals, what="counting refusals"), "refusals")
+        self._keep(run_forever(_withdraw_abandoned, what="withdrawing questions"), "questions")
         self._has_started = True
         gc.collect()
         gc.freeze()
@@ -255,6 +263,11 @@ def _import_pages() -> None:
 async def _write_refusals() -> None:
     await asyncio.sleep(REFUSALS_EVERY)
     await asyncio.to_thread(refusal_counter.flush)
+
+
+async def _withdraw_abandoned() -> None:
+    await asyncio.to_thread(external.withdraw_abandoned)
+    await asyncio.sleep(ABANDONED_EVERY)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

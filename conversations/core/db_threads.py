@@ -36,6 +36,7 @@ POOL_SIZE = {
     "errand": 8,
     "topics": 4,
     "publish": 1,
+    "hooks": 4,
     "import": 1,
     "bearers": 1,
     "bearers-notes": 1,

@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from conversations.models.conversation import Conversation
 
+EXTERNAL = "external"  # the kind that stands for an agent elsewhere, which waits for a decision
 LIVE = ("running", "waiting")
 UNFINISHED = ("queued", *LIVE)
 ENDING = ("stop", "cancel", "abort")  # what may be asked of a run that is to end, the gentlest first

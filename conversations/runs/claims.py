@@ -70,7 +70,7 @@ def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
 # the index over all runs that an agent ever had; that of the queued ones is small.
 FREE = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FROM conversations_run r
  JOIN conversations_conversation c ON c.id=r.conversation_id
- WHERE r.status='queued' AND r.kind<>'recording' AND (r.agent || '') IN ({agents})
+ WHERE r.status='queued' AND r.kind NOT IN ('recording', 'external') AND (r.agent || '') IN ({agents})
  AND (r.kind='replay' OR c.state='open' AND c.owner='')
  AND (r.kind<>'agent' OR NOT EXISTS (SELECT 1 FROM conversations_run b WHERE b.conversation_id=r.conversation_id
   AND b.kind='agent' AND b.parent_call IS NULL AND b.status IN ('running', 'waiting')))"""

@@ -12,7 +12,7 @@ from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Agent, Conversation, Run, ToolCall
-from conversations.models.run import ENDING
+from conversations.models.run import ENDING, EXTERNAL
 from conversations.runs import deliver_messages, leases
 from conversations.runs.claims import Body
 
@@ -75,6 +75,8 @@ def run_again(by: Who, run: str) -> str:
             raise Conflict("replay the call again from its page instead", code="is_replay")
         if old.kind == "recording":
             raise Conflict("this run is part of the demo's recording", code="is_recording")
+        if old.kind == EXTERNAL:
+            raise Conflict("this run stands for an agent elsewhere: it cannot run again from here", code="is_external")
         if _taken_as(old) not in ("failed", "cancelled", "interrupted", "incompatible"):
             raise Conflict(f"run {run} is {old.status}: only runs that did not finish can run again")
         if not Agent.objects.filter(name=old.agent).exists():

@@ -141,7 +141,7 @@ def _form(
     entered = {name: str(value) for name, value in posted.items()}
     problems = problems_of(error)
     schema, arguments = schema_of(question), arguments_of(question)
-    is_edited_here = bool(schema) and not why_not and not question.is_denied
+    is_edited_here = bool(schema) and "edit" in question.decisions and not why_not and not question.is_denied
     raw = json.dumps(arguments, ensure_ascii=False) if arguments is not None else question.request.get("args_raw")
     return {
         "why_not": why_not,

@@ -47,11 +47,10 @@ def read(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -
     by_id = Counter((e.payload.tool_call_id, e.run or "") for e in results if e.payload.tool_call_id is not None)
     by_name = Counter(((e.payload.name or "")[:200], e.run or "") for e in results if e.payload.tool_call_id is None)
     call_rows = [*_oldest(cursor, conversation, "call_id", by_id), *_oldest(cursor, conversation, "name", by_name)]
+    ended_runs = {e.run for e in events if e.run is not None and e.kind in BROKEN_OFF}
     call_ids = {e.payload.tool_call for e in events if e.run is not None and e.payload.tool_call}
-    call_rows += _all(cursor, conversation, "id", call_ids)
-    call_rows += _all(
-        cursor, conversation, "run", {e.run for e in events if e.run is not None and e.kind in BROKEN_OFF}
-    )
+    call_rows += _all(cursor, conversation, "id", call_ids | _asked_about(cursor, ended_runs))
+    call_rows += _all(cursor, conversation, "run", ended_runs)
     rows = {row[0]: FoldedCall(*row) for row in call_rows}
     return OpenCalls(sorted(rows.values(), key=lambda row: row.called_seq))
 
@@ -98,6 +97,18 @@ def _all(
             [*block, conversation],
         )
         yield from cursor.fetchall()
+
+
+def _asked_about(cursor: CursorWrapper, runs: Collection[str]) -> set[str]:
+    """Return the calls that these runs wait to have decided: one of an agent elsewhere is no call of its run."""
+    calls: set[str] = set()
+    for block in _blocks(runs):
+        cursor.execute(
+            f"SELECT tool_call FROM conversations_approval WHERE run IN ({marks(len(block))}) AND status='pending'",
+            block,
+        )
+        calls |= {call for (call,) in cursor.fetchall()}
+    return calls
 
 
 def _blocks(values: Collection[Any]) -> Iterator[list[Any]]:

@@ -194,8 +194,8 @@ def _folded_calls(
     *,
     is_whole: bool,
 ) -> list[CallEvents]:
-    """Make calls of rows: the approvals of ours, then the events that are not known yet."""
-    approval_seqs = _approvals(cursor, {row[0]: row[8] for row in rows if row[7] is not None})
+    """Make calls of rows: their approvals, then the events that are not known yet."""
+    approval_seqs = _approvals(cursor, {row[0]: row[8] for row in rows})
     needed = {seq for row in rows for seq in (row[5], row[6], *approval_seqs.get(row[0], ())) if seq is not None}
     missing = sorted(needed - loaded.keys())
     events = loaded | _events(cursor, conversation, key, missing, most=_ANY if is_whole else PARTNER_BYTES)

@@ -10,9 +10,9 @@
 | run.delivered | delivered, ended: it never began | | |
 | run.cancelled, incompatible, interrupted | that status, ended | its `calls`: unknown; never entered ones: blocked | |
 | run.failed | failed, reason, ended | as above | errors +1 |
-| approval.requested | | a row, waiting | an approval, pending |
+| approval.requested | | a row, or one observed, waiting | an approval, pending |
 | approval.decided | | approved, or rejected and ended | the approval, decided |
-| approval.cancelled, expired | | blocked and ended, where it still waits | the approval, that status |
+| approval.cancelled, expired | | blocked, ended, if it waits; an observed one goes on | the approval, that status |
 | approval.escalated | | | whom it was told to; it stays pending |
 | policy.refused | | blocked and ended | |
 | replay.requested | | a row, called | |
@@ -146,8 +146,8 @@ def approval_requested(changes: RowChanges, head: ConversationHead, event: Event
     """Open a question about a call."""
     if event.run is None or not fields.approval_id:
         return
-    call = _open_call(changes, head, event.run, fields.tool_call)
-    if call is None:
+    call = changes.open_calls[head.id].find(fields.tool_call)
+    if call is None or call.run not in (event.run, None):
         call = start_call(changes, head, event)
     change(changes, call, "waiting")
     changes.approvals[head.id, fields.approval_id] = ApprovalRow(
@@ -179,7 +179,9 @@ def closed(status: str) -> Rule:
 def _close(status: str, changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     _settle(changes, head, fields, ApprovalEnd(status, None, event.principal, event.at, head.head_seq))
     call = changes.open_calls[head.id].find(fields.tool_call)
-    if call is not None and call.status == "waiting":
+    if call is not None and call.status == "waiting" and call.run is None:
+        change(changes, call, "executing")  # elsewhere, where it is decided now
+    elif call is not None and call.status == "waiting":
         end(changes, head, call, "blocked")
 
 

@@ -13,7 +13,8 @@ from conversations.events.types.base import CallEvent, RunEvent
     traits={"call_step", "opens_call", "holds_run", "claimable", "remembered"},
 )  # fmt: skip
 class ApprovalRequested(CallEvent):
-    """A tool call waits for a person's decision. `digest` is of the arguments as the model sent them."""
+    """A tool call waits for a person's decision. `digest` is of the arguments as the model sent them; `decisions` are
+    those that whoever asks takes, where not all."""
 
     event: Literal["approval.requested"] = "approval.requested"
     run_id: str
@@ -25,6 +26,7 @@ class ApprovalRequested(CallEvent):
     deadline: str | None = None
     on_expiry: Literal["wait", "reject", "notify"] | None = None
     notify: str | None = None
+    decisions: list[str] | None = None
 
 
 @event_type(

@@ -76,7 +76,7 @@ class RunEndEvent(RunEvent):
     """What the ends of runs say: each of `calls` may or may not have had its effect; `by` ended it."""
 
     run_id: str
-    run_kind: Literal["agent", "replay", "recording"] = "agent"
+    run_kind: Literal["agent", "replay", "recording", "external"] = "agent"
     calls: list[str] = []
     by: str | None = None
     duration_ms: float | None = None

@@ -18,7 +18,7 @@ class RunQueued(RunEvent):
     event: Literal["run.queued"] = "run.queued"
     run_id: str
     agent: str
-    run_kind: Literal["agent", "replay", "recording"] = "agent"
+    run_kind: Literal["agent", "replay", "recording", "external"] = "agent"
     input_seq: int
     reason: str | None = None
     by: str | None = None
@@ -42,7 +42,7 @@ class RunStarted(RunEvent):
     run_id: str
     attempt: int
     worker: str
-    run_kind: Literal["agent", "replay", "recording"] = "agent"
+    run_kind: Literal["agent", "replay", "recording", "external"] = "agent"
 
 
 @event_type(
@@ -123,7 +123,7 @@ class RunStopping(RunEvent):
     event: Literal["run.stopping"] = "run.stopping"
     run_id: str
     how: Literal["stop", "cancel", "abort"]
-    run_kind: Literal["agent", "replay", "recording"] = "agent"
+    run_kind: Literal["agent", "replay", "recording", "external"] = "agent"
     by: str = ""
     reason: str | None = None
 

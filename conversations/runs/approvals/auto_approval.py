@@ -19,6 +19,7 @@ from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run, ToolCall
+from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import auto_approval_rules, decide, terms
 from conversations.runs.budgets import questions
 from conversations.runs.claims import Body, Claim
@@ -100,8 +101,8 @@ def _approve(approval: str) -> bool:
 
 def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | None:
     """Count a use of the first rule that counts for a call, with the conversation locked. None counts for a replay: a
-    rule is about what agents do, and a person had the call made again."""
-    if run.kind == "replay":
+    rule is about what agents do, and a person had the call made again; nor for an agent elsewhere."""
+    if run.kind in ("replay", EXTERNAL):
         return None
     about = evaluate.about(call.agent, call.tool)
     declared: Effect = next((effect for effect in EFFECTS if effect == call.effect), "unsafe")

@@ -14,7 +14,8 @@ from conversations.core.micros import to_datetime
 from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run
-from conversations.runs.approvals import auto_approval_rules, terms
+from conversations.models.run import EXTERNAL
+from conversations.runs.approvals import auto_approval_rules, external, terms
 from conversations.runs.budgets import questions
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
@@ -82,6 +83,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     request = asked_of(row)
     if questions.is_budget(request):
         questions.check(answer.decision)
+    _require_taken(request, answer.decision)
     body = _decision_body(row, answer) | beside
     close_request(principal, row, conversation.key, run, body)
     if questions.is_budget(request) and answer.decision == "approve":
@@ -101,6 +103,18 @@ def close_request(principal: Principal, approval: Approval, key: str, run: Run, 
         approval.refresh_from_db()
         raise _over(approval)
     _tell(principal, key, run, body)
+
+
+def go_on(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> None:
+    """Queue a run whose last question is decided; one that stands for an agent elsewhere is over."""
+    if Approval.objects.filter(run=run.id, status="pending").exists():
+        return
+    is_external = run.kind == EXTERNAL
+    status = "done" if is_external else "queued"
+    if Run.objects.filter(id=run.id, status="waiting").update(status=status):
+        ended: Body = {"event": "run.done", "run_kind": EXTERNAL}
+        body: Body = ended if is_external else {"event": "run.resumed", "reason": reason}
+        log.append([log.from_internal(key, {"id": new_id(), **fields, **body}, writer)])
 
 
 def asked_of(approval: Approval) -> Body:
@@ -150,6 +164,7 @@ def _waiting(approval: Approval) -> Run:
     run = Run.objects.get(id=approval.run)
     if run.status != "waiting":
         raise Conflict(f"the run is no longer waiting: it is {run.status}", code="run_over")
+    external.require_waiting(run)
     return run
 
 
@@ -200,10 +215,14 @@ def _tell(principal: Principal, key: str, run: Run, body: Body) -> None:
     writer, by_whom = event_author(principal)
     fields: Body = {"run_id": run.id, "agent": run.agent, **by_whom}
     log.append([log.from_internal(key, {"id": new_id(), **fields} | body, writer)])
-    is_last = not Approval.objects.filter(run=run.id, status="pending").exists()
-    if is_last and Run.objects.filter(id=run.id, status="waiting").update(status="queued"):
-        resumed: Body = {"event": "run.resumed", "id": new_id(), **fields, "reason": body["decision"]}
-        log.append([log.from_internal(key, resumed, writer)])
+    go_on(writer, key, run, fields, str(body["decision"]))
+
+
+def _require_taken(request: Body, decision: str) -> None:
+    """Raise `Invalid` for a decision that whoever asks cannot be given."""
+    taken = request.get("decisions")
+    if isinstance(taken, list) and decision not in taken:
+        raise Invalid(f"must be {' or '.join(map(str, taken))} for this call", field="decision")
 
 
 def _over(approval: Approval) -> Conflict:

@@ -15,7 +15,7 @@ from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, Conversation, Run
-from conversations.runs.approvals import terms
+from conversations.runs.approvals import decide, terms
 from conversations.runs.approvals.decide import asked_of
 from conversations.runs.claims import Body
 from conversations.runs.policy.file_format import time_of
@@ -48,10 +48,7 @@ def _expire(approval: Approval) -> bool:
         body: Body = {"event": "approval.expired", "id": new_id(), **fields, "approval_id": approval.id}
         body |= {"tool_call": approval.tool_call, "reason": f"no decision within {_limit(approval)}"}
         log.append([log.from_internal(conversation.key, body, SYSTEM)])
-        is_last = not Approval.objects.filter(run=approval.run, status="pending").exists()
-        if is_last and Run.objects.filter(id=approval.run, status="waiting").update(status="queued"):
-            resumed: Body = {"event": "run.resumed", "id": new_id(), **fields, "reason": "expired"}
-            log.append([log.from_internal(conversation.key, resumed, SYSTEM)])
+        decide.go_on(SYSTEM, conversation.key, Run.objects.get(id=approval.run), fields, "expired")
         _enter("expire", approval, conversation.key)
     return True
 

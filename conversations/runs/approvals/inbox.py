@@ -36,6 +36,7 @@ LATELY = 5  # calls of an agent that are told beside its question
 STATUSES = ("pending", "decided", "expired", "cancelled")
 THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": "{role} is notified"}
 MAX_ESCALATED = 200
+ALL_DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
 VERDICTS = {
     "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
 }  # fmt: skip
@@ -154,6 +155,17 @@ class ApprovalCard:
         return self.is_open and self.policy.rule == "deny"
 
     @property
+    def decisions(self) -> frozenset[str]:
+        """The decisions that whoever asks takes."""
+        taken = self.request.get("decisions")
+        return frozenset(map(str, taken)) if isinstance(taken, list) else ALL_DECISIONS
+
+    @property
+    def is_external(self) -> bool:
+        """Return whether an agent elsewhere asks: no rule of ours approves for it."""
+        return "decisions" in self.request
+
+    @property
     def is_budget(self) -> bool:
         """Return whether it asks about a budget: nothing is called."""
         return questions.is_budget(self.request)
@@ -231,6 +243,7 @@ def item(card: ApprovalCard) -> Json:
         "changed_by": None if card.edited is None else row.decided_by,
         "why": request.get("why"),
         "effect": card.effect,
+        "decisions": sorted(card.decisions),
         "asked_seq": row.asked_seq,
         "asked_at": card.asked_at.isoformat(),
         "deadline": card.deadline.isoformat() if card.deadline else None,

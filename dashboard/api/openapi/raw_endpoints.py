@@ -1,5 +1,6 @@
 """The addresses of `/api/v1` that `conversations.asgi` answers without Django, described like the views."""
 
+from conversations.coding_agents.hooks import TOOLS
 from dashboard.api.openapi.operations import BEARER, TEXT, Operation, up_to
 from dashboard.api.schemas import core
 
@@ -13,6 +14,19 @@ ROUTES = {
             errors=(409, 429, 503),
             security=(BEARER,),
         )
+    },
+    **{
+        f"api/v1/hooks/{tool}": {
+            "post": Operation(
+                f"Take a hook of {name}. A PermissionRequest waits for its decision; `{{}}`: nobody decided.",
+                {200: core.HookAnswer},
+                body=core.ToHook,
+                query={"wait_s": up_to(3600, 570) | {"minimum": 0}},
+                errors=(409, 429, 503),
+                security=(BEARER,),
+            )
+        }
+        for tool, name in TOOLS.items()
     },
     "api/v1/import": {
         "post": Operation(

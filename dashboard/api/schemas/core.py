@@ -54,6 +54,21 @@ class Batch(BaseModel):
     messages: Annotated[list[ToPublish], Field(max_length=1000)]
 
 
+class ToHook(BaseModel):
+    """What a coding agent posts: more fields by the event; see its own reference of hooks."""
+
+    model_config = ConfigDict(extra="allow")
+
+    session_id: Annotated[str, Field(min_length=1, max_length=150)]
+    hook_event_name: Annotated[str, Field(min_length=1, max_length=150)]
+
+
+class HookAnswer(Shape):
+    """The decision in the program's own form; absent where nobody decided, and for hooks that ask nothing."""
+
+    hookSpecificOutput: dict[str, Any] | None = None
+
+
 class Published(Shape):
     """Stored. Both places are null on a topic that names no conversation."""
 
@@ -249,7 +264,8 @@ class Answered(Shape):
 class Approval(Shape):
     """A question about one tool call. `arguments` is the object that was asked with, `args_raw` the text of it; secrets
     are covered. `ran_with` are the `arguments`, unless a person changed them with the decision (`changed_by`). `effect`
-    is what the call does, by the team's code and the operators' policy."""
+    is what the call does, by the team's code and the operators' policy; `decisions` are those that whoever asks
+    takes."""
 
     approval_id: str
     conversation_id: str
@@ -270,6 +286,7 @@ class Approval(Shape):
     changed_by: str | None
     why: str | None
     effect: str
+    decisions: list[Literal["approve", "edit", "reject", "respond"]]
     asked_seq: Seq
     asked_at: str
     deadline: str | None

@@ -1,0 +1,182 @@
+"""What a coding agent's session is made into: payloads of messages, answers and tool calls, each with its id.
+
+Ids derive from the session's own (a line's uuid, a tool call's id), so that what a hook, a session file and its
+follower tell of the same thing is stored once. Called by the readers beside this module.
+"""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import msgspec
+
+from conversations.core.json_values import text_of
+
+MAX_TEXT = 256 * 1024  # characters of one text; the rest is left out and told
+MAX_KEY = 200
+PERSON = "user"
+SUMMARY = 500  # characters of `result_summary`
+
+Payload = dict[str, Any]  # JSON
+
+
+class SessionEvent(NamedTuple):
+    """One event to be: its payload, which has an id, and the bus prefix of its topic (`chat` or `stream`)."""
+
+    payload: Payload
+    prefix: str = "stream"
+
+
+class SessionSpeaker(NamedTuple):
+    """Whose session it is: the agent's name, and the conversation that the session is."""
+
+    agent: str
+    conversation: str
+
+
+def conversation_of(tool: str, session: str, sub_agent: str = "") -> str:
+    """Return the id of the conversation that a session is; of a sub-agent's its own."""
+    name = f"{tool}-{session}" + (f"-{sub_agent}" if sub_agent else "")
+    return name if len(name) <= MAX_KEY else f"{name[: MAX_KEY - 33]}-{derived_id(name)}"
+
+
+def derived_id(*parts: str) -> str:
+    """Return an event's id, the same for the same parts."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def prompt(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
+    """Make what a person typed."""
+    ends = {"sender": PERSON, "recipient": f"agent:{speaker.agent}"}
+    return _envelope(speaker, "message", text, id_, at, ends, metadata)
+
+
+def notice(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
+    """Make what the agent's program told it, or tells of it: no part of the talk."""
+    ends = {"sender": f"agent:{speaker.agent}", "recipient": f"chat:{speaker.conversation}"}
+    return _envelope(speaker, "control", text, id_, at, ends, metadata)
+
+
+def opening(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
+    """Make the agent's first words in a conversation, which name it."""
+    ends = {"sender": f"agent:{speaker.agent}", "recipient": f"chat:{speaker.conversation}"}
+    return _envelope(speaker, "message", text, id_, at, ends, metadata)
+
+
+def answer(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **more: object) -> SessionEvent:
+    """Make what the agent said. `more`: `usage` and `model`."""
+    return _streamed(speaker, "output", id_, at, text=bounded(text), **more)
+
+
+def call_started(
+    speaker: SessionSpeaker,
+    name: str,
+    call_id: str | None,
+    arguments: object,
+    id_: str,
+    at: str | None = None,
+    **more: object,
+) -> SessionEvent:
+    """Make the beginning of a tool call; arguments too long for one event are cut, and then no object."""
+    raw = raw_arguments(arguments)
+    is_whole = len(raw) <= MAX_TEXT and isinstance(arguments, dict)
+    fields: Payload = {"args": arguments} if is_whole else {}
+    return _call(speaker, name, call_id, id_, at, status="start", args_raw=bounded(raw), **fields, **more)
+
+
+def call_ended(
+    speaker: SessionSpeaker,
+    name: str,
+    call_id: str | None,
+    output: object,
+    id_: str,
+    at: str | None = None,
+    *,
+    error: str | None = None,
+    duration_ms: object = None,
+) -> SessionEvent:
+    """Make the end of a tool call; `error` says that it failed, and how."""
+    text = output if isinstance(output, str) else "" if output is None else encoded(output)
+    is_short = len(text) <= MAX_TEXT
+    shown = bounded(error) if error is not None else text
+    return _call(
+        speaker,
+        name,
+        call_id,
+        id_,
+        at,
+        status="success" if error is None else "error",
+        output=output if is_short else bounded(text),
+        output_bytes=len(text.encode("utf-8", "replace")),
+        result_summary=shown if len(shown) <= SUMMARY else f"{shown[:SUMMARY]}…",
+        error=None if error is None else bounded(error),
+        duration_ms=duration_ms if type(duration_ms) in (int, float) else None,
+    )
+
+
+def raw_arguments(arguments: object) -> str:
+    """Return arguments as the text that the record has of them."""
+    return arguments if isinstance(arguments, str) else encoded(arguments)
+
+
+def encoded(value: object) -> str:
+    """Write compact JSON. Lone surrogates become question marks."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_fit(value)).decode()
+
+
+def bounded(text: str) -> str:
+    """Cut a text that is too long for one event, and say how much is left out."""
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
+
+
+def text_in(content: object) -> str:
+    """Return the texts of a message's content: a text, or parts of which some are texts; others as `[type]`."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(text for part in parts if (text := _part(part)))
+
+
+def _part(part: object) -> str:
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else ""
+    text = text_of(part.get("text"))
+    return text if text is not None else f"[{text_of(part.get('type')) or 'part'}]"
+
+
+def _call(
+    speaker: SessionSpeaker, name: str, call_id: str | None, id_: str, at: str | None, **fields: object
+) -> SessionEvent:
+    return _streamed(speaker, "tool_step", id_, at, name=name[:200] or "tool", tool_call_id=call_id, **fields)
+
+
+def _streamed(speaker: SessionSpeaker, kind: str, id_: str, at: str | None, **fields: object) -> SessionEvent:
+    payload = {"event": kind, "id": id_, "agent": speaker.agent, "created_at": at, **fields}
+    return SessionEvent(_without_none(payload, speaker))
+
+
+def _envelope(
+    speaker: SessionSpeaker, kind: str, text: str, id_: str, at: str | None, ends: Payload, metadata: Payload
+) -> SessionEvent:
+    kept_fields = {name: value for name, value in metadata.items() if value is not None}
+    payload = {"id": id_, "type": kind, **ends, "content": bounded(text), "metadata": kept_fields, "created_at": at}
+    return SessionEvent(_without_none(payload, speaker), "chat")
+
+
+def _without_none(payload: Payload, speaker: SessionSpeaker) -> Payload:
+    fields = {name: value for name, value in payload.items() if value is not None}
+    return fields | {"conversation_id": speaker.conversation}
+
+
+def _fit(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_fit(item) for item in value]
+    if isinstance(value, dict):
+        return {_fit(name): _fit(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,230 @@
+"""Questions of agents that run elsewhere: asked by an agent's token, decided once like any other, and withdrawn when
+nobody waits for the decision any more (laws E, I).
+
+The call is one that the record observes. A run of kind `external` stands for the waiting: it is never claimed, and ends
+with the decision. Whoever waits renews its lease; without one a question can be decided no more. Called by the raw
+endpoints that such agents ask, and in a round by the server.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from conversations.core.errors import Conflict
+from conversations.core.ids import new_id
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import SYSTEM, Principal
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.events.log.records import NewEvent
+from conversations.events.recorded_arguments import body_of, edited
+from conversations.models import Approval, Conversation, Run, ToolCall, ToolSchema
+from conversations.models.run import EXTERNAL
+from conversations.runs.approvals import terms
+from conversations.runs.policy import evaluate
+from conversations.runs.policy.evaluate import Declared
+
+LEASE_S = 20.0  # whoever waits may be silent as long
+MAX_PROPERTIES = 64  # arguments that a form is made of
+
+Body = dict[str, Any]  # JSON
+
+
+class Question(NamedTuple):
+    """What an agent asks: the call as it was told (`call_id` None: not), the decisions that it takes, and why."""
+
+    conversation: str
+    agent: str
+    name: str
+    call_id: str | None
+    arguments: object
+    args_raw: str
+    origin: str
+    decisions: Collection[str]
+    why: str
+
+
+class QuestionOutcome(NamedTuple):
+    """What became of a question: `approve`, `edit` (with the arguments), `reject` or `respond` (with the output); an
+    empty decision where nobody decides any more."""
+
+    decision: str
+    message: str = ""
+    arguments: object = None
+    output: str = ""
+
+
+def ask(by: Principal, question: Question, beginning: NewEvent) -> Approval | None:
+    """Ask about an open call of a conversation that `by` opened, and return the request, the same one for the same
+    call. Where the call is not known yet, `beginning` begins it. None: the conversation is somebody else's."""
+    with write_transaction():
+        if not Conversation.objects.filter(key=question.conversation).exists():
+            log.append([beginning])
+        conversation = _own(by, question.conversation)
+        if conversation is None:
+            return None
+        call = _call(conversation, question)
+        if call is None:
+            log.append([beginning])
+            call = _call(conversation, question)
+        if call is None:
+            return None
+        known = Approval.objects.filter(tool_call=call.id).first()
+        return known if known is not None else _ask(by, conversation, call, question)
+
+
+def is_opener(by: Principal, conversation: str) -> bool:
+    """Return whether `by` opened this conversation, or nobody has yet."""
+    opened_by = Conversation.objects.filter(key=conversation).values_list("opened_by", flat=True).first()
+    return not opened_by or opened_by == str(by)
+
+
+def renew(approval: Approval) -> None:
+    """Hold a question open for another lease."""
+    Run.objects.filter(id=approval.run, status="waiting").update(lease_until=_lease())
+
+
+def outcome(approval: Approval) -> QuestionOutcome | None:
+    """Return what became of a question; None while it waits. What the policy denies by now is rejected."""
+    row = Approval.objects.filter(id=approval.id).first()
+    if row is not None and row.status == "pending":
+        return None
+    if row is None or row.status == "cancelled":
+        return QuestionOutcome("")
+    if row.status == "expired":
+        return QuestionOutcome("reject", "Nobody decided in time.")
+    decided = body_of(row.conversation_id, row.decided_seq or 0)
+    request = body_of(row.conversation_id, row.asked_seq)
+    if row.decision in ("approve", "edit") and _is_denied(str(request.get("agent")), str(request.get("name"))):
+        return QuestionOutcome("reject", "Denied by policy.")
+    text = edited(decided)
+    arguments = json.loads(text) if text is not None else None
+    return QuestionOutcome(
+        row.decision or "", str(decided.get("message") or ""), arguments, str(decided.get("output") or "")
+    )
+
+
+def withdraw(approvals: Iterable[str], reason: str) -> list[str]:
+    """Withdraw those of these questions that nobody has decided; return their ids."""
+    return [approval for approval in approvals if _withdraw(approval, reason)]
+
+
+def open_questions(by: Principal, conversation: str, *, call_id: str | None = None) -> list[str]:
+    """Return the open questions that `by` asked in a conversation; with `call_id` those about that call alone."""
+    here = _external().filter(conversation__key=conversation, conversation__opened_by=str(by))
+    if call_id is not None:
+        here = here.filter(tool_call__in=ToolCall.objects.filter(call_id=call_id).values("id"))
+    return list(here.values_list("id", flat=True))
+
+
+def withdraw_abandoned() -> list[str]:
+    """Withdraw the questions for whose decision nobody waits any more; return their ids."""
+    now = database_now()
+    left = _external().filter(run__in=Run.objects.filter(Q(lease_until__lt=now) | Q(lease_until=None)).values("id"))
+    return withdraw(list(left.values_list("id", flat=True)[:100]), "nobody waits for the decision any more")
+
+
+def require_waiting(run: Run) -> None:
+    """Raise `Conflict` for a question of an agent elsewhere that does not wait for the decision any more."""
+    if run.kind == EXTERNAL and (run.lease_until or 0) < database_now():
+        raise Conflict(f"{run.agent} does not wait for this decision any more", code="run_over")
+
+
+def _external() -> QuerySet[Approval]:
+    waiting = Run.objects.filter(kind=EXTERNAL, status="waiting").values("id")
+    return Approval.objects.filter(status="pending", run__in=waiting)
+
+
+def _own(by: Principal, key: str) -> Conversation | None:
+    if not Conversation.objects.filter(key=key, opened_by=str(by)).exists():
+        return None
+    return Conversation.objects.locked(key=key)
+
+
+def _call(conversation: Conversation, question: Question) -> ToolCall | None:
+    """Return the open call that is asked about: by its id, else by what is called; the oldest that nobody asked about,
+    else the newest."""
+    calls = ToolCall.objects.filter(conversation=conversation, run=None, finished_seq=None, name=question.name[:200])
+    if question.call_id is not None:
+        calls = calls.filter(call_id=question.call_id)
+    else:
+        digest = hashlib.sha256(question.args_raw.encode("utf-8", "surrogatepass")).hexdigest()
+        calls = calls.filter(arguments_digest=digest)
+    rows = list(calls.order_by("called_seq"))
+    known = set(Approval.objects.filter(tool_call__in=[row.id for row in rows]).values_list("tool_call", flat=True))
+    return next((row for row in rows if row.id not in known), rows[-1] if rows else None)
+
+
+def _ask(by: Principal, conversation: Conversation, call: ToolCall, question: Question) -> Approval:
+    run, approval = new_id(), new_id()
+    mine: Body = {"run_id": run, "agent": question.agent}
+    about = evaluate.about(question.agent, question.name)
+    request: Body = {
+        "event": "approval.requested",
+        "approval_id": approval,
+        "tool_call": call.id,
+        "name": question.name,
+    }
+    request |= {"tool_call_id": call.call_id, "origin": question.origin, "qualified_name": question.name}
+    request |= {"args_raw": question.args_raw, "digest": call.arguments_digest, "effect": "unsafe", "why": question.why}
+    request |= {"decisions": list(question.decisions)} | terms.of_call(about).request_fields()
+    if isinstance(question.arguments, dict):
+        request |= {"args": question.arguments, "schema": _schema(question.name, question.arguments)}
+    bodies: list[Body] = [
+        {"event": "run.queued", "run_kind": EXTERNAL, "input_seq": call.called_seq, "by": str(by)},
+        {name: value for name, value in request.items() if value is not None},
+        {"event": "run.waiting", "reason": "approval"},
+    ]
+    log.append([_event(conversation.key, {"id": new_id(), **mine, **body}) for body in bodies])
+    Run.objects.filter(id=run).update(lease_until=_lease())
+    return Approval.objects.get(id=approval)
+
+
+def _withdraw(approval: str, reason: str) -> bool:
+    with write_transaction():
+        row = Approval.objects.filter(id=approval).first()
+        if row is None:
+            return False
+        conversation = Conversation.objects.locked(row.conversation_id)
+        if not Approval.objects.filter(id=approval, status="pending").update(status="cancelled"):
+            return False
+        run = Run.objects.get(id=row.run)
+        fields: Body = {"run_id": run.id, "agent": run.agent}
+        about: Body = {"approval_id": row.id, "tool_call": row.tool_call, "reason": reason}
+        over: Body = {"event": "run.done", "run_kind": EXTERNAL}
+        bodies: list[Body] = [{"event": "approval.cancelled", **about}, over]
+        log.append([_event(conversation.key, {"id": new_id(), **fields, **body}) for body in bodies])
+    return True
+
+
+def _event(key: str, body: Body) -> NewEvent:
+    return log.from_internal(key, body, SYSTEM)._replace(is_live=False)
+
+
+def _lease() -> int:
+    return database_now() + int(LEASE_S * 1e6)
+
+
+def _is_denied(agent: str, tool: str) -> bool:
+    return evaluate.for_tool(agent, tool, Declared("ask", "unsafe")).rule == "deny"
+
+
+_JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
+
+def _schema(name: str, arguments: Body) -> str:
+    """Keep a schema that says no more than what the arguments are, so that a form can be made of them; return its
+    hash."""
+    properties = {
+        key: {"type": kind} for key, value in list(arguments.items())[:MAX_PROPERTIES]
+        if (kind := _JSON_TYPES.get(type(value)))
+    }  # fmt: skip
+    parameters = {"type": "object", "properties": properties}
+    stored = {"name": name[:200], "params_json_schema": parameters}
+    body = json.dumps(stored, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    hash_ = hashlib.sha256(body.encode()).hexdigest()
+    ToolSchema.objects.get_or_create(hash=hash_, defaults={"name": name[:200], "body": body})
+    return hash_

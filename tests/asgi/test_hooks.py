@@ -1,0 +1,262 @@
+"""`POST /api/v1/hooks/…`: sessions of coding agents as they go on, and their questions in the inbox (§3.6)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from tests.support.doors import Answer, Caller, encode, events_of
+from tests.support.live import Server, until
+
+CLAUDE, CODEX = "/api/v1/hooks/claude-code", "/api/v1/hooks/codex"
+
+
+def hook(session: str, name: str, **fields: Any) -> bytes:
+    """Write a hook as Claude Code posts it."""
+    common = {"transcript_path": f"/home/a/.claude/{session}.jsonl", "cwd": "/srv/app", "permission_mode": "default"}
+    return encode({"session_id": session, **common, "hook_event_name": name, **fields})
+
+
+def call(session: str, name: str, number: int = 1, **fields: Any) -> bytes:
+    """Write a hook of a shell command."""
+    tool = {"tool_name": "Bash", "tool_input": {"command": f"make {number}", "description": "Build"}}
+    ids = {} if name == "PermissionRequest" else {"tool_use_id": f"toolu_{number}"}
+    return hook(session, name, **tool, **ids, **fields)
+
+
+def kinds(server: Server, key: str) -> list[str]:
+    """Read a conversation's types of events."""
+    return [kind for _, kind, _ in events_of(server, key)]
+
+
+def calls_of(server: Server, key: str) -> list[tuple[Any, ...]]:
+    """Read a conversation's tool calls from the tables: call id, name, status, agent."""
+    sql = (
+        "SELECT t.call_id,t.name,t.status,t.agent FROM conversations_toolcall t JOIN conversations_conversation c"
+        " ON c.id=t.conversation_id WHERE c.key=? ORDER BY t.called_seq"
+    )
+    with server.database() as database:
+        return list(database.execute(sql, [key]))
+
+
+class Asking:
+    """A PermissionRequest that waits in a thread of its own."""
+
+    def __init__(self, agent: Caller, session: str, number: int = 1, path: str = CLAUDE, wait: str = "") -> None:
+        self.answer: Answer | None = None
+        body = call(session, "PermissionRequest", number)
+
+        def ask() -> None:
+            self.answer = agent.ask("POST", path + wait, body)
+
+        self._thread = threading.Thread(target=ask, daemon=True)
+        self._thread.start()
+
+    def told(self) -> Answer:
+        """Wait for its answer."""
+        self._thread.join(60)
+        assert self.answer is not None
+        return self.answer
+
+
+def pending(approver: Caller, key: str) -> dict[str, Any]:
+    """Wait for the question of a conversation in the inbox."""
+
+    def look() -> dict[str, Any]:
+        items = approver.get("/api/v1/approvals?status=pending").body["items"]
+        return next((item for item in items if item["conversation_id"] == key), {})
+
+    return until(look, what="the question")
+
+
+def test_a_session_is_a_conversation_as_it_goes_on(server, agent):
+    for body in (
+        hook("s1", "SessionStart", source="startup", model="claude-sonnet"),
+        hook("s1", "UserPromptSubmit", prompt="Build it, please"),
+        call("s1", "PreToolUse"),
+        call("s1", "PostToolUse", tool_response={"stdout": "done"}),
+        call("s1", "PreToolUse", 2),
+        call("s1", "PostToolUseFailure", 2, error="exit 2"),
+        hook("s1", "Stop", last_assistant_message="Built."),
+        hook("s1", "SessionEnd", reason="logout"),
+    ):
+        answer = agent.ask("POST", CLAUDE, body)
+        assert (answer.status, answer.body) == (200, {})
+
+    key = "claude-code-s1"
+    assert kinds(server, key) == [
+        "control", "message", "tool_step", "tool_step", "tool_step", "tool_step", "output", "control"
+    ]  # fmt: skip
+    assert calls_of(server, key) == [("toolu_1", "Bash", "done", "Desk"), ("toolu_2", "Bash", "failed", "Desk")]
+    bodies = [body for *_, body in events_of(server, key)]
+    assert (bodies[1]["sender"], bodies[1]["content"]) == ("user", "Build it, please")
+    assert bodies[2]["args"] == {"command": "make 1", "description": "Build"}
+    assert bodies[3]["output"] == {"stdout": "done"}
+    assert bodies[5]["error"] == "exit 2"
+    assert bodies[6]["text"] == "Built."
+
+
+@pytest.mark.parametrize(
+    ("decided", "told"),
+    [
+        ({"decision": "approve"}, {"behavior": "allow"}),
+        ({"decision": "reject", "message": "not today"}, {"behavior": "deny", "message": "not today"}),
+        (
+            {"decision": "edit", "arguments": {"command": "make check", "description": "Build"}},
+            {"behavior": "allow", "updatedInput": {"command": "make check", "description": "Build"}},
+        ),
+    ],
+)
+def test_a_permission_request_is_decided_in_the_inbox(server, agent, callers, decided, told):
+    session = f"asks-{decided['decision']}"
+    agent.ask("POST", CLAUDE, call(session, "PreToolUse"))
+    asking = Asking(agent, session)
+    question = pending(callers["approver"], f"claude-code-{session}")
+    assert (question["name"], question["tool_call_id"], question["agent"]) == ("Bash", "toolu_1", "Desk")
+
+    done = callers["approver"].ask("POST", f"/api/v1/approvals/{question['approval_id']}/decision", encode(decided))
+
+    assert done.status == 200, done
+    expected = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": told}}
+    assert (asking.told().status, asking.told().body) == (200, expected)
+    assert len(calls_of(server, f"claude-code-{session}")) == 1
+
+
+def test_codex_is_asked_for_without_edits(agent, callers):
+    agent.ask("POST", CODEX, call("codex", "PreToolUse"))
+    asking = Asking(agent, "codex", path=CODEX)
+    question = pending(callers["approver"], "codex-codex")
+    path = f"/api/v1/approvals/{question['approval_id']}/decision"
+
+    edited = callers["approver"].ask("POST", path, encode({"decision": "edit", "arguments": {"command": "x"}}))
+    approved = callers["approver"].ask("POST", path, encode({"decision": "approve"}))
+
+    assert (edited.status, approved.status) == (400, 200)
+    assert question["decisions"] == ["approve", "reject"]
+    assert asking.told().body["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
+
+
+def test_who_asks_without_a_hook_before_has_one_call(server, agent, callers):
+    asking = Asking(agent, "alone")
+    question = pending(callers["approver"], "claude-code-alone")
+    callers["approver"].ask("POST", f"/api/v1/approvals/{question['approval_id']}/decision", b'{"decision":"reject"}')
+
+    assert asking.told().body["hookSpecificOutput"]["decision"] == {"behavior": "deny"}
+    assert calls_of(server, "claude-code-alone") == [(None, "Bash", "rejected", "Desk")]
+
+
+def test_nobody_decides_and_the_terminal_asks(server, agent, callers):
+    agent.ask("POST", CLAUDE, call("late", "PreToolUse"))
+    asking = Asking(agent, "late", wait="?wait_s=1")
+    question = pending(callers["approver"], "claude-code-late")
+
+    assert asking.told().body == {}
+    assert status_of(callers, question) == "cancelled"
+    agent.ask("POST", CLAUDE, call("late", "PostToolUse", tool_response="ok"))
+    assert calls_of(server, "claude-code-late") == [("toolu_1", "Bash", "done", "Desk")]
+
+
+@pytest.mark.parametrize("name", ["PostToolUse", "PostToolUseFailure", "Stop", "UserPromptSubmit", "SessionEnd"])
+def test_an_answer_in_the_terminal_closes_the_question(server, agent, callers, name):
+    session = f"terminal-{name}"
+    agent.ask("POST", CLAUDE, call(session, "PreToolUse"))
+    asking = Asking(agent, session)
+    question = pending(callers["approver"], f"claude-code-{session}")
+
+    agent.ask("POST", CLAUDE, call(session, "PostToolUse", 2))  # of another call
+    assert status_of(callers, question) == "pending"
+    agent.ask("POST", CLAUDE, call(session, name, prompt="no", last_assistant_message="so"))
+
+    assert asking.told().body == {}
+    assert status_of(callers, question) == "cancelled"
+    decided = callers["approver"].ask(
+        "POST", f"/api/v1/approvals/{question['approval_id']}/decision", b'{"decision":"approve"}'
+    )
+    assert decided.status == 409
+    over = "done" if name == "PostToolUse" else "failed" if name == "PostToolUseFailure" else "executing"
+    assert calls_of(server, f"claude-code-{session}")[0] == ("toolu_1", "Bash", over, "Desk")
+
+
+def test_a_client_that_leaves_takes_its_question_along(server, agent, callers):
+    agent.ask("POST", CLAUDE, call("gone", "PreToolUse"))
+    body = call("gone", "PermissionRequest")
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
+        head = f"POST {CLAUDE} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {agent.token}\r\n"
+        line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        question = pending(callers["approver"], "claude-code-gone")
+
+    until(lambda: status_of(callers, question) == "cancelled", what="the question to be withdrawn")
+    assert calls_of(server, "claude-code-gone") == [("toolu_1", "Bash", "executing", "Desk")]
+
+
+def test_a_token_that_is_revoked_meanwhile_is_told_nothing(server, agent, callers):
+    secret = server.token("passing", "agent")
+    passing = Caller(server, secret)
+    passing.ask("POST", CLAUDE, call("revoked", "PreToolUse"))
+    asking = Asking(passing, "revoked")
+    question = pending(callers["approver"], "claude-code-revoked")
+
+    code = "from conversations.access.accounts import tokens\nfrom conversations.core.principals import SYSTEM"
+    server.command("shell", "--no-imports", "-c", f"{code}\ntokens.revoke_token(SYSTEM, 'passing')")
+
+    assert asking.told().status == 401
+    until(lambda: status_of(callers, question) == "cancelled", what="the question to be withdrawn")
+
+
+def test_a_token_gains_nothing_in_conversations_of_others(server, agent, callers):
+    agent.ask("POST", CLAUDE, call("mine", "PreToolUse"))
+    other = callers["admin"]
+
+    answers = [other.ask("POST", CLAUDE, call("mine", name)) for name in ("PreToolUse", "PermissionRequest", "Stop")]
+
+    assert [answer.status for answer in answers] == [403, 403, 403]
+    assert kinds(server, "claude-code-mine") == ["tool_step"]
+
+
+def test_the_same_hooks_again_and_in_any_order_are_one_record(server, agent):
+    bodies = [call("twice", name, n, tool_response="ok") for n in range(1, 4) for name in ("PreToolUse", "PostToolUse")]
+    for body in [*reversed(bodies), *bodies]:
+        assert agent.ask("POST", CLAUDE, body).status == 200
+
+    assert sorted(calls_of(server, "claude-code-twice")) == [(f"toolu_{n}", "Bash", "done", "Desk") for n in (1, 2, 3)]
+    assert len(kinds(server, "claude-code-twice")) == 6
+
+
+def test_the_same_question_again_is_the_same(agent, callers):
+    agent.ask("POST", CLAUDE, call("again", "PreToolUse"))
+    first, second = Asking(agent, "again"), Asking(agent, "again")
+    question = pending(callers["approver"], "claude-code-again")
+    callers["approver"].ask("POST", f"/api/v1/approvals/{question['approval_id']}/decision", b'{"decision":"approve"}')
+
+    assert first.told().body == second.told().body != {}
+    assert Asking(agent, "again").told().body == first.told().body
+
+
+def test_a_sub_agent_has_a_conversation_of_its_own(server, agent):
+    of_child = {"agent_id": "a1", "agent_type": "Explore"}
+    for body in (
+        hook("parent", "SubagentStart", **of_child),
+        call("parent", "PreToolUse", **of_child),
+        call("parent", "PostToolUse", **of_child, tool_response="x"),
+        hook("parent", "SubagentStop", **of_child, last_assistant_message="Three files."),
+    ):
+        assert agent.ask("POST", CLAUDE, body).status == 200
+
+    assert kinds(server, "claude-code-parent") == ["control", "control"]
+    assert kinds(server, "claude-code-parent-a1") == ["message", "tool_step", "tool_step", "output"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"session_id":"x"}', b'{"session_id":7,"hook_event_name":"Stop"}', b'"\xff"']
+)
+def test_what_is_no_hook_is_refused(agent, body):
+    assert agent.ask("POST", CLAUDE, body).status == 400
+
+
+def status_of(callers: dict[str, Caller], question: dict[str, Any]) -> str:
+    """Read what became of a question."""
+    found: str = callers["approver"].get(f"/api/v1/approvals/{question['approval_id']}").body["status"]
+    return found

@@ -1,0 +1,211 @@
+"""Questions of agents elsewhere: decided once, not when nobody waits any more, and the same after a rebuild."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conversations.access.accounts import tokens
+from conversations.core import principals
+from conversations.core.errors import Conflict, Invalid, NotAllowed
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import SYSTEM
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Approval, AuditEntry, Conversation, Run, ToolCall
+from conversations.runs import claims, stop_and_rerun
+from conversations.runs.approvals import auto_approval, decide, expiry, external
+from tests.support.cast import cast
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CODER = principals.token_principal("coder")
+
+
+@pytest.fixture
+def people():
+    made = cast()
+    tokens.make_token(SYSTEM, "coder", "agent", agent="Coder")
+    return made
+
+
+def step(call_id: str = "t1", key: str = "s", **fields):
+    """Make a step of a foreign agent's tool call."""
+    body = {"event": "tool_step", "agent": "Coder", "name": "Bash", "tool_call_id": call_id, "conversation_id": key}
+    text = json.dumps(body | {"args_raw": "{}"} | fields)
+    parsed = envelopes.parse(text.encode())
+    return log.from_bus(f"stream:{key}", f"{call_id}-{fields.get('status')}", text, parsed, CODER)
+
+
+def ask(call_id: str | None = "t1", key: str = "s", decisions=("approve", "reject")) -> Approval:
+    """Ask about a call."""
+    question = external.Question(key, "Coder", "Bash", call_id, {}, "{}", "claude-code", decisions, "it asks")
+    approval = external.ask(CODER, question, step(call_id or "t1", key, status="start"))
+    assert approval is not None
+    return approval
+
+
+def states(call_id: str = "t1") -> tuple[str, str, str]:
+    """Return the states of the question about a call, of its call, and of its run."""
+    (call,) = ToolCall.objects.filter(call_id=call_id)
+    row = Approval.objects.get(tool_call=call.id)
+    return row.status, call.status, Run.objects.get(id=row.run).status
+
+
+def test_a_question_is_about_the_call_that_is_observed(people):
+    approval = ask()
+
+    assert states() == ("pending", "waiting", "waiting")
+    assert ask().id == approval.id
+    assert external.outcome(approval) is None
+
+
+@pytest.mark.parametrize(("decision", "call"), [("approve", "approved"), ("reject", "rejected")])
+def test_a_decision_ends_the_waiting(people, decision, call):
+    approval = ask()
+
+    decide.decide(people["approver"], approval.id, decision, message="so")
+
+    assert states() == ("decided", call, "done")
+    assert external.outcome(approval) == external.QuestionOutcome(decision, "so")
+    with pytest.raises(Conflict) as refused:
+        decide.decide(people["admin"], approval.id, "approve")
+    assert refused.value.code == "already_decided"
+    assert external.withdraw([approval.id], "late") == []
+    assert AuditEntry.objects.filter(verb="decide", target=f"approval:{approval.id}", outcome="done").count() == 1
+
+
+def test_a_call_goes_on_where_its_question_was_withdrawn(people):
+    approval = ask()
+
+    assert external.withdraw([approval.id], "decided elsewhere") == [approval.id]
+    log.append([step(status="success", output="ok")])
+
+    assert states() == ("cancelled", "done", "done")
+    assert external.outcome(approval) == external.QuestionOutcome("")
+    with pytest.raises(Conflict):
+        decide.decide(people["approver"], approval.id, "approve")
+
+
+def test_an_approved_call_ends_as_its_agent_tells(people):
+    decide.decide(people["approver"], ask().id, "approve")
+
+    log.append([step(status="success", output="ok")])
+
+    assert states() == ("decided", "done", "done")
+    assert ToolCall.objects.get().approver == "user:april"
+
+
+def test_nobody_decides_for_who_waits_no_more(people):
+    approval = ask()
+    Run.objects.filter(id=approval.run).update(lease_until=database_now() - 1)
+
+    with pytest.raises(Conflict) as refused:
+        decide.decide(people["approver"], approval.id, "approve")
+
+    assert refused.value.code == "run_over"
+    assert states() == ("pending", "waiting", "waiting")
+    assert external.withdraw_abandoned() == [approval.id]
+    assert states() == ("cancelled", "executing", "done")
+
+
+def test_who_waits_keeps_its_question_open(people):
+    approval = ask()
+    Run.objects.filter(id=approval.run).update(lease_until=database_now() - 1)
+
+    external.renew(approval)
+
+    assert external.withdraw_abandoned() == []
+
+
+def test_only_what_the_asker_takes_is_decided(people):
+    approval = ask()
+
+    for decision, more in (("respond", {"output": "x"}), ("edit", {"arguments": {}})):
+        with pytest.raises(Invalid):
+            decide.decide(people["approver"], approval.id, decision, **more)
+
+    assert states()[0] == "pending"
+
+
+def test_a_stranger_may_not_decide(people):
+    approval = ask()
+
+    for who in ("viewer", "operator", "auditor"):
+        with pytest.raises(NotAllowed):
+            decide.decide(people[who], approval.id, "approve")
+    with pytest.raises(NotAllowed):
+        decide.decide(CODER, approval.id, "approve")
+
+
+def test_nothing_is_asked_in_a_conversation_of_somebody_else(people):
+    log.append([step(key="theirs", status="start")._replace(principal="token:other")])
+    question = external.Question("theirs", "Coder", "Bash", "t1", {}, "{}", "codex", ("approve",), "")
+
+    assert external.ask(CODER, question, step(key="theirs", status="start")) is None
+    assert not Approval.objects.exists()
+
+
+def test_no_worker_and_no_rule_takes_such_a_run(people):
+    approval = ask()
+
+    assert auto_approval.approve_waiting() == []
+    decide.decide(people["approver"], approval.id, "approve")
+    assert claims.claim("w", ["Coder"], at_most=9) == []
+    with pytest.raises(Conflict):
+        stop_and_rerun.run_again(people["operator"], approval.run)
+
+
+def test_a_person_may_stop_the_waiting(people):
+    approval = ask()
+
+    stop_and_rerun.stop(people["operator"], approval.run)
+
+    assert states() == ("cancelled", "executing", "cancelled")
+    assert external.outcome(approval) == external.QuestionOutcome("")
+
+
+def test_a_deadline_of_the_policy_rejects(people, settings):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"approval_s": 60.0, "approval_expiry": "reject"})
+    approval = ask()
+    Approval.objects.filter(id=approval.id).update(deadline=database_now() - 1)
+
+    assert expiry.expire_due() == [approval.id]
+
+    assert states() == ("expired", "executing", "done")
+    assert external.outcome(approval) == external.QuestionOutcome("reject", "Nobody decided in time.")
+
+
+@pytest.mark.parametrize("end", ["decided", "withdrawn", "open"])
+def test_a_rebuild_changes_nothing(people, end):
+    approval = ask()
+    if end == "decided":
+        decide.decide(people["approver"], approval.id, "reject")
+    elif end == "withdrawn":
+        external.withdraw([approval.id], "so")
+    before = _rows()
+
+    list(rebuild())
+
+    assert _rows() == before
+
+
+def _rows() -> list[object]:
+    """Return every row that is a fold, without what is not."""
+    folded = Run.objects.values("id", "status", "reason", "kind", "ended_seq", "input_seq", "queued_seq")
+    return [
+        list(ToolCall.objects.order_by("id").values()),
+        list(Approval.objects.order_by("id").values()),
+        list(folded.order_by("id")),
+        list(Conversation.objects.values("key", "messages", "tool_calls", "errors", "head_hash")),
+    ]
+
+
+def test_the_questions_of_two_like_calls_are_about_one_each(people):
+    log.append([step("a", status="start"), step("b", status="start")])
+
+    first, second = ask(None), ask(None)
+
+    assert first.tool_call != second.tool_call
+    assert {call.call_id for call in ToolCall.objects.all()} == {"a", "b"}
