@@ -42,6 +42,7 @@ ELSEWHERE: dict[str, str] = {
     "decide.asked_of": "- it reads",
     "decide.authors": "- it reads",
     "decide.close_request": "test_auto_approval.py::test_a_rule_and_a_person_at_once_make_one_decision",
+    "decide.go_on": "test_external.py::test_a_decision_ends_the_waiting",
     "decide.needs_other_eyes": "- it reads",
     "decide.read_asked": "- it reads",
     "decide.apply_decision": "test_auto_approval.py::test_of_two_who_approve_always_one_makes_a_rule",
