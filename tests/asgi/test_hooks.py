@@ -16,7 +16,7 @@ CLAUDE, CODEX = "/api/v1/hooks/claude-code", "/api/v1/hooks/codex"
 
 def hook(session: str, name: str, **fields: Any) -> bytes:
     """Write a hook as Claude Code posts it."""
-    common = {"transcript_path": f"/home/a/.claude/{session}.jsonl", "cwd": "/srv/app", "permission_mode": "default"}
+    common = {"transcript_path": f"sessions/{session}.jsonl", "cwd": "/srv/app", "permission_mode": "default"}
     return encode({"session_id": session, **common, "hook_event_name": name, **fields})
 
 
