@@ -23,6 +23,7 @@ DRAWN = 24  # participants and tools, those of the strongest edges; the others o
 MOST = 400  # of them at most
 EDGES = 3  # drawn for each, the strongest
 ROWS = 200  # of the table
+LEGIBLE = 0.6  # of its own size: the least at which the picture is shown
 WORDS: dict[Sort, str] = {"message": "messages", "handoff": "hands off", "call": "calls"}
 EVERYONE = mark_for_name(event_rows.EVERYBODY, "system")
 
@@ -90,6 +91,11 @@ class Drawing(NamedTuple):
     height: float
     more: int
     more_edges: int
+
+    @property
+    def least(self) -> int:
+        """Return the least width at which all of it is shown at once: smaller words could not be read."""
+        return round(self.width * LEGIBLE)
 
 
 def edges_of(events: Iterable[Stored], calls: Iterable[CallCount]) -> list[Edge]:

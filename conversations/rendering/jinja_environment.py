@@ -10,12 +10,15 @@ from django.template import engines
 from django.urls import reverse
 from jinja2 import Environment, StrictUndefined
 
+from conversations.rendering import timestamps
+
 
 def make(**options: Any) -> Environment:
     """Make it, as Django's template backend asks for it."""
     options["undefined"] = StrictUndefined
     environment = Environment(**options)
     environment.globals.update(static=static, url=reverse)
+    environment.filters["age"] = timestamps.age
     return environment
 
 

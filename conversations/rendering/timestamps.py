@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from conversations.core.micros import YEAR_10000, to_micros
 
+DAY_S = 24 * 3600
 DIFFERS_US = 5_000_000  # a sender's time closer than this to the commit is not worth a word
 
 Body = Mapping[str, Any]  # a decoded payload: any JSON
@@ -62,6 +63,26 @@ def duration(ms: float | None) -> str:
     if ms < 3_600_000:
         return f"{ms // 60_000:.0f} min {ms % 60_000 // 1000:02.0f} s"
     return f"{ms / 3_600_000:,.1f} h"
+
+
+def age(then: datetime, now: datetime | None = None) -> str:
+    """Say how long ago it was, in the words of static/js/clock.js: "now", "40 s", "6 min", "2 h", then the day; of what
+    is to come "in 6 min". The day is that in UTC, until the page draws it in the reader's zone."""
+    now = now or datetime.now(UTC)
+    seconds = (now - then).total_seconds()
+    if seconds <= -10:
+        return f"in {age(now, then)}" if seconds > -DAY_S else f"{_day(then, now)} {then:%H:%M:%S}"
+    if seconds < 10:
+        return "now"
+    if seconds < 60:
+        return f"{int(seconds // 10) * 10} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min"
+    return f"{int(seconds // 3600)} h" if seconds < DAY_S else _day(then, now)
+
+
+def _day(then: datetime, now: datetime) -> str:
+    return f"{then.day} {then:%b}" if then.year == now.year else f"{then.day} {then:%b %Y}"
 
 
 def _when(at: int, also: str = "") -> When:

@@ -28,6 +28,7 @@ from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.in_its_hues import in_its_hues, take_hues_of
 from dashboard.pages.require_permission import require_permission
+from dashboard.pages.row_separators import separated
 
 PARTS = {"graph": "partials/exchanges.html", "timeline": "partials/conversation_timeline.html"}
 LARGE = 256 << 10  # characters of the bodies of a page
@@ -78,7 +79,7 @@ def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, place:
     drawn |= (
         {"lanes": lanes.lanes_of(page, place["event"] or place["start"])}
         if view == "lanes"
-        else {"entries": _drawn(request, row, page, at)}
+        else {"entries": separated(_drawn(request, row, page, at))}
     )
     drawn["standing"] = control_panel.of(request, row)
     drawn["moment"] = playhead.moment_at(request, row, at) if at else None

@@ -9,6 +9,7 @@ from conversations.events import log
 from conversations.rendering.jinja_environment import macro
 from conversations.rendering.participant_marks import ParticipantMark
 from dashboard.pages.conversation_entries import Ends, cards_of
+from dashboard.pages.row_separators import separated
 
 FEW = 12  # participants who all have a lane (static/js/lane-places.js)
 MAX_ITEMS = 40  # lanes (static/css/lanes.css)
@@ -30,7 +31,8 @@ def lanes_of(page: log.EventWindow, event: int = 0) -> Lanes:
     active = voices if len(voices) <= FEW else _voices(ends for _, ends in _in_view(cards, event))
     heads = [voice for key, voice in voices.items() if key in active][: MAX_ITEMS - 1]
     at = {voice.key: n for n, voice in enumerate(heads, 1)}
-    return Lanes(heads, _placed(cards, {key: at.get(key, len(heads) + 1) for key in voices}), len(voices) - len(heads))
+    placed = _placed(cards, {key: at.get(key, len(heads) + 1) for key in voices})
+    return Lanes(heads, separated(placed), len(voices) - len(heads))
 
 
 def cards_alone(page: log.EventWindow) -> list[Markup]:

@@ -26,10 +26,9 @@ export class BulkDecisions {
     this.show();
   }
 
-  /** Show the boxes of new rows to whoever may decide, and how many are picked. */
+  /** Show how many rows are picked. */
   show() {
     if (!this.#bar) return;
-    for (const pick of this.#root.querySelectorAll("[data-picks]")) pick.hidden = false;
     const count = this.#rows.picked.length;
     this.#bar.hidden = !count;
     this.#bar.querySelector("[data-picked-count]").textContent = `${count} selected`;

@@ -1,6 +1,6 @@
 /**
  * Times of the page, drawn in the browser's zone by one timer. `<time datetime data-age>` says how long ago,
- * `<time datetime data-clock>` the time of day; a click on either shows the other form everywhere. UTC is in the title.
+ * `<time datetime data-clock>` the time of day, `data-clock="time"` without the date, which a line above says; a click on either shows the other form everywhere. UTC is in the title.
  */
 const TICK_MS = 10_000;
 const KEPT = "switchboard-times"; // "swapped" when ages are shown as clock times and the reverse
@@ -52,7 +52,8 @@ const isSwapped = () => localStorage.getItem(KEPT) === "swapped";
 function draw(element, now) {
   const then = new Date(element.dateTime);
   if (Number.isNaN(then.getTime())) return;
-  const words = "age" in element.dataset !== isSwapped() ? age(then, now) : timeOfDay(then, now);
+  const isAge = "age" in element.dataset !== isSwapped();
+  const words = isAge ? age(then, now) : element.dataset.clock === "time" ? clock.format(then) : timeOfDay(then, now);
   if (element.textContent !== words) element.textContent = words;
   element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
 }

@@ -13,9 +13,7 @@ class CopyField extends HTMLElement {
   };
 
   connectedCallback() {
-    const button = this.querySelector("button");
-    button.hidden = false;
-    button.addEventListener("click", this.#copy);
+    this.querySelector("button").addEventListener("click", this.#copy);
   }
 
   disconnectedCallback() {

@@ -3,11 +3,10 @@ import { onKey } from "./keys.js";
 
 const STEP = 1.25; // of one zoom
 const [LEAST, MOST] = [0.25, 3]; // of its own size
-const LEGIBLE = 0.6; // the least at which all of it is shown at once
 
 export class GraphView {
   #element;
-  #scale = 0; // 0: as much as there is room for
+  #scale = 0; // 0: as much as there is room for, by the style sheet
   #sought = "";
 
   /** @param {HTMLElement} element around the part that is drawn anew @param {AbortSignal} signal */
@@ -20,61 +19,53 @@ export class GraphView {
     element.addEventListener("keydown", (event) => event.target.matches("[data-find]") && event.key === "Enter" && this.#next(), { signal });
     for (const [key, name] of Object.entries({ "+": "in", "=": "in", "-": "out", 0: "all" }))
       signal.addEventListener("abort", onKey(key, () => this.#zoom(name)));
-    const watch = new ResizeObserver(() => this.#size(this.#svg));
-    watch.observe(element);
-    signal.addEventListener("abort", () => watch.disconnect());
     this.settle();
   }
 
   get #scroller() { return this.#element.querySelector(".graph-scroll"); }
-  get #svg() { return this.#element.querySelector(".graph-scroll > svg"); }
+  get #svg() { return this.#element.querySelector(".graph-scroll .picture"); }
 
   /** Give a newer drawing the size of this one, before it takes its place. @param {DocumentFragment} fresh */
   prepare(fresh) {
-    this.#size(fresh.querySelector(".graph-scroll > svg"));
-    const tools = fresh.querySelector("[data-graph-tools]");
-    if (tools) tools.hidden = false;
+    this.#size(fresh.querySelector(".graph-scroll .picture"));
   }
 
   settle() {
-    const tools = this.#element.querySelector("[data-graph-tools]");
-    if (tools) tools.hidden = false;
-    this.#size(this.#svg);
     this.#mark();
   }
 
-  get #fit() {
-    const width = this.#svg?.viewBox.baseVal.width || 1;
-    return Math.max(LEGIBLE, Math.min(1, this.#element.querySelector(".exchanges").clientWidth / width));
+  /** How large it is drawn now. */
+  get #shown() {
+    return this.#svg.getBoundingClientRect().width / this.#svg.viewBox.baseVal.width || 1;
   }
 
   #size(svg) {
     if (!svg) return;
     const { width, height } = svg.viewBox.baseVal;
-    const scale = this.#scale || (this.#svg ? this.#fit : 1);
-    svg.setAttribute("width", Math.round(width * scale));
-    svg.setAttribute("height", Math.round(height * scale));
+    svg.toggleAttribute("data-zoomed", this.#scale > 0);
+    svg.setAttribute("width", Math.round(width * (this.#scale || 1)));
+    svg.setAttribute("height", Math.round(height * (this.#scale || 1)));
   }
 
   #zoom(name) {
     if (!name || !this.#svg) return;
-    this.#to(name === "all" ? 0 : (this.#scale || this.#fit) * (name === "in" ? STEP : 1 / STEP));
+    this.#to(name === "all" ? 0 : this.#shown * (name === "in" ? STEP : 1 / STEP));
   }
 
   /** Show it at another size; what is in the middle, or under the pointer, stays there. */
   #to(scale, x = this.#scroller.clientWidth / 2, y = this.#scroller.clientHeight / 2) {
-    const [scroller, before] = [this.#scroller, this.#scale || this.#fit];
+    const [scroller, before] = [this.#scroller, this.#shown];
     const [left, top] = [(scroller.scrollLeft + x) / before, (scroller.scrollTop + y) / before];
     this.#scale = scale && Math.max(LEAST, Math.min(MOST, scale));
     this.#size(this.#svg);
-    scroller.scrollTo(left * (this.#scale || this.#fit) - x, top * (this.#scale || this.#fit) - y);
+    scroller.scrollTo(left * this.#shown - x, top * this.#shown - y);
   }
 
   #wheel(event) {
     if (!event.ctrlKey || !event.target.closest(".graph-scroll")) return;
     event.preventDefault();
     const { left, top } = this.#scroller.getBoundingClientRect();
-    this.#to((this.#scale || this.#fit) * (event.deltaY < 0 ? STEP : 1 / STEP), event.clientX - left, event.clientY - top);
+    this.#to(this.#shown * (event.deltaY < 0 ? STEP : 1 / STEP), event.clientX - left, event.clientY - top);
   }
 
   #press(event) {

@@ -25,7 +25,6 @@ class MessageComposer extends HTMLElement {
     this.#draft = new Draft(`${document.body.dataset.person}:${this.dataset.key}`, this.#fields.client_id.value);
     this.#fold = new ComposerFold(this, this.#stop.signal);
     this.#report = new SendReport(this, () => this.#send({ anyway: true }), this.#stop.signal);
-    this.querySelector("[data-keys]").hidden = false;
     this.#restore();
     this.#form.addEventListener("submit", (event) => (event.preventDefault(), this.#send()));
     this.#form.addEventListener("input", () => this.#edited());

@@ -22,7 +22,6 @@ class PlayHead extends HTMLElement {
 
   connectedCallback() {
     const { signal } = this.#stop;
-    for (const element of this.querySelectorAll("[data-play], [data-speed]")) element.hidden = false;
     this.#range.addEventListener("input", () => this.#seek(Number(this.#range.value)), { signal });
     this.addEventListener("click", (event) => this.#click(event), { signal });
     this.addEventListener("submit", (event) => event.preventDefault(), { signal });

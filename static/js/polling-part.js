@@ -14,7 +14,6 @@ class PollingPart extends HTMLElement {
   #renewedAt = new Date();
 
   connectedCallback() {
-    this.querySelector("[data-renewed]").hidden = false;
     this.#renewals = new Poller((signal) => this.#renew(signal), EVERY_MS);
   }
 

@@ -22,6 +22,7 @@ const joinOne = (row, before) => {
   const line = row.previousElementSibling?.matches(".day") ? row.previousElementSibling : null;
   if (!isNewDay) line?.remove();
   else if (!line) row.before(dayLine(date));
+  else if (line.textContent !== date) line.textContent = date;
 };
 
 /** The same head, at the same level of detail: the row before is seen whenever this one is. */

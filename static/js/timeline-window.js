@@ -73,7 +73,6 @@ export class TimelineWindow {
   settle(picked) {
     const { part } = this;
     this.#scale.read(part);
-    part.querySelector("[data-zooms]").hidden = false;
     this.#room();
     this.row(picked)?.setAttribute("aria-current", "true");
     this.place();

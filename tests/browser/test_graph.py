@@ -48,7 +48,7 @@ def prove_nothing_overlaps(page: Page) -> None:
 
 def size(page: Page) -> float:
     """Return how wide the picture is."""
-    box = page.locator(".graph-scroll > svg").bounding_box()
+    box = page.locator(".graph-scroll .picture").bounding_box()
     assert box
     return box["width"]
 
@@ -136,7 +136,7 @@ def test_a_key_leads_to_the_lanes_and_another_back(talk: Transcript) -> None:
     talk.page.keyboard.press("g")
     talk.page.keyboard.press("r")
 
-    expect(talk.page.locator(".graph-scroll > svg")).to_be_visible()
+    expect(talk.page.locator(".graph-scroll .picture")).to_be_visible()
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
@@ -158,4 +158,4 @@ def test_it_reads_well_without_scripts(talk: Transcript, plain_page: Page) -> No
     plain_page.goto(f"/conversations/{talk.key}/?view=graph")
 
     expect(plain_page.locator(".graph tbody tr")).to_have_count(2)
-    expect(plain_page.locator(".graph-scroll > svg")).to_be_visible()
+    expect(plain_page.locator(".graph-scroll .picture")).to_be_visible()

@@ -1,0 +1,87 @@
+"""Nothing moves while a page loads: what scripts draw anew has its room, and its words, from the first paint on."""
+
+import pytest
+from playwright.sync_api import BrowserContext, Page
+
+from tests.browser import team_server, work
+from tests.support.live import ROOT, Server
+
+MOST = 0.01  # cumulative layout shift of a page, all shifts added up
+WIDTHS = {"phone": (390, 844), "desk": (1440, 900)}
+NOTE = """
+window.shifts = [];
+const where = ({ node, previousRect: was, currentRect: is }) =>
+  `${(node?.outerHTML ?? node?.textContent ?? "gone").slice(0, 90)} from ${[was.x, was.y]} to ${[is.x, is.y]}`;
+new PerformanceObserver((list) => {
+  for (const one of list.getEntries())
+    if (!one.hadRecentInput) shifts.push([one.value, one.sources.map(where)]);
+}).observe({ type: "layout-shift", buffered: true });
+"""
+SETTLED = """async () => {
+  const calm = () => new Promise((done) => requestAnimationFrame(() => requestIdleCallback(done, { timeout: 500 })));
+  for (let n = 0; n < 3; n += 1) await calm();
+  return shifts;
+}"""
+TEAM = """
+t.team()
+t.say(o, 'tree', 'A lime tree has fallen across the tram stop', client_id='1')
+t.ask(o, 'noise', client_id='1')
+t.fail(o, 'swing', client_id='1')
+from conversations.events import log
+from tests.support.toolcalls import call
+for n in range(12):
+    status = ('success', 'error')[n % 2]
+    log.append(call('desk', n, status=status, duration_ms=17, agent='Desk', name='look_up', args={'n': n}))
+"""
+ADDRESSES = """
+from conversations.models import Approval, ToolCall
+recorded = Conversation.objects.exclude(key__in=["tree", "noise", "swing", "desk"]).first()
+print(Approval.objects.first().id, ToolCall.objects.filter(name="look_up").first().id, recorded.key)
+"""
+PAGES = [
+    "/", "/?q=nothing+like+it", "/approvals/", "/approvals/?view=all", "/approvals/rules/", "/calls/", "/agents/",
+    "/agents/Town%20Hall/Dialogue/", "/tools/Town%20Hall/file_incident/", "/numbers/", "/audit/", "/audit/1/",
+    "/people/", "/tokens/", "/policies/", "/policies/budgets/", "/alerts/", "/ops/", "/ops/quarantine/",
+    "/search/?q=lime", "/account/", "/connect/", "/conversations/noise/fork/?event=1", "/compare/?a=noise&b=swing",
+]  # fmt: skip
+VIEWS = ["", "?view=lanes", "?view=timeline", "?view=graph", "?at=2"]
+
+
+@pytest.fixture(scope="module")
+def served() -> Server:
+    """A team with a request that waits, a run that failed, and a recording of another year."""
+    with team_server(TEAM) as started:
+        started.command("import", str(ROOT / "tests/samples/simulations.json"))
+        yield started
+
+
+@pytest.fixture
+def noted(desk: BrowserContext) -> Page:
+    """A window that notes what moves in it."""
+    page = desk.new_page()
+    page.add_init_script(NOTE)
+    yield page
+    page.close()
+
+
+def addresses(served: Server) -> list[str]:
+    """Return where every page is."""
+    approval, call, recorded = work(served, ADDRESSES).split()[-3:]
+    talks = [f"/conversations/{talk}/{view}" for talk in ("noise", recorded) for view in VIEWS]
+    return [*PAGES, f"/approvals/{approval}/", f"/calls/{call}/", *talks]
+
+
+@pytest.mark.parametrize("width", ["phone", pytest.param("desk", marks=pytest.mark.thorough)])
+def test_nothing_moves_while_a_page_loads(served: Server, noted: Page, width: str) -> None:
+    moved = {}
+    noted.set_viewport_size(dict(zip(("width", "height"), WIDTHS[width], strict=True)))
+
+    for address in addresses(served):
+        answer = noted.goto(address)
+        assert answer is not None
+        assert answer.status == 200, address
+        shifts = noted.evaluate(SETTLED)
+        if sum(value for value, _ in shifts) > MOST:
+            moved[address] = shifts
+
+    assert moved == {}

@@ -1,0 +1,41 @@
+"""Joints of a transcript's rows as the server draws them: a line between two days, a voice named once."""
+
+from markupsafe import Markup
+
+from dashboard.pages.row_separators import separated
+
+ROW = Markup(
+    '<article class="event" data-level="{}"><div class="body">\n<div class="head">{}</div>{}</div>'
+    '<time datetime="{}T10:00:00.000000Z" data-clock="time">10:00:00</time>'
+    '<div class="inner" data-inner>{}</div></article>'
+)
+NESTED = Markup('<time datetime="2026-03-09T10:00:00.000000Z">10:00:00</time>')
+
+
+def row(head: str, day: str = "2026-03-01", level: str = "chat", words: str = "", inner: str = "") -> Markup:
+    """Draw a row as its template does."""
+    return ROW.format(level, head, words, day, inner)
+
+
+def test_a_day_begins_with_a_line():
+    first, second, third = separated([row("Ada"), row("Ada"), row("Ada", "2026-03-02")])
+
+    assert first.startswith('<div class="day">Sunday 1 March 2026</div>')
+    assert 'class="day"' not in second
+    assert third.startswith('<div class="day">Monday 2 March 2026</div>')
+    assert "data-follow" not in third
+
+
+def test_a_voice_that_goes_on_is_named_once():
+    rows = separated([row("Ada"), row("Ada"), row("Ben"), row("Ada", level="steps"), row("Ada"), row("")])
+
+    assert ["data-follow" in drawn for drawn in rows] == [False, True, False, False, False, False]
+
+
+def test_neither_words_nor_rows_within_are_taken_for_the_row_itself():
+    words = Markup.escape('<time datetime="2020-01-01T10:00:00Z"><div class="head">Ada</div>')
+
+    rows = separated([row("Ada", words=words, inner=NESTED), row("Ada", words=words)])
+
+    assert [drawn.count('class="day"') for drawn in rows] == [1, 0]
+    assert "data-follow" in rows[1]

@@ -1,0 +1,36 @@
+"""Ages in words, as the server draws them: those of static/js/clock.js, so that no script has to change one."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import Browser
+
+from conversations.rendering.timestamps import age
+from tests.browser import open_empty_page
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+AGES = {
+    0: "now", 9: "now", 10: "10 s", 59: "50 s", 60: "1 min", 3599: "59 min", 3600: "1 h", 86399: "23 h",
+    86400: "21 Nov", 400 * 86400: "18 Oct 2025", -9: "now", -10: "in 10 s", -7200: "in 2 h",
+    -2 * 86400: "24 Nov 12:00:00",
+}  # fmt: skip
+IN_THE_PAGE = """async ([now, times]) => {
+  const { age } = await import("/static/js/clock.js");
+  return times.map((time) => age(new Date(time), new Date(now)));
+}"""
+
+
+@pytest.mark.parametrize("seconds", AGES)
+def test_an_age_has_one_unit_and_becomes_a_day(seconds: int):
+    assert age(NOW - timedelta(seconds=seconds), NOW) == AGES[seconds]
+
+
+def test_the_page_says_the_same(chromium: Browser):
+    context = chromium.new_context(timezone_id="UTC", locale="en-GB")
+    page = context.new_page()
+    open_empty_page(page)
+    moments = [(NOW - timedelta(seconds=seconds)).isoformat() for seconds in AGES]
+
+    assert page.evaluate(IN_THE_PAGE, [NOW.isoformat(), moments]) == list(AGES.values())
+
+    context.close()
