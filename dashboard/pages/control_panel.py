@@ -61,11 +61,6 @@ class ControlPanel:
     verbs: list[ControlButton]
     folded: list[ControlButton]
 
-    @property
-    def fingerprint(self) -> str:
-        """Return what changes when something said here does; an age that goes on does not."""
-        return "|".join([*(f"{state.glyph} {state.words}" for state in self.states), str(self.waits)])
-
 
 PAUSE = ControlButton("pause", "Pause", "pause", "p")
 RESUME = ControlButton("resume", "Resume", "play", "p")

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
 from conversations.conversation import delivery_status, reading_position
+from conversations.conversation.delivery_preview import DeliveryPreview
 from conversations.events import epoch, log
 from conversations.models import Conversation
 from dashboard.pages import (
@@ -129,9 +130,10 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
 @require_safe
 @in_its_hues
 def standing(request: HttpRequest, cid: str) -> HttpResponse:
-    """Return the bar over the transcript as it is now: who steers, and what the reader can do. A part of a page.
+    """Return the head of a conversation as it is now: who steers, and what the reader can do. A part of a page.
 
-    `?of=SEQ&of=SEQ` asks what became of these messages.
+    `?of=SEQ&of=SEQ` asks what became of these messages, `?as=…&to=…&when=…` what becomes of words not sent yet, as
+    `prospect` has it, and `?panel=1` for the panel.
     """
     row = _find(cid)
     seqs = [
@@ -140,8 +142,12 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
         if item.isdecimal() and len(item) < 19
     ]
     deliveries = list(delivery_status.statuses_for(row, seqs).values())
-    drawn: dict[str, Any] = {"standing": control_panel.of(request, row), "deliveries": deliveries}
+    drawn: dict[str, Any] = {"conversation": row, "standing": control_panel.of(request, row), "deliveries": deliveries}
     drawn["again_s"] = min((item.again_s for item in deliveries if item.again_s), default=0)
+    drawn["prospect"] = _prospect(request, row) if "to" in request.GET and composer.may_speak(request) else None
+    drawn["has_panel"] = request.GET.get("panel") == "1"
+    if drawn["has_panel"]:
+        drawn |= conversation_sidebar.of_conversation(row)
     return render_page(request, "partials/control_panel_state.html", **drawn)
 
 
@@ -199,9 +205,12 @@ def _drawn(request: HttpRequest, row: Conversation, page: log.EventWindow, at: i
 def prospect(request: HttpRequest, cid: str) -> JsonResponse:
     """Return `{words, waits, at_work}`: what becomes of words not sent yet, by `?as=` a sender, `?to=` an agent's name
     and `?when=`; `at_work` is the agent that can get them at its next step."""
+    return JsonResponse(_prospect(request, _find(cid))._asdict())
+
+
+def _prospect(request: HttpRequest, row: Conversation) -> DeliveryPreview:
     sender, to, when = (request.GET.get(name, "").strip()[:200] for name in ("as", "to", "when"))
-    preview = composer.prospect(request, _find(cid), sender=sender, recipient=to, when=when)
-    return JsonResponse(preview._asdict())
+    return composer.prospect(request, row, sender=sender, recipient=to, when=when)
 
 
 def _find(key: str) -> Conversation:

@@ -1,57 +1,37 @@
-/** What is known of the conversation, beside its transcript: kept fresh while events come, and the facts of the picked one. */
+/** What is known of the conversation, beside its transcript: drawn anew with its state, and the facts of the picked event. */
 import { markup } from "./fetch.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 
-const PAUSE = 2000; // ms between two looks
+const HEARD = ["standing:drawn", "event:picked"];
 const SETTLED = 150; // ms that a picked event stays picked before its facts are asked for
 
 /**
- * `data-address` answers the sections, with `?event=N` the facts of one event. Hears `transcript:drawn` and
- * `event:picked`.
+ * `data-address` with `?event=N` answers the facts of one event. Hears `standing:drawn` and `event:picked`.
  */
 class ConversationPanel extends HTMLElement {
-  #seq = 0;
-  #timer = 0;
   #picked = 0;
 
   connectedCallback() {
-    for (const name of ["transcript:drawn", "event:picked", "visibilitychange"]) document.addEventListener(name, this);
+    for (const name of HEARD) document.addEventListener(name, this);
     this.#more?.addEventListener("click", () => this.#toggle());
     this.addEventListener("keydown", (event) => this.#key(event));
   }
 
   disconnectedCallback() {
-    for (const name of ["transcript:drawn", "event:picked", "visibilitychange"]) document.removeEventListener(name, this);
-    clearTimeout(this.#timer);
+    for (const name of HEARD) document.removeEventListener(name, this);
     clearTimeout(this.#picked);
   }
 
   handleEvent({ type, detail }) {
     if (type === "event:picked") return this.#pick(detail.row.dataset.seq, detail.isSought);
-    if (type === "transcript:drawn") this.#seq = Math.max(this.#seq, detail.seq);
-    return this.#plan();
+    const sections = detail.fresh.querySelector("[data-sections]");
+    if (sections) morph(this.querySelector("[data-sections]"), sections);
+    return undefined;
   }
 
   get #more() {
     return document.querySelector(`[aria-controls="${this.id}"]`);
-  }
-
-  get #sections() {
-    return this.querySelector("[data-sections]");
-  }
-
-  #plan() {
-    const isStale = this.#seq > Number(this.#sections.dataset.head);
-    if (isStale && !document.hidden) this.#timer ||= setTimeout(() => this.#look(), PAUSE);
-  }
-
-  async #look() {
-    const fresh = await this.#ask("");
-    this.#timer = 0;
-    if (!fresh) return; // as it was: the next event looks again
-    morph(this.#sections, fresh.querySelector("[data-sections]"));
-    this.#plan();
   }
 
   #pick(seq, isSought) {

@@ -30,13 +30,13 @@ export function sentenceOf({ message, field }) {
 /**
  * Ask for JSON; with `body`, send JSON. Throws `RequestError`, or `AbortError` when `signal` fired.
  * @param {string} address
- * @param {{method?: string, body?: object, signal?: AbortSignal}} [options]
+ * @param {{method?: string, body?: object, signal?: AbortSignal, keepalive?: boolean}} [options]  `keepalive`: although the page goes
  * @returns {Promise<any>}
  */
-export async function json(address, { method, body, signal } = {}) {
+export async function json(address, { method, body, signal, keepalive } = {}) {
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await send(address, { method: method ?? (body === undefined ? "GET" : "POST"), body: JSON.stringify(body), headers, signal });
+  const answer = await send(address, { method: method ?? (body === undefined ? "GET" : "POST"), body: JSON.stringify(body), headers, signal, keepalive });
   return answer.status === 204 ? null : answer.json();
 }
 

@@ -6,6 +6,7 @@ import { ConnectionReport } from "./connection-report.js";
 import { RequestError } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
 import { socket } from "./socket.js";
+import { changeState } from "./state-events.js";
 
 const PAUSE_MS = 1_000; // between two drawings while events come, or as long as the last one took, times BUSY
 const BUSY = 4;
@@ -56,7 +57,7 @@ export class LivePart {
   #heard(events) {
     for (const event of events) this.#report.applied(event);
     this.#seq = events.at(-1).seq;
-    this.#tell("transcript:drawn", { count: 0, names: [], seq: this.#seq });
+    this.#tell("transcript:drawn", { count: 0, names: [], seq: this.#seq, changesState: changeState(events) });
     this.#plan();
   }
 

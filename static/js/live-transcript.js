@@ -5,15 +5,15 @@ import { gapNotice } from "./gap-notice.js";
 import { LiveText } from "./live-text.js";
 import { UnreadCounter } from "./unread-counter.js";
 import { socket } from "./socket.js";
+import { changeState } from "./state-events.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
-
 
 const RETRY = 2000; // ms
 
 /**
  * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-render` (`lanes`; left out: the transcript), `data-has-newer` when the page is not the newest one, `data-at` when it is of the past.
- * Tells, bubbling: `transcript:drawn` {count, names, seq}, `transcript:live` {isLive}, `transcript:presence` {people}, and what `ConnectionReport` tells.
+ * Tells, bubbling: `transcript:drawn` {count, names, seq, changesState}, `transcript:live` {isLive}, `transcript:presence` {people}, and what `ConnectionReport` tells.
  */
 class LiveTranscript extends HTMLElement {
   #rows;
@@ -24,6 +24,7 @@ class LiveTranscript extends HTMLElement {
   #tail;
   #pages;
   #unsubscribe = null;
+  #changesState = false; // what is to be drawn may
   #received = 0; // the seq of the last event that came; `data-head` is what was drawn of them
 
   connectedCallback() {
@@ -63,8 +64,7 @@ class LiveTranscript extends HTMLElement {
   }
 
   #start({ head, epoch }) {
-    this.dataset.head = head;
-    this.dataset.epoch = epoch;
+    Object.assign(this.dataset, { head, epoch });
     this.#text.clear();
     this.#leave();
     this.#subscribe();
@@ -88,6 +88,7 @@ class LiveTranscript extends HTMLElement {
 
   #receive(events) {
     this.#received = events.at(-1).seq;
+    this.#changesState ||= changeState(events);
     this.#queue.push(events);
   }
 
@@ -110,7 +111,8 @@ class LiveTranscript extends HTMLElement {
     this.#pages.trim();
     const news = this.#news.take();
     this.#tail.settle(news);
-    this.#tell("transcript:drawn", { ...news, seq: Number(this.dataset.head) });
+    this.#tell("transcript:drawn", { ...news, seq: Number(this.dataset.head), changesState: this.#changesState });
+    this.#changesState = false;
   }
 
   #apply(event) {

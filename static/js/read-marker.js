@@ -2,40 +2,55 @@
 import { json } from "./fetch.js";
 
 const PAUSE = 700; // ms that the tail is in sight before it counts as read
+const GAP = 10_000; // ms between two marks while events come
 const HEARD = ["transcript:drawn", "tail:following", "transcript:live", "visibilitychange"];
 
 /** `data-address` takes the marker, `data-conversation` is its key. */
 class ReadMarker extends HTMLElement {
   #told = -1;
+  #toldAt = -Infinity;
   #timer = 0;
+  #ripeAt = 0; // when what is in sight has been so for long enough
 
   connectedCallback() {
     for (const name of HEARD) document.addEventListener(name, this);
+    addEventListener("pagehide", this.#leave);
     this.handleEvent();
   }
 
   disconnectedCallback() {
     for (const name of HEARD) document.removeEventListener(name, this);
+    removeEventListener("pagehide", this.#leave);
     clearTimeout(this.#timer);
   }
 
-  handleEvent() {
-    if (this.#seen > this.#told) this.#timer ||= setTimeout(() => this.#mark(), PAUSE);
+  handleEvent({ type } = {}) {
+    if (type === "visibilitychange" && document.hidden) return this.#leave();
+    if (document.hidden || this.#tail <= this.#told || this.#timer) return undefined;
+    const now = performance.now();
+    this.#ripeAt = now + PAUSE;
+    return (this.#timer = setTimeout(() => this.#mark(), Math.max(PAUSE, this.#toldAt + GAP - now)));
   }
 
-  /** The seq that is in sight; -1 while the tail is not. */
-  get #seen() {
+  /** What was in sight for long enough is marked although its turn has not come. */
+  #leave = () => {
+    if (this.#timer && performance.now() >= this.#ripeAt) this.#mark({ keepalive: true });
+  };
+
+  /** The seq at the tail that is followed; -1 while none is. */
+  get #tail() {
     const transcript = document.querySelector("live-transcript");
-    const isInSight = transcript.isLive && transcript.querySelector("tail-follow").isFollowing && !document.hidden;
-    return isInSight ? Number(transcript.dataset.head) : -1;
+    return transcript.isLive && transcript.querySelector("tail-follow").isFollowing ? Number(transcript.dataset.head) : -1;
   }
 
-  async #mark() {
+  async #mark({ keepalive = false } = {}) {
+    clearTimeout(this.#timer);
     this.#timer = 0;
-    const seq = this.#seen;
+    const seq = document.hidden && !keepalive ? -1 : this.#tail;
     if (seq <= this.#told) return;
+    this.#toldAt = performance.now();
     try {
-      await json(this.dataset.address, { body: { conversation_id: this.dataset.conversation, last_seq: seq } });
+      await json(this.dataset.address, { body: { conversation_id: this.dataset.conversation, last_seq: seq }, keepalive });
       this.#told = seq;
       this.handleEvent();
     } catch (error) {

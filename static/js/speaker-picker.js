@@ -16,9 +16,7 @@ class SpeakerPicker extends HTMLElement {
     const { signal } = this.#stop;
     this.addEventListener("input", () => this.#changed(), { signal });
     if (!this.dataset.prospects) return;
-    const standing = new MutationObserver(() => this.#plan()); // how the conversation stands is drawn anew when it changes
-    standing.observe(document.querySelector("[data-standing]"), { attributeFilter: ["data-fingerprint"] });
-    signal.addEventListener("abort", () => standing.disconnect());
+    document.addEventListener("standing:drawn", ({ detail }) => this.#drawn(detail), { signal });
     for (const [key, name] of [["m", "content"], ["M", "as"]]) {
       signal.addEventListener("abort", onKey(key, (event) => (event.preventDefault(), this.closest("message-composer").unfold(), this.#fields[name]?.focus())));
     }
@@ -55,6 +53,17 @@ class SpeakerPicker extends HTMLElement {
     return { ...when, sender: as === "other" ? `agent:${name.trim().replace(/^agent:/u, "")}` : as, reason: reason.trim() };
   }
 
+  /** What asks for what becomes of the words. */
+  get query() {
+    return new URLSearchParams({ as: this.words.sender ?? "", to: this.#fields.to.value.trim(), when: this.#fields.when.value }).toString();
+  }
+
+  /** It comes with how the conversation stands, unless the fields changed meanwhile. */
+  #drawn({ fresh, query }) {
+    const answer = fresh.querySelector("[data-prospect-answer]");
+    if (answer && query.includes(this.query)) this.#say({ words: answer.textContent, at_work: answer.dataset.atWork });
+  }
+
   #changed() {
     const { as, as_name: name, reason } = this.#fields;
     if (as) {
@@ -71,9 +80,8 @@ class SpeakerPicker extends HTMLElement {
   }
 
   async #look() {
-    const query = new URLSearchParams({ as: this.words.sender ?? "", to: this.#fields.to.value.trim(), when: this.#fields.when.value });
     try {
-      this.#say(await json(`${this.dataset.prospects}?${query}`, { signal: this.#stop.signal }));
+      this.#say(await json(`${this.dataset.prospects}?${this.query}`, { signal: this.#stop.signal }));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
     }

@@ -253,3 +253,34 @@ def test_the_list_and_a_conversation_weigh_little_when_nothing_is_cached(
     assert 3 < requests_of_list <= 12
     assert 20_000 < bytes_of_conversation <= 80_000
     assert 3 < requests_of_conversation <= 12
+
+
+SLOW = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}  # 400 kbit/s
+USABLE = """() => {
+  const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+  return Math.max(painted, performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd);
+}"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", ["/", "/conversations/weight/"])
+def test_a_slow_line_costs_at_most_three_seconds(chromium: Browser, served: Server, fleet: Fleet, path: str) -> None:
+    for number in range(60):
+        fleet.say("weight", f"The water on Elm Street is {number} cm deep. " * 4)
+    signed_in = chromium.new_context(base_url=served.url)
+    sign_in(served, signed_in, f"ada{len(path)}", "operator")
+
+    def usable_ms(line: dict[str, Any] | None) -> float:
+        context = chromium.new_context(base_url=served.url, storage_state=signed_in.storage_state())
+        page = context.new_page()
+        if line:
+            context.new_cdp_session(page).send("Network.emulateNetworkConditions", line)
+        page.goto(path)
+        page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
+        usable = float(page.evaluate(USABLE))
+        context.close()
+        return usable
+
+    # what it takes on this machine without the line is not the line's; the least of three each
+    slow, bare = (min(usable_ms(line) for _ in range(3)) for line in (SLOW, None))
+    assert 800 < slow - bare < 3_000

@@ -134,7 +134,7 @@ def test_an_imported_call_says_when_it_happened_and_when_it_came_here(people):
 
     told = plain(client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/"))
 
-    assert re.search(r"event 1 , 16:22:31 , imported 20\d\d-", told)
+    assert re.search(r"event 1 , 16:22:31 , imported now", told)
 
 
 def test_an_untouched_form_sends_what_was_recorded(people, desk):
