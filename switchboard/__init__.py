@@ -6,9 +6,11 @@
     for message in watch("chat:Triage"):
         print(message.payload["content"])
 
-`get_bus()` finds the bus by the environment; `HttpBus`, `RedisBus` and `InMemoryBus` are made by hand as well.
+`watch_agents()` shows what a program of the OpenAI Agents SDK does. `get_bus()` finds the bus by the environment;
+`HttpBus`, `RedisBus` and `InMemoryBus` are made by hand as well.
 """
 
+from switchboard.agent_watch import AgentWatch, watch_agents
 from switchboard.bus import Bus, BusMessage
 from switchboard.chat import chat_send, send_message
 from switchboard.current import get_bus, set_bus, set_bus_for_testing
@@ -29,6 +31,7 @@ from switchboard.redis_bus import RedisBus
 from switchboard.watching import watch
 
 __all__ = [
+    "AgentWatch",
     "Bus",
     "BusError",
     "BusMessage",
@@ -49,4 +52,5 @@ __all__ = [
     "set_bus",
     "set_bus_for_testing",
     "watch",
+    "watch_agents",
 ]

@@ -17,6 +17,7 @@ from switchboard.ids import new_id
 
 MAX_READ = 1000  # messages in one read; over HTTP 500
 MAX_PAYLOAD = 1 << 20  # bytes of JSON
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def check_read(topic: str, limit: int) -> None:
 def compact(payload: dict[str, Any]) -> str:
     """Write a payload as every bus carries it, compact and in ASCII. Raises `Refused` over 1 MiB and for no JSON."""
     try:
-        text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+        text = _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise Refused(f"must be valid JSON: {error}", field="payload") from error
     if not isinstance(payload, dict):

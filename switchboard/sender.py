@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from switchboard.api import Api
-from switchboard.errors import BusError, Closed, SpoolFull, Unreachable
+from switchboard.errors import Closed, SpoolFull, Unreachable
 from switchboard.spool import Spool
 
 MOST = 500  # messages in one request
@@ -23,9 +23,31 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between attempts while the serv
 _log = logging.getLogger("switchboard")
 
 
+class _Outcome:
+    """What becomes of a message that nobody waits for by itself: those after it are settled after it."""
+
+    __slots__ = ("_is_done", "error")
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self._is_done = False
+
+    def done(self) -> bool:
+        """Tell whether it is settled."""
+        return self._is_done
+
+    def set_result(self, _: None) -> None:
+        """It is safe."""
+        self._is_done = True
+
+    def set_exception(self, error: BaseException) -> None:
+        """It is not."""
+        self.error, self._is_done = error, True
+
+
 class _Waiting(NamedTuple):
     line: bytes
-    stored: Future[None]
+    stored: Future[None] | _Outcome
 
 
 class Sender:
@@ -35,7 +57,7 @@ class Sender:
         self._api, self._spool = api, spool
         self._news = threading.Condition()  # guards all below, the spool too
         self._queue: list[_Waiting] = []
-        self._under_way = 0  # messages taken from the queue and not settled
+        self._under_way: list[_Waiting] = []  # taken from the queue and not settled
         self._is_closing = self._is_hurried = False
         self._thread = threading.Thread(target=self._run, name="switchboard-sender", daemon=True)
         self._thread.start()
@@ -44,7 +66,7 @@ class Sender:
     def waiting(self) -> int:
         """How many messages the server has not acknowledged yet."""
         with self._news:
-            return len(self._queue) + self._under_way + self._spooled()
+            return len(self._queue) + len(self._under_way) + self._spooled()
 
     def send(self, line: bytes) -> None:
         """Answer when a message is safe. Raises `Refused`, `SpoolFull`; without a spool `Unreachable`; `Closed`."""
@@ -54,10 +76,34 @@ class Sender:
             if self._spool and self._spool.messages:
                 self._spool.append(line)
                 return
-            waiting = _Waiting(line, Future())
-            self._queue.append(waiting)
+            stored = Future[None]()
+            self._queue.append(_Waiting(line, stored))
             self._news.notify_all()
-        waiting.stored.result()
+        stored.result()
+
+    def send_all(self, lines: Sequence[bytes]) -> list[BaseException | None]:
+        """Answer when several messages are safe, for each what it failed with, as `send` raises it. Raises `Closed`."""
+        with self._news:
+            if self._is_closing:
+                raise Closed("this bus is closed")
+            if self._spool and self._spool.messages:
+                return self._spool_all(lines)
+            batch = [_Waiting(line, _Outcome()) for line in lines[:-1]]
+            last = Future[None]()
+            self._queue += [*batch, *(_Waiting(line, last) for line in lines[-1:])]
+            self._news.notify_all()
+        ending = [last.exception()] if lines else []
+        return [waiting.stored.error for waiting in batch if isinstance(waiting.stored, _Outcome)] + ending
+
+    def save(self) -> None:
+        """Put what waits in memory into the spool now, though it may be on its way: its ids keep it one. For a process
+        that ends while the server hangs; without a spool it does nothing."""
+        with self._news:
+            if not self._spool:
+                return
+            batch, self._queue = self._under_way + self._queue, []
+            outcomes = self._spool_all([waiting.line for waiting in batch])
+            _settle(batch, outcomes)
 
     def flush(self, timeout_s: float) -> bool:
         """Try at once, and wait until the server has everything; False when time was too short."""
@@ -147,29 +193,34 @@ class Sender:
                     break
                 taken += 1
             batch, self._queue = self._queue[:taken], self._queue[taken:]
-            self._under_way = len(batch)
+            self._under_way = batch
             return batch
 
     def _put_off(self, batch: list[_Waiting], error: Unreachable) -> None:
         """Spool a batch and all that queued up behind it, in order; without a spool, tell those who wait."""
         with self._news:
-            batch, self._queue = batch + self._queue, []
-            self._settle(batch, [self._spool_line(waiting.line) if self._spool else error for waiting in batch])
+            batch, self._queue = [waiting for waiting in batch + self._queue if not waiting.stored.done()], []
+            lines = [waiting.line for waiting in batch]
+            self._settle(batch, self._spool_all(lines) if self._spool else [error] * len(batch))
 
-    def _spool_line(self, line: bytes) -> BusError | None:
+    def _spool_all(self, lines: Sequence[bytes]) -> list[BaseException | None]:
         assert self._spool is not None
         try:
-            self._spool.append(line)
-        except SpoolFull as error:
-            return error
-        return None
+            fitting = self._spool.append_all(lines)
+            error = SpoolFull(f"the server is unreachable and the spool is full: {self._spool.messages:,} messages")
+        except SpoolFull as full:
+            fitting, error = 0, full
+        return [None if n < fitting else error for n in range(len(lines))]
 
-    def _settle(self, batch: Sequence[_Waiting], outcomes: Sequence[Exception | None]) -> None:
+    def _settle(self, batch: Sequence[_Waiting], outcomes: Sequence[BaseException | None]) -> None:
         with self._news:
-            self._under_way = 0
+            self._under_way = []
             self._news.notify_all()
-        for waiting, error in zip(batch, outcomes, strict=True):
-            if error:
-                waiting.stored.set_exception(error)
-            else:
-                waiting.stored.set_result(None)
+            _settle(batch, outcomes)
+
+
+def _settle(batch: Sequence[_Waiting], outcomes: Sequence[BaseException | None]) -> None:
+    """Tell those who wait; what was saved meanwhile is settled already."""
+    for waiting, error in zip(batch, outcomes, strict=True):
+        if not waiting.stored.done():
+            waiting.stored.set_exception(error) if error else waiting.stored.set_result(None)

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -62,6 +63,19 @@ class Spool:
             )
         self._append(line + b"\n")
         self.messages, self.bytes = self.messages + 1, self.bytes + len(line) + 1
+
+    def append_all(self, lines: Sequence[bytes]) -> int:
+        """Keep the first of several messages, as many as fit, with one sync; answer how many. Raises `SpoolFull` when
+        the disk takes no more; then none is kept."""
+        size = fits = 0
+        for line in lines[: max(0, self._max_messages - self.messages)]:
+            if self.bytes + size + len(line) + 1 > self._max_bytes:
+                break
+            size, fits = size + len(line) + 1, fits + 1
+        if fits:
+            self._append(b"".join(line + b"\n" for line in lines[:fits]))
+            self.messages, self.bytes = self.messages + fits, self.bytes + size
+        return fits
 
     def first(self, messages: int, size: int) -> list[bytes]:
         """Read the oldest that wait: up to so many, and up to `size` bytes unless the first alone has more."""

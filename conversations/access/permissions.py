@@ -86,6 +86,12 @@ def is_own(agent: str, name: str) -> bool:
     return bool(agent) and name.removeprefix("agent:") == agent.removeprefix("agent:")
 
 
+def may_speak_as(agent: str, name: str) -> bool:
+    """Return whether an agent's token may publish under a name: its agent's, or one inside it, as `Desk/Triage` is of
+    the program `Desk`. What it may read is its own agent's alone."""
+    return is_own(agent, name) or (bool(agent) and name.removeprefix("agent:").startswith(f"{_bare(agent)}/"))
+
+
 def is_active(user: User) -> bool:
     """Tell it as the database says now."""
     return User.objects.filter(pk=user.pk, is_active=True).exists()
@@ -137,7 +143,7 @@ def _own(who: Who | Roles, verb: str, target: str) -> bool:
     agent = agent_of(who)
     kind, _, name = target.partition(":")
     if verb == "publish":
-        return kind == "agent" and is_own(agent, name)
+        return kind == "agent" and may_speak_as(agent, name)
     if verb != "view" or not agent:
         return False
     return is_named_in(agent, name) if kind == "conversation" else kind == "topic" and may_follow(agent, name)
@@ -174,8 +180,11 @@ def named(agent: str) -> Exists:
 
 def names_of(agent: str) -> tuple[str, str]:
     """Return how an agent's name may be spelled on the wire."""
-    bare = agent.removeprefix("agent:")
-    return bare, f"agent:{bare}"
+    return _bare(agent), f"agent:{_bare(agent)}"
+
+
+def _bare(agent: str) -> str:
+    return agent.removeprefix("agent:")
 
 
 def agent_of(who: Who | Roles) -> str:

@@ -84,17 +84,18 @@ def answer_of(event: NewEvent, seq: int) -> bytes:
 
 
 def _as_own(parsed: ParsedPayload, text: str, visitor: Caller) -> tuple[ParsedPayload, str]:
-    """Let an agent's token speak as its own agent only (§3.6): whoever is named is it, and nobody named is it."""
+    """Let an agent's token speak as its own agent only (§3.6): whoever is named is it or one inside it, and nobody
+    named is it. What a person typed, as an agent tells it, is nobody's by name: the record says whose token told it."""
     named = [name for name in (parsed.sender, parsed.agent) if name]
     for name in named:
-        if not permissions.is_own(visitor.agent, name):
+        if not permissions.may_speak_as(visitor.agent, name):
             raise NotAllowed(
                 f"{visitor.principal} may publish only as {visitor.agent}, not as {name[:80]}",
                 field="payload.sender" if name == parsed.sender else "payload.agent",
             )
     if parsed.kind == "agent.handoff":
         _require_own_handoff(text, visitor)
-    if named:
+    if named or parsed.event == "user_message":
         return parsed, text
     is_envelope = parsed.event is None and parsed.type is not None
     name, value = ("sender", f"agent:{visitor.agent}") if is_envelope else ("agent", visitor.agent)
@@ -111,6 +112,6 @@ def _require_own_handoff(text: str, visitor: Caller) -> None:
         giver = _handoff.decode(text).from_agent
     except msgspec.ValidationError:
         giver = "what is no name"
-    if giver and not permissions.is_own(visitor.agent, giver):
+    if giver and not permissions.may_speak_as(visitor.agent, giver):
         why = f"{visitor.principal} hands over from {visitor.agent} only, not from {giver[:80]}"
         raise NotAllowed(why, field="payload.from_agent")

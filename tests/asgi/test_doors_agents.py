@@ -21,10 +21,26 @@ def test_it_publishes_under_either_spelling_of_its_name(agent, name, field):
     assert agent.publish("stream:own", {"event": "log", field: name}).status == 201
 
 
+@pytest.mark.parametrize("name", ["Desk/Triage", "agent:Desk/Triage"])
+@pytest.mark.parametrize("field", ["sender", "agent"])
+def test_it_publishes_as_the_agents_of_its_program(agent, name, field):
+    assert agent.publish("stream:own", {"event": "log", field: name}).status == 201
+    assert agent.get(topic("chat:Desk/Triage")).status == 403
+
+
+def test_what_a_person_typed_is_not_its_own_words(server, agent):
+    assert agent.publish("stream:typed", {"event": "user_message", "text": "hello"}).status == 201
+
+    ((_, kind, body),) = events_of(server, "typed")
+    assert (kind, body) == ("user_message", {"event": "user_message", "text": "hello"})
+
+
 @pytest.mark.parametrize(
     "names",
     [
         {"sender": "agent:Other"},
+        {"sender": "agent:Desks/Triage"},
+        {"agent": "Other/Desk"},
         {"agent": "Other"},
         {"sender": "Desk", "agent": "Other"},
         {"sender": "desk"},

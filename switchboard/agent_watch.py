@@ -1,0 +1,256 @@
+"""`watch_agents()`: what agents of the OpenAI Agents SDK do in this process, live in Switchboard.
+
+One line in a program. A trace processor reads each span within the program's run (`span_facts`), and a thread makes
+events of them (`span_events`) and publishes them. Nothing here raises, waits or speaks to the network in the program's
+own threads. What the thread has not published yet is in memory, bounded; what it has is with the server or spooled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from switchboard.bus import Bus, BusMessage
+from switchboard.current import get_bus
+from switchboard.errors import BusError
+from switchboard.http_bus import HttpBus
+from switchboard.ids import new_id
+from switchboard.span_events import SpanEvents
+from switchboard.span_facts import SpanFacts, of_end, of_start
+
+MOST, MOST_BYTES = 10_000, 32 << 20  # spans in memory, and about how much they keep alive
+TOGETHER_S = 0.2  # seconds: what happens within goes in one request
+CLOSE_S = 5.0  # seconds that a program's end waits for the server at most
+SWITCH = "OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA"  # the SDK's own
+_log = logging.getLogger("switchboard")
+_lock = threading.Lock()
+_current: AgentWatch | None = None
+
+
+class _TraceBegan(NamedTuple):
+    trace_id: str
+    group_id: str | None
+
+
+def watch_agents(
+    *, bus: Bus | None = None, agent: str | None = None, conversation: str = "", content: bool | None = None
+) -> AgentWatch:
+    """Have all runs of the OpenAI Agents SDK in this process seen in Switchboard, from now on; once a process.
+
+    bus: left out, that of `get_bus()`, by the environment; where that names none, nothing is watched, and it is logged.
+    agent: what is put in front of the agents' names; left out, `AGENT_NAME`, the agent that the token speaks for.
+    conversation: the id for all runs; left out, a run's `group_id`, else its trace.
+    content: False records no words, arguments and outputs; left out, as the SDK's own
+    `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA` says.
+    """
+    global _current
+    with _lock:
+        if _current is None:
+            name = os.environ.get("AGENT_NAME", "").strip() if agent is None else agent
+            has_content = _is_content_wanted() if content is None else content
+            events = SpanEvents(agent=name, conversation=conversation, has_content=has_content)
+            _current = AgentWatch(bus or _bus(), events)
+            _register(_current)
+        return _current
+
+
+def _bus() -> Bus | None:
+    try:
+        return get_bus()
+    except (BusError, OSError, ValueError) as error:
+        _log.error("agents are not watched: %s", error)
+        return None
+
+
+def _is_content_wanted() -> bool:
+    return os.environ.get(SWITCH, "true").strip().lower() in ("1", "true", "yes", "on")
+
+
+def _register(watch: AgentWatch) -> None:
+    try:
+        from agents import add_trace_processor
+
+        add_trace_processor(watch)  # type: ignore[arg-type]  # it has the methods; its class is the SDK's own
+    except Exception:
+        _log.exception("agents are not watched: the OpenAI Agents SDK could not be reached")
+
+
+def _trace_around(trace_id: str) -> Any:
+    """Return the trace that the program is in, where a run goes on in it without beginning it anew."""
+    from agents.tracing import get_current_trace
+
+    trace = get_current_trace()
+    return trace if trace is not None and trace.trace_id == trace_id else None
+
+
+class AgentWatch:
+    """The trace processor. Its `on_…` methods are called by the SDK, within the program's runs."""
+
+    def __init__(self, bus: Bus | None, events: SpanEvents) -> None:
+        self.lost = 0  # spans and events that were not published
+        self._bus, self._events = bus, events
+        self._news = threading.Condition()  # guards all below
+        self._facts: list[SpanFacts | _TraceBegan] = []
+        self._size = 0
+        self._gaps: Counter[str] = Counter()  # by trace, spans that found no room
+        self._is_busy = self._is_closing = False
+        self._has_thread = self._is_forked = False
+        self._traces: set[str] = set()  # whose beginning was seen, up to a bound
+        self._problems: set[str] = set()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def on_trace_start(self, trace: Any) -> None:
+        """Take note of a trace."""
+        self._contained(self._trace, trace)
+
+    def on_trace_end(self, trace: Any) -> None:
+        """Nothing: its runs say how they ended."""
+
+    def on_span_start(self, span: Any) -> None:
+        """Take note of a span that begins."""
+        self._contained(self._start, span)
+
+    def on_span_end(self, span: Any) -> None:
+        """Take note of a span that ended."""
+        self._contained(self._end, span)
+
+    def force_flush(self) -> bool:
+        """Wait until all is published: with the server, or in the spool; False when that took too long."""
+        return self.flush()
+
+    def flush(self, timeout_s: float = CLOSE_S) -> bool:
+        """Wait until all is published: with the server, or in the spool; False when time was too short."""
+        with self._news:
+            return self._news.wait_for(lambda: not self._facts and not self._is_busy, timeout_s)
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        """Publish what is there, in `timeout` seconds (5 at most); what the server does not take is spooled."""
+        self._contained(self._close, CLOSE_S if timeout is None else min(timeout, CLOSE_S))
+
+    def _close(self, timeout_s: float) -> None:
+        with self._news:
+            self._is_closing = True
+            self._news.notify_all()
+        if not self.flush(timeout_s * 0.7) and isinstance(self._bus, HttpBus):
+            self._bus.save()
+            self.flush(timeout_s * 0.2)
+
+    def _trace(self, trace: Any) -> None:
+        if len(self._traces) >= MOST:
+            self._traces.clear()
+        self._traces.add(trace.trace_id)
+        self._put(_TraceBegan(trace.trace_id, getattr(trace, "group_id", None)), 100)
+
+    def _start(self, span: Any) -> None:
+        if span.trace_id not in self._traces and (trace := _trace_around(span.trace_id)) is not None:
+            self._trace(trace)
+        if (facts := of_start(span, time.time())) is not None:
+            self._put(facts, facts.size)
+
+    def _end(self, span: Any) -> None:
+        facts = of_end(span, time.time())
+        self._put(facts, facts.size)
+
+    def _put(self, facts: SpanFacts | _TraceBegan, size: int) -> None:
+        """Queue it for the thread; where there is no room it is counted as lost."""
+        if self._bus is None:
+            return
+        with self._news:
+            if not self._has_thread:
+                self._has_thread = True
+                threading.Thread(target=self._run, name="switchboard-watch", daemon=True).start()
+            most = MOST if isinstance(facts, SpanFacts) else 2 * MOST  # what a trace belongs to is small, and needed
+            if len(self._facts) >= most or (self._size + size > MOST_BYTES and self._facts):
+                self._gaps[facts.trace_id] += 1
+                self.lost += 1
+                return
+            self._facts.append(facts)
+            self._size += size
+            if len(self._facts) == 1:
+                self._news.notify_all()
+
+    def _forked(self) -> None:
+        """Begin anew in a forked process: what waited here is the parent's, which publishes it."""
+        self._news = threading.Condition()
+        self._facts, self._size, self._gaps = [], 0, Counter()
+        self._is_busy = self._has_thread = False
+        self._is_forked = True
+
+    def _run(self) -> None:
+        if self._is_forked:
+            self._bus = _bus()
+        while self._wait():
+            facts, gaps = self._take()
+            self._contained(self._publish, facts, gaps)
+            with self._news:
+                self._is_busy = False
+                self._news.notify_all()
+
+    def _wait(self) -> bool:
+        with self._news:
+            self._news.wait_for(lambda: self._facts or self._is_closing)
+            if self._is_closing and not self._facts:
+                return self._news.wait_for(lambda: self._facts)  # type: ignore[return-value]
+            if not self._is_closing:
+                self._news.wait_for(lambda: self._is_closing, TOGETHER_S)
+            return True
+
+    def _take(self) -> tuple[list[SpanFacts | _TraceBegan], Counter[str]]:
+        with self._news:
+            facts, self._facts, self._size = self._facts, [], 0
+            gaps, self._gaps = self._gaps, Counter()
+            self._is_busy = True
+            return facts, gaps
+
+    def _publish(self, facts: list[SpanFacts | _TraceBegan], gaps: Counter[str]) -> None:
+        messages: list[BusMessage] = []
+        for each in facts:
+            if isinstance(each, _TraceBegan):
+                self._events.trace(each.trace_id, each.group_id)
+            else:
+                messages += self._contained(self._events.of, each) or []
+        messages += [self._gap(trace_id, lost) for trace_id, lost in gaps.items()]
+        if messages and self._bus is not None:
+            outcomes = _publish_all(self._bus, messages)
+            for error in filter(None, outcomes):
+                self.lost += 1
+                self._complain(f"an event was not recorded: {error}", type(error).__name__)
+
+    def _gap(self, trace_id: str, lost: int) -> BusMessage:
+        """Tell what found no room, where it would have stood."""
+        conversation = self._events.conversation_of(trace_id)
+        event = {"event": "record.gap", "id": new_id(), "conversation_id": conversation, "lost": lost}
+        event["reason"] = "the program was quicker than the server"
+        return BusMessage(f"stream:{conversation}", event, str(event["id"]))
+
+    def _contained(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Do it; what goes wrong is logged, once of each kind, and never the program's business."""
+        try:
+            return work(*args)
+        except Exception as error:
+            self._complain("watching agents failed, the program is not affected", repr(error)[:200], exc_info=True)
+            return None
+
+    def _complain(self, message: str, kind: str, **more: Any) -> None:
+        if kind not in self._problems and len(self._problems) < 100:
+            self._problems.add(kind)
+            _log.warning("%s (further ones are not logged)", message, **more)
+
+
+def _publish_all(bus: Bus, messages: list[BusMessage]) -> list[BaseException | None]:
+    if isinstance(bus, HttpBus):
+        return bus.publish_all(messages)
+    outcomes: list[BaseException | None] = []
+    for message in messages:
+        try:
+            bus.publish(message.topic, message)
+            outcomes.append(None)
+        except BusError as error:
+            outcomes.append(error)
+    return outcomes

@@ -1,0 +1,147 @@
+"""What is read of the Agents SDK's spans while a program runs: references and a few copies, no JSON. Called within the
+program's own run by `agent_watch`, so each function here is a few microseconds.
+
+The spans are known by their `type` and their fields alone: nothing of the SDK is imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+LEAVES = frozenset({"response", "generation", "handoff", "mcp_tools"})  # nothing is inside them: their start is no news
+LONGEST = 150_000  # characters of a text that is sent on: 900 kB of JSON at most
+DEEPEST = 40  # levels of a value that is sent on as it is
+
+
+class SpanFacts(NamedTuple):
+    """A span that began or ended. `detail` depends on `kind`; `size` is about how many bytes it keeps alive."""
+
+    is_end: bool
+    kind: str
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    at: float  # seconds since the epoch
+    detail: Any = None  # of any kind of span, as the reader of that kind made it
+    error: Any = None  # the SDK's {"message", "data"}
+    size: int = 200
+
+
+class ModelAnswer(NamedTuple):
+    """What one call of a model was given that is new, and what it gave."""
+
+    model: str
+    inputs: list[str]  # of people: what stands at the end of the input
+    output: Sequence[Any]  # items of the Responses API, as objects or as JSON
+    usage: Any
+
+
+def of_start(span: Any, at: float) -> SpanFacts | None:
+    """Read a span that begins; None for one that nothing can be inside of."""
+    data = span.span_data
+    if data.type in LEAVES:
+        return None
+    return SpanFacts(False, data.type, span.trace_id, span.span_id, span.parent_id, at, data)
+
+
+def of_end(span: Any, at: float) -> SpanFacts:
+    """Read a span that ended."""
+    data = span.span_data
+    kind = data.type
+    read = _READERS.get(kind)
+    detail, size = read(data) if read else (data, 200)
+    return SpanFacts(True, kind, span.trace_id, span.span_id, span.parent_id, at, detail, span.error, size)
+
+
+def field(item: Any, name: str, default: Any = None) -> Any:
+    """Read a field of what the SDK gives as an object or as JSON."""
+    return item.get(name, default) if isinstance(item, dict) else getattr(item, name, default)
+
+
+def texts(content: Any) -> Iterable[str]:
+    """Read what a message says: its text, or its parts."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list | tuple):
+        for part in content:
+            text = field(part, "text")
+            if isinstance(text, str):
+                yield text
+            elif (kind := field(part, "type")) and kind != "refusal":
+                yield f"[{str(kind).removeprefix('input_')}]"
+
+
+def _response(data: Any) -> tuple[ModelAnswer, int]:
+    response = data.response
+    output = list(field(response, "output") or ()) if response is not None else []
+    answer = ModelAnswer(str(field(response, "model") or ""), _newest_inputs(data.input), output, data.usage)
+    return answer, _size(answer)
+
+
+def _generation(data: Any) -> tuple[ModelAnswer, int]:
+    """Read a call of Chat Completions: the SDK of today gives the answer in the form of the Responses API, others the
+    bare message."""
+    output: list[Any] = []
+    for item in data.output or ():
+        output += field(item, "output") or [item]
+    answer = ModelAnswer(str(data.model or ""), _newest_inputs(data.input), output, data.usage)
+    return answer, _size(answer)
+
+
+def _function(data: Any) -> tuple[tuple[str, str | None, Any, str | None], int]:
+    output = _plain(data.output)
+    server = (data.mcp_data or {}).get("server")
+    size = len(data.input or "") + (len(output) if isinstance(output, str) else 1000)
+    return (data.name, data.input, output, server), 200 + size
+
+
+def _handoff(data: Any) -> tuple[tuple[str, str], int]:
+    return (data.from_agent or "", data.to_agent or ""), 200
+
+
+def _guardrail(data: Any) -> tuple[tuple[str, bool], int]:
+    return (data.name, data.triggered), 200
+
+
+_READERS = {
+    "response": _response,
+    "generation": _generation,
+    "function": _function,
+    "handoff": _handoff,
+    "guardrail": _guardrail,
+}
+
+
+def _newest_inputs(items: Any) -> list[str]:
+    """Return what people say at the end of a model's input: all before is a history that was told before."""
+    if isinstance(items, str):
+        return [items]
+    newest: list[str] = []
+    for item in reversed(items if isinstance(items, list | tuple) else ()):
+        if field(item, "role") != "user":
+            break
+        newest.append("\n".join(texts(field(item, "content"))))
+    return newest[::-1]
+
+
+def _size(answer: ModelAnswer) -> int:
+    size = 400 + sum(map(len, answer.inputs))
+    for item in answer.output:
+        size += 200 + len(field(item, "arguments") or "")
+        size += sum(map(len, texts(field(item, "content"))))
+    return size
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that the program cannot change any more, and that is JSON: a tool's output may be anything."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    try:
+        text = json.dumps(value, default=str, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)[:LONGEST]
+    if len(text) > LONGEST or text.count("[") + text.count("{") > DEEPEST:
+        return text
+    return json.loads(text)

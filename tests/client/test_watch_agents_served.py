@@ -1,0 +1,154 @@
+"""`watch_agents` in programs of their own, against a real server that goes away, and killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.support.cutting_proxy import CuttingProxy, proxied
+from tests.support.live import Server, until
+from tests.support.provider_answers import call, message
+from tests.support.provider_server import served_apart
+from tests.support.tiers import rounds
+from tests.support.watched import in_turn
+
+PROGRAM = """
+import asyncio, sys
+import switchboard
+from agents import Agent, RunConfig, Runner, function_tool
+
+watch = switchboard.watch_agents()
+
+@function_tool
+def add(a: int, b: int) -> int:
+    return a + b
+
+async def main(group, number):
+    agent = Agent("Counter", model="gpt-test", tools=[add])
+    for n in range(number):
+        result = await Runner.run(agent, "what is 1 + 2?", run_config=RunConfig(group_id=f"{group}-{n}"))
+        if number > 1 and await asyncio.to_thread(watch.flush, 60):
+            print(n, flush=True)
+    print(result.final_output, flush=True)
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+STEPS = [call("add", {"a": 1, "b": 2}, "call_1")], [message("It is 3.")]
+WHOLE = {"run.started": 1, "user_message": 1, "model.call": 2, "tool_step": 2, "output": 1, "run.done": 1}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """A model server that answers one run after the other."""
+    with served_apart(in_turn(*STEPS)) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def desk(served: Server) -> str:
+    """The token of an agent, as the page Connect makes it."""
+    return served.command("token", "Desk", "--role", "agent").strip().splitlines()[-1]
+
+
+def environment(url: str, token: str, provider: str, spool: Path) -> dict[str, str]:
+    """What the program is given from outside."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("SWITCHBOARD_", "OPENAI_"))}
+    ours = {"SWITCHBOARD_URL": url, "SWITCHBOARD_TOKEN": token, "SWITCHBOARD_SPOOL_DIR": str(spool)}
+    theirs = {"OPENAI_BASE_URL": provider, "OPENAI_API_KEY": "none", "AGENT_NAME": "Desk"}
+    return outside | ours | theirs | {"OPENAI_TRACING_DISABLED_FOR_EXPORT": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def program(group: str, number: int, env: dict[str, str]) -> subprocess.Popen[str]:
+    """Start the program."""
+    command = [sys.executable, "-c", PROGRAM, group, str(number)]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def recorded(served: Server, conversation: str) -> list[tuple[str, str, str]]:
+    """Return id, kind and body of a conversation's events."""
+    with served.database() as database:
+        rows = database.execute(
+            "SELECT e.event_id,e.kind,e.body FROM conversations_event e JOIN conversations_conversation c"
+            " ON c.id=e.conversation_id WHERE c.key=? ORDER BY e.seq",
+            [conversation],
+        ).fetchall()
+    return [(id, kind, body) for id, kind, body in rows]
+
+
+def test_program_with_one_line_is_a_conversation(
+    served: Server, served_token: str, desk: str, provider: str, tmp_path: Path
+) -> None:
+    group = uuid4().hex
+
+    said, _ = program(group, 1, environment(served.url, desk, provider, tmp_path)).communicate(timeout=100)
+
+    assert said == "It is 3.\n"
+    until(lambda: len(recorded(served, f"{group}-0")) == sum(WHOLE.values()), what="the conversation")
+    assert Counter(kind for _, kind, _ in recorded(served, f"{group}-0")) == WHOLE
+    status, head = served.request("GET", f"/api/v1/conversations/{group}-0", token=served_token)
+    assert (status, head["title"], head["tool_calls"], head["errors"]) == (200, "what is 1 + 2?", 1, 0)
+    assert head["participants"] == ["agent:Desk/Counter"]
+    _, calls = served.request("GET", "/api/v1/tool-calls", token=served_token)
+    (made,) = [one for one in calls["items"] if one["conversation_id"] == f"{group}-0"]
+    assert (made["call_id"], made["name"], made["output"], made["status"]) == ("call_1", "add", 3, "done")
+    with served.database() as database:
+        sums = (
+            "SELECT turns,input_tokens,output_tokens FROM conversations_modelusage WHERE turns>0 AND conversation_id="
+        )
+        key = "(SELECT id FROM conversations_conversation WHERE key=?)"
+        assert database.execute(sums + key, [f"{group}-0"]).fetchall() == [(2, 22, 10)]
+
+
+@pytest.fixture
+def proxy(served: Server) -> Iterator[CuttingProxy]:
+    """What stands between the program and the server."""
+    with proxied(served.port) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize("state", ["away", "hanging"])
+def test_what_happens_while_the_server_is_away_is_sent_by_the_next_program(
+    served: Server, proxy: CuttingProxy, desk: str, provider: str, tmp_path: Path, state: Any
+) -> None:
+    group, env = uuid4().hex, environment(proxy.url, desk, provider, tmp_path)
+    proxy.be(state)
+    said, _ = program(group, 1, env).communicate(timeout=100)
+    assert said == "It is 3.\n"
+    assert recorded(served, f"{group}-0") == []
+
+    proxy.be("there")
+    program(f"{group}-next", 1, env).communicate(timeout=100)
+
+    for conversation in (f"{group}-0", f"{group}-next-0"):
+        assert Counter(kind for _, kind, _ in recorded(served, conversation)) == WHOLE
+
+
+def test_killed_program_loses_and_doubles_nothing_that_was_acknowledged(
+    served: Server, proxy: CuttingProxy, desk: str, provider: str, tmp_path: Path
+) -> None:
+    random, group, env = Random(7), uuid4().hex, environment(proxy.url, desk, provider, tmp_path)
+    acknowledged: list[str] = []
+    for round_ in range(rounds(2, 12)):
+        proxy.be(("there", "away", "cutting")[round_ % 3])
+        running = program(f"{group}-{round_}", 10_000, env)
+        assert running.stdout is not None
+        acknowledged += [f"{group}-{round_}-{running.stdout.readline().strip()}" for _ in range(random.randrange(1, 6))]
+        running.kill()
+        running.communicate()
+    proxy.be("there")
+    program(f"{group}-last", 2, env).communicate(timeout=100)
+
+    for conversation in acknowledged:
+        told = recorded(served, conversation)
+        assert Counter(kind for _, kind, _ in told) == WHOLE, conversation
+        assert len({id for id, _, _ in told}) == len(told)
+        assert told[0][1] == "run.started"
