@@ -56,6 +56,14 @@ def notice(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, 
     return _envelope(speaker, "control", text, id_, at, ends, metadata)
 
 
+def handed(
+    speaker: SessionSpeaker, to: str, text: str, id_: str, at: str | None = None, **metadata: object
+) -> SessionEvent:
+    """Make what the agent asks a sub-agent for."""
+    ends = {"sender": f"agent:{speaker.agent}", "recipient": f"agent:{to}"}
+    return _envelope(speaker, "message", text, id_, at, ends, metadata)
+
+
 def opening(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
     """Make the agent's first words in a conversation, which name it."""
     ends = {"sender": f"agent:{speaker.agent}", "recipient": f"chat:{speaker.conversation}"}
@@ -65,6 +73,15 @@ def opening(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None,
 def answer(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **more: object) -> SessionEvent:
     """Make what the agent said. `more`: `usage` and `model`."""
     return _streamed(speaker, "output", id_, at, text=bounded(text), **more)
+
+
+def model_call(
+    speaker: SessionSpeaker, usage: Payload, id_: str, at: str | None = None, *, model: object = None,
+    error: str | None = None,
+) -> SessionEvent:  # fmt: skip
+    """Make one answer of a model: what it spent, and the error where there was no answer."""
+    name = model if isinstance(model, str) else None
+    return _streamed(speaker, "model.call", id_, at, model=name, usage=usage or None, error=error)
 
 
 def call_started(
@@ -124,6 +141,16 @@ def encoded(value: object) -> str:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
         return msgspec.json.encode(_fit(value)).decode()
+
+
+def object_of(value: object) -> object:
+    """Read a text that holds a JSON object; leave every other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return value
 
 
 def bounded(text: str) -> str:

@@ -8,7 +8,16 @@ import msgspec
 
 from conversations.core.errors import Invalid
 from conversations.import_export.file_reader import LOOK, Document, RecordingFile, parts
-from conversations.import_export.formats import openai_chat, switchboard, tau2, tau_display, who_when
+from conversations.import_export.formats import (
+    claude_code,
+    codex,
+    openai_chat,
+    pi,
+    switchboard,
+    tau2,
+    tau_display,
+    who_when,
+)
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import Recording, decoded
 
@@ -26,7 +35,7 @@ class Format(Protocol):
 
 
 OF_DOCUMENTS: tuple[Format, ...] = (tau2, who_when, openai_chat)
-OF_LINES: tuple[Format, ...] = (switchboard, tau_display, openai_chat)
+OF_LINES: tuple[Format, ...] = (switchboard, claude_code, codex, pi, tau_display, openai_chat)
 
 
 def recordings(path: Path, trouble: ImportReport) -> Iterator[Recording]:

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core.errors import SwitchboardError
 from conversations.import_export.destination import open_destination
+from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.ndjson import ImportedConversation
+from conversations.import_export.ndjson import ImportedConversation, Taker
 from conversations.import_export.progress import ProgressLine
 
 ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")  # of what a folder is looked through for, packed ones too
@@ -23,7 +25,8 @@ class Command(BaseCommand):
     """Read files of any known format, hand them over, say what each became."""
 
     help = (
-        "Import recorded conversations: OpenAI chat messages, tau-bench, tau2-bench, Who&When or Switchboard exports."
+        "Import recorded conversations: sessions of Claude Code, Codex and pi, OpenAI chat messages, tau-bench, "
+        "tau2-bench, Who&When or Switchboard exports."
     )
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
@@ -41,6 +44,9 @@ class Command(BaseCommand):
             default="",
             help="id of the first conversation, then ID-2, …; single file only",
         )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="read and count everything, and store nothing; needs no server"
+        )
         parser.add_argument("--name", default="", help="import as import:NAME (default: the file name)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -54,9 +60,13 @@ class Command(BaseCommand):
         if len(files) == 1 and refused:
             raise CommandError(refused[0])
         if len(files) > 1:
-            self.stdout.write(f"{len(files) - len(refused):,} of {len(files):,} files imported")
+            done = "can be imported" if options["dry_run"] else "imported"
+            self.stdout.write(f"{len(files) - len(refused):,} of {len(files):,} files {done}")
         if refused:
             raise CommandError(f"{_counted(len(refused), 'file')} not imported")
+
+    def _taker(self, stack: ExitStack, name: str, *, is_dry: bool) -> Taker:
+        return DryRun() if is_dry else stack.enter_context(open_destination(name)).intake()
 
     def _import(self, file: Path, options: dict[str, Any]) -> str:
         """Import one file; return why it was refused, or nothing. Of several files that is told at once."""
@@ -64,9 +74,10 @@ class Command(BaseCommand):
         trouble = ImportReport(self.stderr.write, is_strict=options["strict"])
         progress = ProgressLine(self.stderr, "Importing: {} conversations, {} events")
         try:
-            with open_destination(options["name"] or RecordingFile(file).stem) as to:
+            with ExitStack() as stack:
+                taker = self._taker(stack, options["name"] or RecordingFile(file).stem, is_dry=options["dry_run"])
                 items = import_recordings(
-                    recordings(file, trouble), to.intake(), trouble, key=options["conversation"], progress=progress.tell
+                    recordings(file, trouble), taker, trouble, key=options["conversation"], progress=progress.tell
                 )
         except (SwitchboardError, OSError) as error:
             reason = f"{file.name} was not imported: {error}"
@@ -82,6 +93,8 @@ class Command(BaseCommand):
         if trouble.count:
             were = "was" if trouble.count == 1 else "were"
             self.stderr.write(f"{_counted(trouble.count, 'problem')} {were} skipped")
+        if options["dry_run"] and is_alone:
+            self.stdout.write("Nothing was stored (--dry-run).")
         return ""
 
 

@@ -1,0 +1,172 @@
+"""Session files of Claude Code (`~/.claude/projects/…/SESSION.jsonl`), a line at a time. Not a stable format: what is
+not known is passed over.
+
+| line | here |
+|---|---|
+| `user` with text | message from `user`; of the program itself (`isMeta`, local commands) a control |
+| `user` with `tool_result` | the end of that tool call, failed with `is_error` |
+| `assistant` with text | output |
+| `assistant` with `tool_use` | the start of a tool call with that id |
+| `usage` of the lines of one `message.id` | one model call, with what the last of them says |
+| `summary`, `system` with content | control |
+| `isSidechain` | as above, by `Claude Code/AGENT`; its prompt is a message of Claude Code |
+| thinking, snapshots, queue operations and others | left out |
+
+Counters: messages = user lines with text that are the person's, and assistant lines with text; tool_calls =
+`tool_use` parts; errors = results with `is_error`.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from conversations.coding_agents import session_events
+from conversations.coding_agents.session_events import Payload, SessionEvent, SessionSpeaker
+from conversations.coding_agents.session_lines import Line, usage_of
+from conversations.core.errors import Invalid
+from conversations.core.json_values import text_of
+
+TOOL, AGENT = "claude-code", "Claude Code"
+SPOKEN = ("user", "assistant")
+OF_PROGRAM = ("<local-command-", "Caveat: The messages below were generated")
+INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class _Answer(NamedTuple):
+    """The answer whose lines are read: its message's id, and what it spent as the newest of them says."""
+
+    message: str
+    usage: dict[str, int]
+    speaker: SessionSpeaker
+    model: object
+    at: str | None
+
+
+def is_line(value: object) -> bool:
+    """Return whether a line is of such a file, and tells which session."""
+    return isinstance(value, dict) and isinstance(value.get("sessionId"), str) and isinstance(value.get("type"), str)
+
+
+class ClaudeCodeSession:
+    """The lines of one file. `first` is one that tells the session: `is_line`."""
+
+    def __init__(self, first: Line) -> None:
+        self._session = str(first["sessionId"])
+        sub_agent = text_of(first.get("agentId")) if first.get("isSidechain") is True else None
+        conversation = session_events.conversation_of(TOOL, self._session, sub_agent or "")
+        self.speaker = SessionSpeaker(AGENT, conversation)
+        self._names: dict[str, deque[str]] = {}  # of open calls, by their ids
+        self._answer: _Answer | None = None
+        self._counted_answers: set[str] = set()  # answers whose model call is made
+
+    def events(self, line: Line) -> list[SessionEvent]:
+        """Return what a line tells. Raises `Invalid`."""
+        kind = line.get("type")
+        if kind not in SPOKEN:
+            if not isinstance(kind, str):
+                raise Invalid("must be an object with a type, as Claude Code writes them")
+            return [*self._ended_answer(), *self._notice(line, kind)]
+        message = line.get("message")
+        if not isinstance(message, dict) or not isinstance(message.get("content"), (str, list)):
+            raise Invalid(f"message of type {kind} must be an object with content, a text or a list")
+        speaker = self._speaker(line)
+        if kind == "user":
+            return [*self._ended_answer(), *self._user(line, message["content"], speaker)]
+        return [*self._assistant(line, message, speaker), *self._spent(line, message, speaker)]
+
+    def rest(self) -> list[SessionEvent]:
+        """Return the model call of the last answer."""
+        return self._ended_answer()
+
+    def _speaker(self, line: Line) -> SessionSpeaker:
+        if line.get("isSidechain") is not True:
+            return self.speaker
+        return self.speaker._replace(agent=f"{AGENT}/{text_of(line.get('agentId')) or 'sub-agent'}"[:190])
+
+    def _user(self, line: Line, content: str | list[object], speaker: SessionSpeaker) -> list[SessionEvent]:
+        results, texts = _parts(content, "tool_result"), _texts(content)
+        events = [self._result(line, part, speaker) for part in results]
+        if not texts:
+            return events
+        id_, at, words = self._id(line, "said"), _at(line), "\n".join(texts)
+        if line.get("isMeta") is True or words.startswith(OF_PROGRAM):
+            return [*events, session_events.notice(speaker, words, id_, at)]
+        if line.get("isSidechain") is True:
+            return [*events, session_events.handed(self.speaker, speaker.agent, words, id_, at)]
+        return [*events, session_events.prompt(speaker, words, id_, at)]
+
+    def _assistant(self, line: Line, message: Payload, speaker: SessionSpeaker) -> list[SessionEvent]:
+        events, content = list[SessionEvent](), message["content"]
+        if texts := [text for text in _texts(content) if text.strip()]:
+            events.append(session_events.answer(speaker, "\n\n".join(texts), self._id(line, "said"), _at(line)))
+        for part in _parts(content, "tool_use"):
+            call, name = text_of(part.get("id")), text_of(part.get("name")) or "tool"
+            if call is not None:
+                self._names.setdefault(call, deque()).append(name)
+            id_ = session_events.derived_id(TOOL, self._session, "call", call) if call else self._id(line, name)
+            events.append(
+                session_events.call_started(speaker, name, call, part.get("input"), id_, _at(line), origin=TOOL)
+            )
+        return events
+
+    def _result(self, line: Line, part: Payload, speaker: SessionSpeaker) -> SessionEvent:
+        call = text_of(part.get("tool_use_id"))
+        names = self._names.get(call or "")
+        output = part.get("content")
+        text = session_events.text_in(output) if isinstance(output, list) else output
+        failed = part.get("is_error") is True
+        error = (text if isinstance(text, str) else session_events.encoded(text)) if failed else None
+        id_ = session_events.derived_id(TOOL, self._session, "result", call) if call else self._id(line, "result")
+        name = names.popleft() if names else "tool"
+        return session_events.call_ended(speaker, name, call, text, id_, _at(line), error=error)
+
+    def _spent(self, line: Line, message: Payload, speaker: SessionSpeaker) -> list[SessionEvent]:
+        """Note what an answer spent; told once, when it is over."""
+        ended = list[SessionEvent]()
+        usage = usage_of(message.get("usage"), inputs=INPUTS, cached=INPUTS[2], output="output_tokens")
+        name = text_of(message.get("id"))
+        if self._answer is not None and self._answer.message != name:
+            ended = self._ended_answer()
+        if usage and name is not None and name not in self._counted_answers:
+            self._answer = _Answer(name, usage, speaker, message.get("model"), _at(line))
+        return ended
+
+    def _ended_answer(self) -> list[SessionEvent]:
+        spent, self._answer = self._answer, None
+        if spent is None:
+            return []
+        self._counted_answers.add(spent.message)
+        id_ = session_events.derived_id(TOOL, self._session, "usage", spent.message)
+        return [session_events.model_call(spent.speaker, spent.usage, id_, spent.at, model=spent.model)]
+
+    def _notice(self, line: Line, kind: str) -> list[SessionEvent]:
+        words = text_of(line.get("summary")) or text_of(line.get("content"))
+        if kind not in ("summary", "system") or not words:
+            return []
+        about = f"Summary: {words}" if kind == "summary" else words
+        return [session_events.notice(self.speaker, about, self._id(line, kind), _at(line))]
+
+    def _id(self, line: Line, what: str) -> str:
+        own = text_of(line.get("uuid")) or text_of(line.get("leafUuid")) or session_events.encoded(line)
+        return session_events.derived_id(TOOL, self._session, what, own)
+
+
+def _at(line: Line) -> str | None:
+    return text_of(line.get("timestamp"))
+
+
+def _parts(content: str | list[object], kind: str) -> list[Payload]:
+    parts = content if isinstance(content, list) else []
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == kind]
+
+
+def _texts(content: str | list[object]) -> list[str]:
+    """Return a message's texts; of an image or a document its type."""
+    if isinstance(content, str):
+        return [content] if content.strip() else []
+    texts = list[str]()
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict) and part.get("type") in ("text", "image", "document"):
+            texts.append(text_of(part.get("text")) or f"[{part['type']}]")
+    return texts

@@ -1,0 +1,21 @@
+"""pi sessions: lines as `conversations.coding_agents.pi` reads them, one conversation a file."""
+
+from collections.abc import Iterator
+
+from conversations.coding_agents.pi import PiSession, is_line
+from conversations.import_export import session_recording
+from conversations.import_export.file_reader import RecordingFile
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.recording import Recording
+
+NAME = "pi sessions"
+
+
+def fits(sample: object) -> bool:
+    """Return whether a line is of this format."""
+    return is_line(sample)
+
+
+def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+    """Read the one recording."""
+    yield from session_recording.read(source, trouble, is_line, PiSession)

@@ -1,0 +1,140 @@
+"""Follow a session file of a coding agent while it is written: each whole line becomes its events, once.
+
+The events have the ids that the file gives them, so a follower begins at the beginning whenever it begins, and what the
+record has already stays as it is. A file that was cut or replaced is read anew. Called by the command `follow`.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conversations.coding_agents import claude_code, codex, pi
+from conversations.coding_agents.session_events import SessionEvent
+from conversations.coding_agents.session_lines import Line, SessionReader
+from conversations.core.errors import Conflict, Invalid, SwitchboardError
+from conversations.import_export.file_reader import LOOK, MAX_LINE
+from conversations.import_export.recording import decoded
+
+Publish = Callable[[str, dict[str, Any], str], None]  # topic, payload, bus id; returns when it is stored
+Report = Callable[[str], None]
+
+READERS: tuple[tuple[Callable[[object], bool], Callable[[Line], SessionReader]], ...] = (
+    (claude_code.is_line, claude_code.ClaudeCodeSession),
+    (codex.is_line, codex.CodexSession),
+    (pi.is_line, pi.PiSession),
+)
+CHUNK = 1 << 20
+
+
+class _Place(NamedTuple):
+    """Which file it is (a replaced one is another), and how far it is read."""
+
+    device: int
+    number: int
+    offset: int
+
+
+class SessionFollower:
+    """One file. `conversation` is known once a line has told the session."""
+
+    def __init__(self, path: Path, publish: Publish, report: Report) -> None:
+        self._path, self._publish, self._report = path, publish, report
+        self.conversation = ""
+        self.published = 0
+        self._begin()
+
+    def poll(self) -> int:
+        """Publish what whole lines the file has more; return how many lines. Raises what `publish` raises: then all of
+        it is read again the next time."""
+        try:
+            with self._path.open("rb") as file:
+                return self._read(file.fileno())
+        except FileNotFoundError:
+            return 0
+        except SwitchboardError:
+            self._begin()
+            raise
+
+    def settle(self) -> None:
+        """Publish what only the end of an answer makes certain: nothing was written for a while."""
+        if self._reader is not None:
+            self._publish_all(self._reader.rest())
+
+    def _begin(self) -> None:
+        self._place = _Place(0, 0, 0)
+        self._reader: SessionReader | None = None
+        self._before: list[tuple[int, Line]] = []  # lines that came before one that tells the session
+        self._number = 0
+
+    def _read(self, descriptor: int) -> int:
+        status = os.fstat(descriptor)
+        is_same = (self._place.device, self._place.number) == (status.st_dev, status.st_ino)
+        if not is_same or status.st_size < self._place.offset:
+            self._begin()
+            self._place = _Place(status.st_dev, status.st_ino, 0)
+        lines = 0
+        while text := self._next(descriptor):
+            self._take(text)
+            self._place = self._place._replace(offset=self._place.offset + len(text))
+            lines += 1
+        return lines
+
+    def _next(self, descriptor: int) -> bytes:
+        """Return the next whole line; nothing of one whose end is not written yet."""
+        text, at = b"", self._place.offset
+        while chunk := os.pread(descriptor, CHUNK, at + len(text)):
+            line, mark, _ = chunk.partition(b"\n")
+            text += line + mark
+            if mark:
+                return text
+            if len(text) > MAX_LINE:
+                raise Invalid(f"{self._path.name}, line {self._number + 1}: must be at most {MAX_LINE >> 20} MiB")
+        return b""
+
+    def _take(self, text: bytes) -> None:
+        number = self._number + 1
+        try:
+            line = decoded(text) if text.strip() else None
+            if line is not None and not isinstance(line, dict):
+                raise Invalid(f"must be a JSON object; got {type(line).__name__}")
+        except Invalid as error:
+            self._tell(number, error)
+            line = None
+        if line is not None:
+            self._read_line(number, line)
+        self._number = number
+
+    def _read_line(self, number: int, line: Line) -> None:
+        if self._reader is None:
+            self._before = [*self._before[-LOOK:], (number, line)]
+            reader = next((reader for is_line, reader in READERS if is_line(line)), None)
+            if reader is None:
+                return
+            self._reader = reader(line)
+            self.conversation = self._reader.speaker.conversation
+            lines, self._before = self._before, []
+        else:
+            lines = [(number, line)]
+        for place, one_line in lines:
+            try:
+                events = self._reader.events(one_line)
+            except Invalid as error:
+                self._tell(place, error)
+            else:
+                self._publish_all(events)
+
+    def _publish_all(self, events: list[SessionEvent]) -> None:
+        for event in events:
+            topic = f"{event.prefix}:{event.payload['conversation_id']}"
+            try:
+                self._publish(topic, event.payload, str(event.payload["id"]))
+                self.published += 1
+            except Conflict as error:  # a hook said it before, in its own words
+                if error.code != "id_reused":
+                    raise
+            except Invalid as error:
+                self._tell(self._number + 1, error)
+
+    def _tell(self, number: int, error: SwitchboardError) -> None:
+        self._report(f"{self._path.name}, line {number}: {error.message}; skipped")

@@ -1,0 +1,92 @@
+"""`follow FILE`: a coding agent's session file, live, while it is written (`import_export.session_follower`)."""
+
+import os
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from conversations.core.errors import Busy, NotSignedIn, SwitchboardError, Unavailable
+from conversations.import_export.file_reader import RecordingFile
+from conversations.import_export.server_client import ServerClient
+from conversations.import_export.session_follower import SessionFollower
+
+LOOK_EVERY = 0.25  # seconds between two looks at the file
+QUIET_S = 2.0  # without a new line: an answer is over
+TRY_AGAIN = (Unavailable, Busy)
+TRY_AGAIN_S = 1.0
+
+
+class Command(BaseCommand):
+    """Publish what a session file says, until it is stopped."""
+
+    help = (
+        "Follow a session file of Claude Code, Codex or pi while it is written. Publishes to the server of this data "
+        "directory, or to SWITCHBOARD_URL with SWITCHBOARD_TOKEN (a token of the role admin)."
+    )
+    requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the file."""
+        parser.add_argument("file", type=Path, metavar="FILE", help="session file; it may not exist yet")
+        parser.add_argument("--once", action="store_true", help="publish what the file has now, and end")
+        parser.add_argument("--name", default="", help="publish as import:NAME (default: the file name)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Follow; goes on when the server is away for a while."""
+        file: Path = options["file"]
+        name = options["name"] or RecordingFile(file).stem
+        follower = None
+        while True:
+            try:
+                with _server(name) as server:
+                    follower = SessionFollower(file, server.publish, self.stderr.write)
+                    self._follow(follower, is_once=options["once"])
+                return
+            except TRY_AGAIN as error:
+                if options["once"]:
+                    raise CommandError(f"{file.name} was not followed: {error}") from None
+                self.stderr.write(f"{error}; trying again")
+                time.sleep(TRY_AGAIN_S)
+            except (SwitchboardError, OSError) as error:
+                raise CommandError(f"{file.name} was not followed: {error}") from None
+
+    def _follow(self, follower: SessionFollower, *, is_once: bool) -> None:
+        is_named, quiet_since, is_settled = False, time.monotonic(), True
+        while True:
+            if follower.poll():
+                quiet_since, is_settled = time.monotonic(), False
+            if follower.conversation and not is_named:
+                self.stdout.write(f"Following {follower.conversation}")
+                self.stdout.flush()
+                is_named = True
+            if is_once or (not is_settled and time.monotonic() - quiet_since > QUIET_S):
+                follower.settle()
+                is_settled = True
+            if is_once:
+                self.stdout.write(f"{follower.published:,} event{'s' * (follower.published != 1)} sent.")
+                return
+            time.sleep(LOOK_EVERY)
+
+
+@contextmanager
+def _server(name: str) -> Iterator[ServerClient]:
+    """Get to the server: where the environment says, else that of the data directory."""
+    if address := os.environ.get("SWITCHBOARD_URL"):
+        client = ServerClient(address, os.environ.get("SWITCHBOARD_TOKEN", ""))
+        try:
+            yield client
+        finally:
+            client.close()
+        return
+    try:
+        with ServerClient.open(settings.DATA_DIR, name) as client:
+            yield client
+    except NotSignedIn as error:  # the server is another one by now
+        raise Unavailable(error.message) from None
