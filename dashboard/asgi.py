@@ -22,6 +22,8 @@ from servestatic import ServeStaticASGI
 
 from conversations.access.audit import refusal_counter
 from conversations.alerts.dispatcher import Dispatcher
+from conversations.asgi.approval_requests import PATH as QUESTIONS
+from conversations.asgi.approval_requests import ApprovalRequestEndpoint
 from conversations.asgi.health import HealthEndpoint
 from conversations.asgi.hooks import PREFIX as HOOKS
 from conversations.asgi.hooks import HooksEndpoint
@@ -89,6 +91,7 @@ class Application:
             PUBLISH: PublishEndpoint(self.runtime, self.bearers),
             f"{HOOKS}claude-code": hooks,
             f"{HOOKS}codex": hooks,
+            QUESTIONS: ApprovalRequestEndpoint(self.runtime, self.bearers),
             "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),
             "/api/v1/door": self.key,
             TRACES: telemetry,

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from switchboard.agent_approvals import Approvals, Question
 from switchboard.bus import Bus, BusMessage
 from switchboard.current import get_bus
 from switchboard.errors import BusError
@@ -38,7 +39,12 @@ class _TraceBegan(NamedTuple):
 
 
 def watch_agents(
-    *, bus: Bus | None = None, agent: str | None = None, conversation: str = "", content: bool | None = None
+    *,
+    bus: Bus | None = None,
+    agent: str | None = None,
+    conversation: str = "",
+    content: bool | None = None,
+    approve: bool = False,
 ) -> AgentWatch:
     """Have all runs of the OpenAI Agents SDK in this process seen in Switchboard, from now on; once a process.
 
@@ -47,6 +53,7 @@ def watch_agents(
     conversation: the id for all runs; left out, a run's `group_id`, else its trace.
     content: False records no words, arguments and outputs; left out, as the SDK's own
     `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA` says.
+    approve: True has the calls of tools that need an approval decided in the inbox; see `agent_approvals`.
     """
     global _current
     with _lock:
@@ -56,6 +63,8 @@ def watch_agents(
             events = SpanEvents(agent=name, conversation=conversation, has_content=has_content)
             _current = AgentWatch(bus or _bus(), events)
             _register(_current)
+            if approve:
+                _current._contained(_current.ask_for_approvals)
         return _current
 
 
@@ -132,6 +141,19 @@ class AgentWatch:
     def shutdown(self, timeout: float | None = None) -> None:
         """Publish what is there, in `timeout` seconds (5 at most); what the server does not take is spooled."""
         self._contained(self._close, CLOSE_S if timeout is None else min(timeout, CLOSE_S))
+
+    def ask_for_approvals(self) -> None:
+        """Have the calls that need an approval decided in the inbox from now on."""
+        if isinstance(self._bus, HttpBus):
+            Approvals(self._bus, self._question).install()
+        elif self._bus is not None:
+            _log.error("approvals are not asked in the inbox: this takes SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
+
+    def _question(self, trace_id: str, span_id: str | None, name: str, call_id: str) -> Question | None:
+        """Have the call recorded that is asked about, and return it; None where that cannot be in time."""
+        facts = SpanFacts(True, "question", trace_id, f"{span_id}:{call_id}", span_id, time.time(), (name, call_id))
+        self._put(facts, facts.size)
+        return self._events.questions.pop((trace_id, call_id), None) if self.flush() else None
 
     def _close(self, timeout_s: float) -> None:
         with self._news:

@@ -64,6 +64,11 @@ class Api:
         answer = self._ask("GET", path, wait_s=block_ms / 1000)
         return [BusMessage(item["topic"], item["payload"], item["id"]) for item in answer["items"]]
 
+    def ask_approval(self, body: bytes, wait_s: int) -> dict[str, Any]:
+        """Ask about a call, the same question for the same call, waiting so long for its decision."""
+        answer: dict[str, Any] = self._ask("POST", f"approvals/requests?wait_s={wait_s}", body, wait_s=wait_s)
+        return answer
+
     def close(self) -> None:
         """Close the connections that nobody uses now."""
         while self._idle:

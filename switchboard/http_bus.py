@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from switchboard import topics
 from switchboard.api import Api
@@ -16,6 +17,7 @@ from switchboard.sender import Sender
 from switchboard.spool import Spool
 
 LONGEST_BLOCK = 30_000  # ms that the server lets one read wait
+LONGEST_QUESTION = 25  # s that one request for a decision waits
 MOST_READ = 500  # messages that the server answers at once
 LONGEST_ID = 200  # characters
 
@@ -71,6 +73,15 @@ class HttpBus:
         for n, outcome in zip(lines, self._sender.send_all(list(lines.values())), strict=True):
             outcomes[n] = outcome
         return outcomes
+
+    def ask_approval(self, call: dict[str, str], wait_s: int = LONGEST_QUESTION) -> dict[str, Any]:
+        """Ask in the inbox about a call of this agent's (`conversation_id`, `agent`, `name`, `tool_call_id`,
+        `args_raw`), waiting at most so long; answer `{"status", "decision"?, "arguments"?, "message"?, "output"?}`.
+
+        While `status` is `pending`, call again within 20 seconds, or the question is withdrawn. Raises `Unreachable`
+        and `Refused`."""
+        self._check_process()
+        return self._api.ask_approval(json.dumps(call).encode(), wait_s)
 
     def save(self) -> None:
         """Put what waits for an answer of the server on disk at once; see `Sender.save`."""

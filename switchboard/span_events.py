@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from switchboard import topics
+from switchboard.agent_approvals import Question
 from switchboard.bus import BusMessage
 from switchboard.span_facts import LONGEST, ModelAnswer, SpanFacts, field, texts
 
@@ -60,7 +61,15 @@ class _Trace:
         self.conversation = conversation
         self.spans: dict[str, _Span] = {}
         self.ended: deque[str] = deque()
-        self.paused: list[_Call] = []  # that wait for an approval
+        self.paused: list[_Call] = []  # that were begun and wait for an approval
+        self.begun: OrderedDict[str, _Call] = OrderedDict()  # the newest, by their ids
+
+    def begin(self, call: _Call) -> None:
+        """Remember a call that was told."""
+        if call.call_id:
+            self.begun[call.call_id] = call
+            if len(self.begun) > SPANS:
+                self.begun.popitem(last=False)
 
     def forget(self, span_id: str) -> None:
         """Let a span that ended go, once many have ended after it: others may still end inside of it."""
@@ -77,8 +86,10 @@ class SpanEvents:
         groups' and traces' own."""
         self._agent, self._conversation, self._has_content = agent.removeprefix("agent:"), conversation, has_content
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
+        self.questions: dict[tuple[str, str], Question] = {}  # by trace and call id, until they are asked
         self._readers: dict[tuple[str, bool], Callable[[_Trace, SpanFacts], Iterator[Event]]] = {
             ("function", False): self._call_begins,
+            ("question", True): self._question,
             ("function", True): self._call_ends,
             ("response", True): self._answered,
             ("generation", True): self._answered,
@@ -106,7 +117,7 @@ class SpanEvents:
         before = [] if facts.is_end else list(self._begin(trace, facts))
         read = self._readers.get((facts.kind, facts.is_end))
         events = [*before, *(read(trace, facts) if read else ())]
-        if facts.is_end:
+        if facts.is_end and facts.kind != "question":
             trace.forget(facts.span_id)
         for number, event in enumerate(events):
             event |= {"id": f"{facts.span_id}:{'end' if facts.is_end else 'start'}:{number}"}
@@ -202,7 +213,25 @@ class SpanEvents:
         span.run = span.run or _Run(facts.span_id, facts.at, None)
         span.call, is_resumed = _join(trace, span.run, facts.detail.name, facts.detail.input)
         if not is_resumed:
+            trace.begin(span.call)
             yield self._step(span.agent, span.run, span.call, "start")
+
+    def _question(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+        """Tell the call that is asked about, unless it was told, and remember the question for whoever asks."""
+        _, call_id = facts.detail
+        span = self._around(trace, facts)
+        run = span.run
+        call = next((call for call in run.calls if call.call_id == call_id), None) if run else None
+        if call is not None and run is not None:
+            run.calls.remove(call)
+            trace.paused.append(call)
+            trace.begin(call)
+            yield self._step(span.agent, run, call, "start")
+        call = trace.begun.get(call_id)
+        if call is not None:
+            sent = _clipped(call.arguments or "{}") if self._has_content else "{}"
+            agent = self._name(span.agent)
+            self.questions[facts.trace_id, call_id] = Question(trace.conversation, agent, call.name, call_id, sent)
 
     def _call_ends(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a function gave. Nothing may mean that it waits for an approval: the run's next step says."""

@@ -37,6 +37,7 @@ POOL_SIZE = {
     "topics": 4,
     "publish": 1,
     "hooks": 4,
+    "questions": 2,
     "import": 1,
     "bearers": 1,
     "bearers-notes": 1,

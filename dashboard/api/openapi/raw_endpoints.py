@@ -28,6 +28,16 @@ ROUTES = {
         }
         for tool, name in TOOLS.items()
     },
+    "api/v1/approvals/requests": {
+        "post": Operation(
+            "Ask about a call of an agent elsewhere, and wait for the decision; `pending`: ask again within 20 s.",
+            {200: core.AskedDecision},
+            body=core.ToAskAbout,
+            query={"wait_s": up_to(30, 25) | {"minimum": 0}},
+            errors=(409, 429, 503),
+            security=(BEARER,),
+        )
+    },
     "api/v1/import": {
         "post": Operation(
             "Import a file's conversations, streamed as lines; visible whole or not at all.",

@@ -1,0 +1,180 @@
+"""The approvals that a program of the Agents SDK asks for, in Switchboard's inbox: `watch_agents(approve=True)`.
+
+A tool that needs an approval does not interrupt its run: it waits for the decision of a person, and is called, called
+with edited arguments, or answered without. Where nobody can decide (the server is away, the question is withdrawn, the
+conversation is somebody else's) the run is interrupted as ever, and the program decides by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from switchboard.errors import BusError, Refused, Unreachable
+from switchboard.http_bus import LONGEST_QUESTION, HttpBus
+
+GIVE_UP_S = 25.0  # without an answer: the server has withdrawn the question by then, and nobody decides it any more
+PAUSE_S = 0.5
+MOST = 1_000  # decisions kept for calls that never came
+REJECTED = "Tool execution was not approved."
+_MARK = "_switchboard_approvals"
+_log = logging.getLogger("switchboard")
+
+
+class Question(NamedTuple):
+    """A call that is asked about, as the record knows it."""
+
+    conversation: str
+    agent: str
+    name: str
+    call_id: str
+    arguments: str
+
+    def as_body(self) -> dict[str, str]:
+        """Write it as it is sent."""
+        return {
+            "conversation_id": self.conversation,
+            "agent": self.agent,
+            "name": self.name,
+            "tool_call_id": self.call_id,
+            "args_raw": self.arguments,
+        }
+
+
+Describe = Callable[[str, str | None, str, str], Question | None]  # trace, span, tool, call id; may wait
+
+
+class Approvals:
+    """Asks for the decisions of one process and applies them."""
+
+    def __init__(self, bus: HttpBus, describe: Describe) -> None:
+        self._bus, self._describe = bus, describe
+        self._decisions: dict[tuple[str, str], dict[str, Any]] = {}  # by trace and call id, until the call is made
+
+    def install(self) -> None:
+        """Have each agent's tools asked about here as it comes to list them."""
+        from agents.agent import AgentBase
+
+        listed = AgentBase.get_all_tools
+        if getattr(listed, _MARK, False):
+            return
+
+        async def get_all_tools(agent: Any, run_context: Any) -> Any:
+            tools = await listed(agent, run_context)
+            for tool in tools:
+                self._take_over(tool)
+            return tools
+
+        setattr(get_all_tools, _MARK, True)
+        setattr(AgentBase, "get_all_tools", get_all_tools)  # noqa: B010  # the SDK has no hook for all agents
+
+    def _take_over(self, tool: Any) -> None:
+        """Put ourselves before a tool's own question and call, once."""
+        needs = getattr(tool, "needs_approval", False)
+        if needs is False or getattr(needs, _MARK, False) or not hasattr(tool, "on_invoke_tool"):
+            return
+        tool.needs_approval = self._asking(tool.name, needs)
+        tool.on_invoke_tool = self._deciding(tool.on_invoke_tool)
+
+    def _asking(self, name: str, needs: Any) -> Callable[[Any, dict[str, Any], str], Awaitable[bool]]:
+        async def needs_approval(context: Any, arguments: dict[str, Any], call_id: str) -> bool:
+            wanted = needs(context, arguments, call_id) if callable(needs) else needs
+            wanted = await wanted if inspect.isawaitable(wanted) else wanted
+            return bool(wanted) and not await self._is_decided(name, call_id)
+
+        setattr(needs_approval, _MARK, True)
+        return needs_approval
+
+    def _deciding(self, invoke: Callable[[Any, str], Awaitable[Any]]) -> Callable[[Any, str], Awaitable[Any]]:
+        async def on_invoke_tool(context: Any, arguments: str) -> Any:
+            trace_id = _place()[0]
+            decided = self._decisions.pop((trace_id, getattr(context, "tool_call_id", "")), {})
+            match decided.get("decision"):
+                case "reject":
+                    return decided.get("message") or REJECTED
+                case "respond":
+                    return decided.get("output") or ""
+                case "edit":
+                    arguments = json.dumps(decided.get("arguments"))
+            return await invoke(context, arguments)
+
+        return on_invoke_tool
+
+    async def _is_decided(self, name: str, call_id: str) -> bool:
+        """Ask, and wait, holding a thread and not the loop. False: the program decides by itself."""
+        trace_id, span_id = _place()
+        if not trace_id or not call_id:
+            return False
+        if (trace_id, call_id) in self._decisions:
+            return True
+        loop, stopped = asyncio.get_running_loop(), threading.Event()
+        answer: asyncio.Future[dict[str, Any] | None] = loop.create_future()
+
+        def settle(decided: dict[str, Any] | None) -> None:
+            if not answer.done():
+                answer.set_result(decided)
+
+        def wait() -> None:
+            decided = self._wait(trace_id, span_id, name, call_id, stopped)
+            with suppress(RuntimeError):  # a loop that is closed has nobody who waits
+                loop.call_soon_threadsafe(settle, decided)
+
+        threading.Thread(target=wait, name="switchboard-approval", daemon=True).start()
+        try:
+            decided = await answer
+        finally:
+            stopped.set()
+        if decided is None:
+            return False
+        if len(self._decisions) >= MOST:
+            self._decisions.pop(next(iter(self._decisions)))
+        self._decisions[trace_id, call_id] = decided
+        return True
+
+    def _wait(
+        self, trace_id: str, span_id: str | None, name: str, call_id: str, stopped: threading.Event
+    ) -> dict[str, Any] | None:
+        """Return the decision; None where there is none. Never raises."""
+        try:
+            question = self._describe(trace_id, span_id, name, call_id)
+            return self._decision_of(question, stopped) if question is not None else None
+        except Exception:
+            _log.exception("a call could not be asked about: the program decides by itself")
+            return None
+
+    def _decision_of(self, question: Question, stopped: threading.Event) -> dict[str, Any] | None:
+        """Ask at first without waiting, so that it is known soon whether the question is there, then wait."""
+        is_open, last_contact = False, time.monotonic()
+        while not stopped.is_set():
+            try:
+                answer = self._bus.ask_approval(question.as_body(), LONGEST_QUESTION if is_open else 0)
+            except Unreachable as error:
+                is_nowhere = not is_open and isinstance(error.__cause__, ConnectionRefusedError | socket.gaierror)
+                if is_nowhere or time.monotonic() - last_contact > GIVE_UP_S:
+                    _log.warning("%s is not asked about: the program decides by itself: %s", question.name, error)
+                    return None
+                stopped.wait(PAUSE_S)
+                continue
+            except (Refused, BusError) as error:
+                _log.warning("%s is not asked about: the program decides by itself: %s", question.name, error)
+                return None
+            is_open, last_contact = True, time.monotonic()
+            if answer.get("status") != "pending":
+                return answer if answer.get("decision") else None
+        return None
+
+
+def _place() -> tuple[str, str | None]:
+    """Return the trace and the span that the program is in; empty where it is not traced."""
+    from agents.tracing import get_current_span, get_current_trace
+
+    trace, span = get_current_trace(), get_current_span()
+    return (trace.trace_id if trace is not None else ""), (span.span_id if span is not None else None)

@@ -1,0 +1,49 @@
+"""`POST /api/v1/approvals/requests`: a call of an agent elsewhere, asked about and decided once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.doors import Caller, encode, events_of
+from tests.support.live import Server
+
+PATH = "/api/v1/approvals/requests?wait_s=0"
+
+
+def body(conversation: str, **more: Any) -> bytes:
+    """Write a question."""
+    call = {"conversation_id": conversation, "agent": "Desk", "name": "wipe", "tool_call_id": "c1", "args_raw": "{}"}
+    return encode(call | more)
+
+
+def test_same_call_is_the_same_question(server: Server, agent: Caller) -> None:
+    first, second = (agent.ask("POST", PATH, body("again")) for _ in range(2))
+
+    assert (first.status, first.body["status"]) == (200, "pending")
+    assert first.body == second.body
+    kinds = [kind for _, kind, _ in events_of(server, "again")]
+    assert kinds == ["tool_step", "run.queued", "approval.requested", "run.waiting"]
+
+
+def test_call_in_somebody_elses_conversation_is_not_asked_about(caller: Caller, agent: Caller) -> None:
+    caller.publish("stream:theirs", {"event": "log", "text": "x"})
+
+    assert agent.ask("POST", PATH, body("theirs")).body == {"approval_id": "", "status": "not_asked"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"agent": "Other"}, 403),
+        ({"agent": "Desk/Triage"}, 200),
+        ({"name": ""}, 400),
+        ({"name": None}, 400),
+        ({"tool_call_id": "x" * 201}, 400),
+        ({"conversation_id": "\0"}, 400),
+        ({"more": 1}, 400),
+    ],
+)
+def test_what_may_be_asked(agent: Caller, fields: dict[str, Any], status: int) -> None:
+    assert agent.ask("POST", PATH, body("bounds", **fields)).status == status
