@@ -57,8 +57,9 @@ def caller_from_token(secret: str) -> Caller | None:
     token = Token.objects.filter(digest=digest, revoked_at__isnull=True).first()
     if token is None:
         return None
-    roles = frozenset({token.role})
-    return Caller(principals.token_principal(token.name), roles, token_digest=digest, agent=token.agent)
+    agent = token.agent if token.role == "agent" else ""
+    principal = principals.token_principal(token.name)
+    return Caller(principal, frozenset({token.role}), token_digest=digest, agent=agent)
 
 
 def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:

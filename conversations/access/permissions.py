@@ -21,12 +21,15 @@ OPERATING = frozenset({"operator", "admin"})
 DECIDING = frozenset({"approver", "admin"})
 AUDITING = frozenset({"auditor", "admin"})
 ADMIN = frozenset({"admin"})
+REPORTING = frozenset({"telemetry", "admin"})  # the first is a role of tokens only
 
-# verb → roles. An agent's token is not in it: what it may depends on the target (`_own`).
+# verb → roles. An agent's token is not in it: what it may depends on the target (`_own`). What is reported, of whatever
+# agents, is recorded as claims: it lets nobody in (`events.projections.token_access`).
 # Speaking as another and replaying unsafe calls are the admin's; others do so by a grant (`grants`).
 TABLE = {
     "view": EVERYONE,
     "publish": ADMIN,
+    "report": REPORTING,
     "send": OPERATING,
     "respond": OPERATING,
     "control": OPERATING,
@@ -47,6 +50,7 @@ TABLE = {
 }
 VERBS = tuple(TABLE)
 WORDS = {  # of those that do not say themselves what one does
+    "report": "send telemetry",
     "speak": "speak as another",
     "replay_unsafe": "replay calls with side effects",
     "decide": "decide approvals",
@@ -190,5 +194,5 @@ def _bare(agent: str) -> str:
 def agent_of(who: Who | Roles) -> str:
     """Return the agent whom a token speaks for; empty for everybody else."""
     if isinstance(who, Principal):
-        return Token.objects.filter(name=who.name).values_list("agent", flat=True).first() or ""
-    return who.agent if isinstance(who, Token) else ""
+        return Token.objects.filter(name=who.name, role="agent").values_list("agent", flat=True).first() or ""
+    return who.agent if isinstance(who, Token) and who.role == "agent" else ""

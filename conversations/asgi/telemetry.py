@@ -1,7 +1,8 @@
 """`POST /v1/traces` and `/v1/logs`: what OpenTelemetry exporters send (OTLP/HTTP), protobuf and JSON. A raw ASGI route.
 
 Spans become events by `conversations.telemetry`, each checked as a published message is: an agent's token tells of its
-own agent only. Nothing of it starts a run or lets an agent in. Answered after the commit, in the encoding that came.
+own agent only, one of the role `telemetry` of any. Nothing of it starts a run or lets an agent in. Answered after the
+commit, in the encoding that came.
 """
 
 import asyncio
@@ -72,7 +73,7 @@ class TelemetryEndpoint:
     async def _handle(self, scope: route.Scope, receive: route.Receive) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowed(["POST"])
-        visitor = await self._bearers.visitor(scope, "publish")
+        visitor = await self._bearers.visitor(scope, "report")
         if (encoding := _encoding_of(scope)) is None:
             raise Invalid("Content-Type must be application/x-protobuf or application/json")
         if self._bytes_under_way > MAX_HELD:

@@ -123,7 +123,8 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(models.Model):
-    """A bearer token, hashed at rest. `agent` is set for a token that speaks for one agent."""
+    """A bearer token, hashed at rest. `agent` is set for one that speaks for an agent, and for one of telemetry: the
+    words of both let nobody in."""
 
     name = models.CharField(max_length=150, unique=True)
     role = models.CharField(max_length=10)

@@ -73,4 +73,4 @@ def _draw(
 
 def _row(token: Token) -> tuple[Token, str]:
     """Return a token and its agent's name, fit to be shown."""
-    return token, hidden_characters.spelled_out(token.agent)
+    return token, hidden_characters.spelled_out(token.agent if token.role == "agent" else "")

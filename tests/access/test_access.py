@@ -25,7 +25,7 @@ from tests.support.live import Server
 EVERYONE, ADMIN = frozenset(ROLES), frozenset({"admin"})
 AUDITING = frozenset({"auditor", "admin"})
 OPERATING, DECIDING = frozenset({"operator", "admin"}), frozenset({"approver", "admin"})
-AGENT, SIGNED_IN, ANYBODY = "agent", "signed in", "anybody"
+AGENT, TELEMETRY, SIGNED_IN, ANYBODY = "agent", "telemetry", "signed in", "anybody"
 PROGRAMS = frozenset({*ROLES, AGENT})
 
 # Address → method → who may. `own`: an agent's token for what is its own. `signed in`: also without a role.
@@ -150,8 +150,8 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/import": {"POST": ADMIN},
     "/api/v1/door": {"POST": frozenset()},  # the one-use token of the data directory
     "/api/v1/topics/{topic}/messages": {"GET": PROGRAMS},
-    "/v1/traces": {"POST": ADMIN | {AGENT}},
-    "/v1/logs": {"POST": ADMIN | {AGENT}},
+    "/v1/traces": {"POST": ADMIN | {AGENT, TELEMETRY}},
+    "/v1/logs": {"POST": ADMIN | {AGENT, TELEMETRY}},
     "/v1/responses": {"POST": OPERATING},
     "/v1/responses/compact": {"POST": OPERATING},
     "/v1/responses/{id}": {"GET": EVERYONE, "DELETE": OPERATING},
@@ -293,6 +293,7 @@ def bearers(door_server: Server, callers: dict[str, Caller]) -> dict[str, Caller
     callers["admin"].publish("chat:theirs", said("theirs", "x"))
     return {role: callers[role] for role in ROLES} | {
         AGENT: callers["desk"],
+        TELEMETRY: callers["telemetry"],
         "revoked": callers["revoked"],
         "unknown": Caller(door_server, "sb_" + "x" * 43),
     }

@@ -61,11 +61,12 @@ class Caller:
 
 def make_tokens(server: Server, **agents: str) -> dict[str, Caller]:
     """Make a token of each role and one of each agent (`name="Agent"`), by one command."""
-    lines = [f"tokens.make_token(SYSTEM, {role!r}, {role!r})" for role in ROLES]
+    roles = (*ROLES, "telemetry")
+    lines = [f"tokens.make_token(SYSTEM, {role!r}, {role!r})" for role in roles]
     lines += [f"tokens.make_token(SYSTEM, {name!r}, 'agent', agent={agent!r})" for name, agent in agents.items()]
     imports = "from conversations.access.accounts import tokens\nfrom conversations.core.principals import SYSTEM"
     made = server.command("shell", "--no-imports", "-c", f"{imports}\nprint({', '.join(lines)})").split()
-    return {name: Caller(server, secret) for name, secret in zip((*ROLES, *agents), made, strict=True)}
+    return {name: Caller(server, secret) for name, secret in zip((*roles, *agents), made, strict=True)}
 
 
 def encode(value: Any) -> bytes:

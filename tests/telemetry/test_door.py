@@ -101,6 +101,24 @@ def test_other_methods_are_refused(caller):
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
 
+def test_a_telemetry_token_tells_of_any_agent_and_nothing_else(server, callers: dict[str, Caller]):
+    collector = callers["telemetry"]
+    mine = weather("collected", trace=28)
+    for item in mine:
+        for pair in item.attributes:
+            if pair.key == "gen_ai.agent.name":
+                pair.value.string_value = "Desk"
+
+    reply = raw_export(collector, traces(*mine))
+
+    assert (reply.status, reply.body) == (200, b"")
+    assert counts_of(server, "collected").agents == {"Desk"}
+    assert collector.publish("stream:collected", {"sender": "agent:Desk"}).status == 403
+    assert collector.get("/api/v1/conversations/collected").status == 403
+    for address in ("/api/v1/conversations/collected", "/api/v1/conversations/collected/events"):
+        assert callers["desk"].get(address).status == 403, "who is told of is not let in"
+
+
 def test_an_agents_token_tells_of_itself_alone(server, callers: dict[str, Caller]):
     mine = weather("agent-token", trace=25)
     for item in mine:

@@ -16,18 +16,20 @@ from conversations.models import Token
 from conversations.models.people import ROLES
 
 PREFIX = "sb_"
-TOKEN_ROLES = ("agent", *ROLES)
+TOKEN_ROLES = ("agent", "telemetry", *ROLES)
+OUTSIDE = ("agent", "telemetry")  # whose words let nobody in: `Token.agent` is set
 USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
-    """Make a token; answer its secret, which is not kept. An agent's token speaks for `agent`, else for its own name.
+    """Make a token; answer its secret, which is not kept. An agent's token speaks for `agent`, else for its own name;
+    one for telemetry reports of any agents, and nobody takes its word for who may read.
 
     The name of a revoked token may be used again, but not for an agent when it was none's, or for another one. Raises
     `Invalid`, and `Conflict` when the name is in use or stood for something else.
     """
     _check(name, role, agent)
-    secret, speaks_for = one_time_secret.make(PREFIX), (agent or name) if role == "agent" else ""
+    secret, speaks_for = one_time_secret.make(PREFIX), (agent or name) if role in OUTSIDE else ""
     with audited_action(by, "make_token", f"token:{name}", right="tokens") as principal:
         if Token.objects.filter(name=name, revoked_at=None).exists():
             raise Conflict(f"token {name} already exists; revoke it first or choose another name", field="name")
