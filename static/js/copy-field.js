@@ -1,7 +1,7 @@
-/** `<copy-field>`: a read-only input with a copy button; without a clipboard the text is selected instead. */
+/** `<copy-field>`: a read-only input or text area with a copy button; without a clipboard the text is selected instead. */
 class CopyField extends HTMLElement {
   #copy = async () => {
-    const input = this.querySelector("input");
+    const input = this.querySelector("input, textarea");
     const words = this.querySelector("[role=status]");
     input.select();
     try {

@@ -1,6 +1,7 @@
 """What a newcomer sees first, and the page that connects an agent."""
 
 import html
+import json
 import re
 import shlex
 
@@ -67,6 +68,26 @@ def test_a_token_is_made_for_one_agent_and_shown_once_with_three_lines(team):
     again = team["admin"].post("/connect/", {"agent": "Scout"})
     assert again.status_code == 409
     assert "already exists" in again.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("source", "role", "shown"),
+    [
+        ("agents-sdk", "agent", "switchboard.watch_agents()"),
+        ("opentelemetry", "telemetry", "OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20sb_"),
+        ("claude-code", "agent", '"PermissionRequest"'),
+        ("codex", "agent", "/api/v1/hooks/codex"),
+    ],
+)
+def test_each_source_has_its_token_and_lines(team, source, role, shown):
+    page = html.unescape(team["admin"].post("/connect/", {"agent": "Scout", "source": source}).content.decode())
+
+    token = Token.objects.get()
+    assert (token.role, token.agent) == (role, "Scout")
+    assert shown in page
+    assert re.search(r"sb_\w{20,}", page)
+    for block in re.findall(r"<textarea[^>]*>(\{.*?)</textarea>", page, re.DOTALL):
+        assert set(json.loads(block)) == {"hooks"}
 
 
 @pytest.mark.parametrize("agent", ["a b", "x'; rm -rf /", "$(id)", "<b>", "a" * 200])

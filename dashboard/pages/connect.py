@@ -1,0 +1,78 @@
+"""The page that connects an agent: what it runs on, a token made in place, lines to copy, and its first event live."""
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods
+
+from conversations.access.accounts.tokens import make_token
+from conversations.conversation import first_steps
+from conversations.core import hidden_characters
+from conversations.core.errors import NotAllowed, SwitchboardError
+from dashboard.pages.base_context import render_page
+from dashboard.pages.connect_sources import SOURCES, Connection, SetupStep
+from dashboard.pages.errors import status_of
+from dashboard.pages.require_permission import require_permission
+
+AGENT, SOURCE = "MyAgent", "http"
+
+
+@require_permission("tokens")
+@require_http_methods(["GET", "HEAD", "POST"])
+def connect(request: HttpRequest) -> HttpResponse:
+    """Make a token for an agent and show it, once, with what to run; `?token=` and `?after=` wait for its first event,
+    `&part=waiting` answers that alone. `?source=` is what it runs on."""
+    if request.method == "POST":
+        return _create_token(request)
+    token, after = request.GET.get("token", "")[:150], request.GET.get("after", "")
+    if not token or not after.isascii() or not after.isdigit() or len(after) > 18:
+        return _draw(request)
+    if request.GET.get("part") == "waiting":
+        href = first_steps.first_event_href(token, int(after))
+        return render_page(request, "partials/first_event.html", event_href=href)
+    return _draw(request, token=token, after=int(after))
+
+
+def _create_token(request: HttpRequest) -> HttpResponse:
+    agent, after = _agent(request), first_steps.newest_event()
+    source = SOURCES[_source(request)]
+    try:
+        secret = make_token(request.user, agent, source.role)
+    except SwitchboardError as error:
+        return _draw(request, error)
+    url = request.build_absolute_uri("/").rstrip("/")
+    steps = source.steps(Connection(url, secret, agent, str(request.user)))
+    return _draw(request, token=agent, after=after, steps=steps)
+
+
+def _agent(request: HttpRequest) -> str:
+    return request.POST.get("agent", "").strip() or AGENT
+
+
+def _source(request: HttpRequest) -> str:
+    name = request.POST.get("source") or request.GET.get("source") or SOURCE
+    return name if name in SOURCES else SOURCE
+
+
+def _draw(
+    request: HttpRequest, error: SwitchboardError | None = None, *, token: str = "", after: int = 0,
+    steps: list[SetupStep] | None = None,
+) -> HttpResponse:  # fmt: skip
+    if isinstance(error, NotAllowed):
+        raise error
+    chosen = _source(request)
+    query = urlencode({"token": token, "after": str(after)})
+    return render_page(
+        request,
+        "connect.html",
+        status=status_of(error),
+        sources=SOURCES,
+        chosen=chosen,
+        source=SOURCES[chosen],
+        agent=_agent(request),
+        fault=hidden_characters.spelled_out(error.sentence) if error else "",
+        token=hidden_characters.spelled_out(token),
+        steps=steps or [],
+        waiting_href=f"{reverse('connect')}?{query}&part=waiting" if token else "",
+        event_href=first_steps.first_event_href(token, after) if token else "",
+    )

@@ -1,0 +1,128 @@
+"""What people run already, and the lines that connect it: a card each on the page Connect."""
+
+import json
+import shlex
+from collections.abc import Callable
+from typing import NamedTuple
+
+CLAUDE_HOOKS = (
+    "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest",
+    "SubagentStart", "SubagentStop", "Stop", "SessionEnd",
+)  # fmt: skip
+CODEX_HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop")
+DECISION_S = 600  # seconds that a program waits for a decision at most
+
+
+class Connection(NamedTuple):
+    """What the lines are made of. `url` ends without a slash, `person` is who is asking."""
+
+    url: str
+    secret: str
+    agent: str
+    person: str
+
+    @property
+    def exports(self) -> list[str]:
+        """Return the lines for a shell that say where the server is and hold the token."""
+        return [_export("SWITCHBOARD_URL", self.url), _export("SWITCHBOARD_TOKEN", self.secret)]
+
+
+class SetupStep(NamedTuple):
+    """Lines to copy, and where they go."""
+
+    label: str
+    code: str
+
+
+class ProgramKind(NamedTuple):
+    """A kind of program: the role of the token that it needs, what to do, and the steps."""
+
+    title: str
+    help: str
+    role: str
+    heading: str
+    steps: Callable[[Connection], list[SetupStep]]
+
+
+def _export(name: str, value: str) -> str:
+    return f"export {name}={shlex.quote(value)}"
+
+
+def _http(to: Connection) -> list[SetupStep]:
+    message = {
+        "type": "message", "conversation_id": f"hello-{to.agent}", "sender": f"agent:{to.agent}",
+        "recipient": f"user:{to.person}", "content": f"Hello from {to.agent}.",
+    }  # fmt: skip
+    body = json.dumps({"topic": f"chat:hello-{to.agent}", "payload": message}, ensure_ascii=False)
+    send = 'curl -fsS "$SWITCHBOARD_URL/api/v1/publish" -H "Authorization: Bearer $SWITCHBOARD_TOKEN"'
+    lines = [*to.exports, f'{send} -H "Content-Type: application/json" -d {shlex.quote(body)}']
+    return [SetupStep(f"Line {number}", line) for number, line in enumerate(lines, 1)]
+
+
+def _agents_sdk(to: Connection) -> list[SetupStep]:
+    return [
+        SetupStep("Install, from a copy of this repository", "pip install './switchboard[agents]'"),
+        SetupStep(
+            "In the shell that runs your program",
+            "\n".join([*to.exports, _export("AGENT_NAME", to.agent)]),
+        ),
+        SetupStep("In your program, once", "import switchboard\nswitchboard.watch_agents()"),
+    ]
+
+
+def _opentelemetry(to: Connection) -> list[SetupStep]:
+    lines = [
+        _export("OTEL_EXPORTER_OTLP_ENDPOINT", to.url),
+        _export("OTEL_EXPORTER_OTLP_HEADERS", f"Authorization=Bearer%20{to.secret}"),
+        "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+        _export("OTEL_SERVICE_NAME", to.agent),
+        "export OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true TRACELOOP_TRACE_CONTENT=true",
+    ]
+    return [SetupStep("In the shell that runs your program", "\n".join(lines))]
+
+
+def _claude_code(to: Connection) -> list[SetupStep]:
+    post = {
+        "type": "http", "url": f"{to.url}/api/v1/hooks/claude-code", "timeout": 5,
+        "headers": {"Authorization": "Bearer $SWITCHBOARD_TOKEN"}, "allowedEnvVars": ["SWITCHBOARD_TOKEN"],
+    }  # fmt: skip
+    waiting = post | {"timeout": DECISION_S}
+    hooks = {name: [{"hooks": [waiting if name == "PermissionRequest" else post]}] for name in CLAUDE_HOOKS}
+    return [
+        SetupStep("In the shell that runs claude", to.exports[1]),
+        SetupStep("Add to ~/.claude/settings.json", json.dumps({"hooks": hooks}, indent=2)),
+    ]
+
+
+def _codex(to: Connection) -> list[SetupStep]:
+    command = (
+        f'curl -sf -m {DECISION_S - 10} -H "Authorization: Bearer $SWITCHBOARD_TOKEN" --data-binary @-'
+        f" {shlex.quote(f'{to.url}/api/v1/hooks/codex')} || true"
+    )
+    post = {"hooks": [{"type": "command", "timeout": DECISION_S, "command": command}]}
+    return [
+        SetupStep("In the shell that runs codex", to.exports[1]),
+        SetupStep("In ~/.codex/hooks.json", json.dumps({"hooks": {name: [post] for name in CODEX_HOOKS}}, indent=2)),
+    ]
+
+
+SOURCES = {
+    "http": ProgramKind(
+        "Anything that speaks HTTP", "Messages, tokens and tool calls as JSON.", "agent",
+        "Run these three lines in a shell", _http,
+    ),
+    "agents-sdk": ProgramKind(
+        "OpenAI Agents SDK", "One line in the program. Its approvals stay its own.", "agent",
+        "Add one line to your program", _agents_sdk,
+    ),
+    "opentelemetry": ProgramKind(
+        "OpenTelemetry", "LangGraph, pydantic-ai, the Vercel AI SDK, Google ADK and others that export traces.",
+        "telemetry", "Set the exporter’s environment", _opentelemetry,
+    ),
+    "claude-code": ProgramKind(
+        "Claude Code", "Sessions live; permission prompts are asked here.", "agent", "Add the hooks", _claude_code,
+    ),
+    "codex": ProgramKind(
+        "Codex", "Sessions live; permission prompts are asked here.", "agent", "Add the hooks", _codex,
+    ),
+}  # fmt: skip
