@@ -85,7 +85,7 @@ def test_each_source_has_its_token_and_lines(team, source, role, shown):
     token = Token.objects.get()
     assert (token.role, token.agent) == (role, "Scout")
     assert shown in page
-    assert re.search(r"sb_\w{20,}", page)
+    assert re.search(r"sb_[\w-]{20,}", page)
     for block in re.findall(r"<textarea[^>]*>(\{.*?)</textarea>", page, re.DOTALL):
         assert set(json.loads(block)) == {"hooks"}
 
