@@ -112,7 +112,7 @@ SOURCES = {
         "Run these three lines in a shell", _http,
     ),
     "agents-sdk": ProgramKind(
-        "OpenAI Agents SDK", "One line in the program. Its approvals stay its own.", "agent",
+        "OpenAI Agents SDK", "One line in the program; with approve=True its approvals are decided here.", "agent",
         "Add one line to your program", _agents_sdk,
     ),
     "opentelemetry": ProgramKind(
