@@ -18,7 +18,7 @@ from conversations.conversation.conversation_row import GROUPS, IMPORTED, RUN_ST
 from conversations.conversation.list_query import ListFilters
 from conversations.core.errors import NotFound
 from conversations.core.micros import to_datetime
-from conversations.events.log.sql import marks
+from conversations.events.log.sql import any_of
 from conversations.models import Approval, Conversation, Run, User
 from conversations.rendering import agent_colors
 from conversations.runs import stuck_detection
@@ -43,11 +43,11 @@ _COLUMNS = (
 
 _owned = itemgetter(*(_COLUMNS.index(name) for name in attention.Owned._fields))
 
-_PARTICIPANTS = "SELECT conversation_id,name,kind FROM conversations_participant WHERE conversation_id IN ({})"
+_PARTICIPANTS = "SELECT conversation_id,name,kind FROM conversations_participant WHERE conversation_id{}"
 _MARKERS = """SELECT conversation_id,messages_seen FROM conversations_readmarker
-WHERE conversation_id IN ({}) AND user_id=%s"""
+WHERE conversation_id{} AND user_id=%s"""
 _NEWEST_RUNS = """SELECT conversation_id,status,reason FROM conversations_run r
-WHERE conversation_id IN ({}) AND parent_call IS NULL AND (status IN ('waiting','running','queued')
+WHERE conversation_id{} AND parent_call IS NULL AND (status IN ('waiting','running','queued')
 OR queued_seq=(SELECT MAX(queued_seq) FROM conversations_run WHERE conversation_id=r.conversation_id
 AND parent_call IS NULL AND status<>'delivered'))"""
 
@@ -237,7 +237,8 @@ def _read(sql: str, ids: Sequence[int], *more: Any) -> list[Any]:
     if not ids:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(sql.format(marks(len(ids))), [*ids, *more])
+        test, values = any_of(ids)
+        cursor.execute(sql.format(test), [*values, *more])
         return list(cursor.fetchall())
 
 

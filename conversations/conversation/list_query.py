@@ -1,26 +1,29 @@
 """Which conversations the list shows: by an index, or by a bounded walk, newest first. Called by `conversation_list`
 alone.
 
-A filter that fits many conversations fills its page among the newest few. Else each filter's index is asked for at most
-`FEW` conversations: of the smallest answer each one is looked at, and the page is whole. Where no index has so few, the
-walk goes on to its bound, the page says how far back it looked, and its cursor goes on from there: nothing is ever
-skipped, and no page costs more than the bound.
+Where a filter's index leaves at most `FEW` conversations, each of these is looked at, and the page is whole. Else the
+page is filled by a walk in the list's order, along the index of the state that is asked for. Words that the newest of
+the walk do not have often are looked up in the index of titles. Where that has too many, the walk goes on to its bound,
+the page says how far back it looked, and its cursor goes on from there: nothing is ever skipped, and no page costs more
+than the bound.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from django.db import connection
 
 from conversations.access import permissions
 from conversations.core.errors import Invalid
-from conversations.events.log.sql import marks
+from conversations.events.log.sql import any_of
 from conversations.events.payload import clean_text
 from conversations.listing.sql_conditions import SqlCondition, fetch_rows, join_conditions
 from conversations.search import title_index
 
-CHUNKS = (300, 1_700)  # conversations looked at in turn, when more is looked at than is shown
+FIRST = 300  # conversations looked at before words are looked up
+BOUND = {"sqlite": 1_400, "postgresql": 900}  # conversations of one walk: so many take 5 ms
+SCATTERED = 500  # of one along a state's index: nearly each of them is on a page of its own
 FEW = 700  # conversations of an index that are all looked at
 MAX_WORDS = 8  # of a filter; more are ignored
 MAX_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
@@ -40,8 +43,9 @@ _HOLDS = {
 }
 _OPEN_APPROVALS = """conversations_approval a WHERE a.status='pending'
 AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
-_BY_NAME = "SELECT conversation_id FROM conversations_participant WHERE name IN (%s,%s)"
-_IDS = "SELECT t.id FROM conversations_conversation t WHERE "
+_NAMED = "SELECT conversation_id FROM conversations_participant WHERE name=%s{} ORDER BY conversation_id"
+_WAITING = f"SELECT a.conversation_id FROM {_OPEN_APPROVALS} ORDER BY a.id"
+_MINE = "SELECT t.id FROM conversations_conversation t WHERE NOT (t.owner='') AND t.owner=%s ORDER BY t.last_at DESC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +102,17 @@ def find(filters: ListFilters, columns: Sequence[str], *, before: str, limit: in
 
     if filters.is_empty:
         return FoundConversations(read_newest(select, [*fitting, *_behind(position)], limit + 1))
+    if few := _few(filters):
+        return FoundConversations(_read_among(select, [*few, *_behind(position)], limit + 1))
     rows: list[tuple[Any, ...]] = []
-    for number, size in enumerate(CHUNKS):
-        left = limit + 1 - len(rows)
-        if number == 1 and (few := _few(filters)) is not None:
-            # In an order that no index has: SQLite would walk along that one, and look for these among all.
-            chunk = [*fitting, *_behind(position), _among(few)]
-            return FoundConversations(rows + read_newest(select, chunk, left, order="t.last_at+0 DESC,t.id DESC"))
-        floor = _floor(filters, position, size)
-        rows += read_newest(select, [*fitting, *_behind(position), *_from_on(floor)], left)
-        if len(rows) > limit or floor is None:
+    for size in _walks(filters):
+        some, position = _walk(select, filters, position, size, limit + 1 - len(rows))
+        rows += some
+        if position is None:
             return FoundConversations(rows)
-        position = floor
+        if size == FIRST and (ids := title_index.find(filters.words, FEW)) is not None:
+            chunk = [*fitting, *_behind(position), _among(ids)]
+            return FoundConversations(rows + _read_among(select, chunk, limit + 1 - len(rows)))
     return FoundConversations(rows, position)
 
 
@@ -122,11 +125,49 @@ def read_newest(
     return fetch_rows(sql, [*values, limit, offset])
 
 
-def _floor(filters: ListFilters, position: ListPosition | None, size: int) -> ListPosition | None:
-    """Return where so many conversations behind a place end; None when there are no more than these."""
-    walked = [VISIBLE, PAUSED] if filters.state == "paused" else [VISIBLE]  # along an index in the list's order
-    ends = read_newest("t.last_at,t.id", [*walked, *_behind(position)], 1, offset=size - 1)
+def _read_among(select: str, tests: Sequence[SqlCondition], limit: int) -> list[tuple[Any, ...]]:
+    """Read the newest among a few: in an order that no index has, or SQLite would look for these among all."""
+    return read_newest(select, tests, limit, order="t.last_at+0 DESC,t.id DESC")
+
+
+def _walks(filters: ListFilters) -> tuple[int, ...]:
+    """Return how many conversations are looked at in turn."""
+    bound = SCATTERED if filters.state in _HAVE_INDEX else BOUND[connection.vendor]
+    return (FIRST, bound - FIRST) if filters.words else (bound,)
+
+
+def _walk(
+    select: str, filters: ListFilters, position: ListPosition | None, size: int, limit: int
+) -> tuple[list[tuple[Any, ...]], ListPosition | None]:
+    """Read what passes of the next `size` conversations, and where they end: None where that is of no more interest.
+
+    On PostgreSQL they are chosen before anything else is looked at: no plan can make it more. SQLite walks along the
+    index as it is told, and would copy all of them first.
+    """
+    along, fitting = [*_along(filters), *_behind(position)], conditions(filters)
+    if connection.vendor == "sqlite":
+        end = _end_of(along, size)
+        rows = read_newest(select, [*_along(filters), *fitting, *_behind(position), *_from_on(end)], limit)
+        return rows, end if len(rows) < limit else None
+    walked, chosen = join_conditions(along)
+    where, values = join_conditions(fitting)
+    newest = f"SELECT * FROM conversations_conversation t WHERE {walked} ORDER BY {NEWEST} LIMIT %s"
+    sql = f"SELECT {select} FROM ({newest}) t WHERE {where} ORDER BY {NEWEST} LIMIT %s"
+    rows = fetch_rows(sql, [*chosen, size, *values, limit])
+    return rows, _end_of(along, size) if len(rows) < limit else None
+
+
+def _end_of(along: Sequence[SqlCondition], size: int) -> ListPosition | None:
+    """Return where so many conversations end; None when there are no more than these."""
+    ends = read_newest("t.last_at,t.id", along, 1, offset=size - 1)
     return next((ListPosition(*end) for end in ends), None)
+
+
+def _along(filters: ListFilters) -> Iterator[SqlCondition]:
+    """Keep what a walk passes: by an index in the list's order, of the state that is asked for if it has one."""
+    yield VISIBLE
+    if filters.state in _HAVE_INDEX:
+        yield _HAVE_INDEX[filters.state]
 
 
 def _behind(position: ListPosition | None) -> Iterator[SqlCondition]:
@@ -135,18 +176,17 @@ def _behind(position: ListPosition | None) -> Iterator[SqlCondition]:
         yield SqlCondition("t.last_at<=%s AND NOT (t.last_at=%s AND t.id>=%s)", (position.at, *position))
 
 
-def _from_on(floor: ListPosition | None) -> Iterator[SqlCondition]:
+def _from_on(end: ListPosition | None) -> Iterator[SqlCondition]:
     """Keep what does not stand behind the end of a walk."""
-    if floor is not None:
-        yield SqlCondition("t.last_at>=%s AND NOT (t.last_at=%s AND t.id<%s)", (floor.at, *floor))
+    if end is not None:
+        yield SqlCondition("t.last_at>=%s AND NOT (t.last_at=%s AND t.id<%s)", (end.at, *end))
 
 
 def _among(ids: Sequence[int]) -> SqlCondition:
     if not ids:
         return NONE
-    if connection.vendor == "postgresql":
-        return SqlCondition("t.id=ANY(%s)", (list(ids),))
-    return SqlCondition(f"t.id IN ({marks(len(ids))})", tuple(ids))
+    test, values = any_of(ids)
+    return SqlCondition(f"t.id{test}", tuple(values))
 
 
 def _place_of(cursor: str) -> ListPosition:
@@ -202,32 +242,47 @@ def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
             raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
 
 
-def _few(filters: ListFilters) -> list[int] | None:
-    """Return all conversations that one filter leaves by its index, of the filter with the fewest; None for too many.
+def _few(filters: ListFilters) -> list[SqlCondition]:
+    """Return the tests for the conversations that one filter leaves by its index, of the filter with the fewest, and
+    for all the other filters; none where all leave too many."""
+    indexes = _by_index(filters)
+    if not indexes:
+        return []
+    parts = [_counted(part) for index in indexes.values() for part in index]
+    counts = fetch_rows("SELECT " + ",".join(sql for sql, _ in parts), [value for _, some in parts for value in some])
+    left = iter(counts[0])
+    sizes = {name: sum(next(left) for _ in index) for name, index in indexes.items()}
+    smallest = min(sizes, key=lambda name: sizes[name])
+    if sizes[smallest] > FEW:
+        return []
+    return [*conditions(replace(filters, **{smallest: ""})), _any_of(indexes[smallest])]
 
-    Others may be among them: each is held against all filters. Words are looked up only where no other filter leaves
-    few: PostgreSQL reads all that hold a word before it returns the first.
-    """
-    smallest: list[int] | None = None
-    for sql, values in _by_index(filters):
-        ids = [id_ for (id_,) in fetch_rows(f"{sql} LIMIT %s", [*values, FEW + 1])]
-        if len(ids) <= FEW and (smallest is None or len(ids) < len(smallest)):
-            smallest = sorted(set(ids))
-    return title_index.find(filters.words, FEW) if smallest is None and filters.words else smallest
+
+def _counted(part: SqlCondition) -> SqlCondition:
+    return SqlCondition(f"(SELECT COUNT(*) FROM ({part.sql} LIMIT %s) x)", (*part.values, FEW + 1))
 
 
-def _by_index(filters: ListFilters) -> Iterator[SqlCondition]:
-    """Return what reads the conversations of each filter that has an index of few columns."""
+def _any_of(index: Sequence[SqlCondition]) -> SqlCondition:
+    """Test that a conversation is among those of an index. PostgreSQL looks each up by its id, whatever it expects."""
+    values = tuple(value for part in index for value in part.values)
+    if connection.vendor == "postgresql":
+        return SqlCondition(f"t.id=ANY({'||'.join(f'ARRAY({part.sql})' for part in index)})", values)
+    return SqlCondition(f"t.id IN ({' UNION ALL '.join(f'SELECT * FROM ({part.sql})' for part in index)})", values)
+
+
+def _by_index(filters: ListFilters) -> dict[str, list[SqlCondition]]:
+    """Return what reads the conversations of each filter that has an index, in the index's own order."""
+    indexes = {}
     if filters.names:
-        yield SqlCondition(_BY_NAME, filters.names)
+        indexes["participant"] = [SqlCondition(_NAMED.format(""), (name,)) for name in filters.names]
     if filters.agent:
-        yield SqlCondition(f"{_BY_NAME} AND is_named", permissions.names_of(filters.agent))
-    match filters.state:
-        case "waiting":
-            yield SqlCondition(f"SELECT a.conversation_id FROM {_OPEN_APPROVALS}")
-        case "mine":
-            yield SqlCondition(f"{_IDS}{OWNED.sql} AND t.owner=%s", (filters.holder,))
-        case "person":
-            yield SqlCondition(f"{_IDS}{OWNED.sql}")
-        case "paused":
-            yield SqlCondition(f"{_IDS}{PAUSED.sql}")
+        names = permissions.names_of(filters.agent)
+        indexes["agent"] = [SqlCondition(_NAMED.format(" AND is_named"), (name,)) for name in names]
+    if filters.state == "waiting":
+        indexes["state"] = [SqlCondition(_WAITING)]
+    if filters.state == "mine":
+        indexes["state"] = [SqlCondition(_MINE, (filters.holder,))]
+    return indexes
+
+
+_HAVE_INDEX = {"paused": PAUSED, "person": OWNED, "mine": OWNED}  # states

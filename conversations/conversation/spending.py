@@ -12,13 +12,13 @@ from django.db.models import Sum
 from conversations.core import micros, model_prices
 from conversations.core.model_prices import CostSum, Spending
 from conversations.core.node_heartbeat import database_now
-from conversations.events.log.sql import marks
+from conversations.events.log.sql import any_of
 from conversations.models import ModelUsage
 
 TURNS = 5_000  # of an agent, the newest of a day
 _COLUMNS = "model,is_demo,input_tokens,cached_tokens,output_tokens,unknown_turns"
 _OF_MANY = f"""SELECT conversation_id,{_COLUMNS} FROM conversations_modelusage
-WHERE conversation_id IN ({{}}) AND turns>0"""
+WHERE conversation_id{{}} AND turns>0"""
 _OF_AGENT = """SELECT model,is_demo,SUM(input_tokens),SUM(cached_tokens),SUM(output_tokens),COUNT(*) FROM
 (SELECT model,is_demo,input_tokens,cached_tokens,output_tokens FROM conversations_turn WHERE agent=%s AND at>=%s
 ORDER BY at DESC LIMIT %s) AS t GROUP BY model,is_demo"""
@@ -66,7 +66,8 @@ def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
     if not conversations:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_OF_MANY.format(marks(len(conversations))), list(conversations))
+        test, values = any_of(conversations)
+        cursor.execute(_OF_MANY.format(test), values)
         rows = cursor.fetchall()
     spent: dict[int, list[Spending]] = {}
     for conversation, model, is_demo, *tokens in rows:

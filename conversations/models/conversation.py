@@ -78,6 +78,7 @@ class Conversation(models.Model):
             models.Index(F("last_at").desc(), F("id").desc(), name="conversation_newest", condition=Q(is_staged=False)),
             models.Index(F("last_at").desc(), F("id").desc(), name="conversation_paused", condition=Q(state="paused")),
             models.Index("owner", F("last_at").desc(), name="conversation_owned", condition=~Q(owner="")),
+            models.Index(F("last_at").desc(), F("id").desc(), name="conversation_person", condition=~Q(owner="")),
             models.Index(fields=["id"], name="conversation_staged", condition=Q(is_staged=True)),
             models.Index(
                 fields=["id"],

@@ -5,6 +5,7 @@ no spaces between words. What is found may hold a word; the list holds each row 
 not indexed yet counts as found, so a word that was said a moment ago is there, too.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import connection
@@ -18,8 +19,14 @@ LENGTH = 3  # characters of a gram
 DENSE = "\u0e00"  # from here on scripts of which one or two characters are a word
 MOST_GRAMS = 6  # of a query; the list holds each row against the words themselves
 COMMON = "etaoinsrhdlucm"  # letters, the most frequent first
+MOST_READ = 5_000  # rows of the rarest gram that PostgreSQL reads for a page: it reads all before it returns the first
+STATISTICS_FOR = 300.0  # seconds for which the frequencies of grams are taken for true
 SIGNS = 0xE000  # ASCII signs are kept as private characters: FTS5's ascii tokenizer cuts at them as they are
 
+_FREQUENT = """SELECT e.gram,e.share*c.reltuples FROM pg_class c JOIN pg_namespace n ON n.oid=c.relnamespace
+JOIN pg_stats s ON s.schemaname=n.nspname AND s.tablename=c.relname
+CROSS JOIN unnest(CAST(CAST(s.most_common_elems AS text) AS text[]),s.most_common_elem_freqs) AS e(gram,share)
+WHERE c.oid=CAST(%s AS regclass) AND s.attname='grams' AND e.gram IS NOT NULL AND e.share*c.reltuples>%s"""
 _PENDING = "SELECT id FROM conversations_conversation WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s"
 
 
@@ -31,10 +38,11 @@ def indexed_text(key: str, title: str, last_line: str) -> str:
 def find(words: Iterable[str], most: int) -> list[int] | None:
     """Return the conversations that may hold every word, the ones not indexed yet among them.
 
-    None where there are more than `most`, or the words are too short to be looked for.
+    None where there are more than `most`, the words are too short to be looked for, or on PostgreSQL all their parts
+    are in very many.
     """
     query_grams = _rarest({gram for word in words for gram in _grams_of(word)})
-    if not query_grams:
+    if not query_grams or _are_frequent(query_grams):
         return None
     with connection.cursor() as cursor:
         cursor.execute(_PENDING, [most + 1])  # first: what is indexed meanwhile is found below
@@ -123,6 +131,26 @@ def _rarest(query_grams: set[str]) -> list[str]:
     return sorted(query_grams, key=lambda gram: (frequency(gram), gram))[:MOST_GRAMS]
 
 
+def _are_frequent(query_grams: Iterable[str]) -> bool:
+    """Return whether PostgreSQL would read very many rows, by what its last ANALYZE counted. SQLite reads no more than
+    are asked for."""
+    if connection.vendor == "sqlite":
+        return False
+    read_at, frequent = _counted
+    if time.monotonic() - read_at > STATISTICS_FOR:
+        frequent = _count()
+    return frequent.issuperset(query_grams)
+
+
+def _count() -> frozenset[str]:
+    """Read which grams are in very many conversations."""
+    global _counted
+    with connection.cursor() as cursor:
+        cursor.execute(_FREQUENT, [TEXT, MOST_READ])
+        _counted = time.monotonic(), frozenset(gram for gram, _ in cursor.fetchall())
+    return _counted[1]
+
+
 def _is_dense(gram: str) -> bool:
     return all(character >= DENSE for character in gram)
 
@@ -144,4 +172,5 @@ def _indexed_titles(cursor: CursorWrapper, conversations: Iterable[int]) -> dict
     return dict(cursor.fetchall())
 
 
+_counted: tuple[float, frozenset[str]] = (-STATISTICS_FOR, frozenset())  # when they were read, and which are frequent
 _signs = {code: SIGNS + code for code in range(0x80) if not chr(code).isalnum()}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -44,7 +45,9 @@ STATES = ("", "open", "paused", "person", "mine", "waiting")
 @pytest.fixture
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a small list be too long to be read whole."""
-    monkeypatch.setattr(list_query, "CHUNKS", (5, 8))
+    monkeypatch.setattr(list_query, "FIRST", 5)
+    monkeypatch.setattr(list_query, "BOUND", dict.fromkeys(list_query.BOUND, 13))
+    monkeypatch.setattr(list_query, "SCATTERED", 8)
     monkeypatch.setattr(list_query, "FEW", 12)
 
 
@@ -145,6 +148,24 @@ def test_what_is_rare_is_whole_on_the_first_page(stored):
     page = conversation_list.newest_conversations(q="退款", participant="Seldom", limit=60)
 
     assert page.looked_to is page.cursor is None
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite reads no more than are asked for")
+def test_words_that_very_many_have_are_looked_up_in_no_index(small_bounds, monkeypatch):
+    for number in range(40):
+        say(f"c{number}", "unmistakable" if number == 3 else "refund")
+    catch_up()
+    monkeypatch.setattr(title_index, "MOST_READ", 20)
+    monkeypatch.setattr(title_index, "_counted", (-title_index.STATISTICS_FOR, frozenset()))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE conversations_captiontext")
+
+    with CaptureQueriesContext(connection) as asked:
+        assert title_index.find(["refund"], 12) is None
+
+    assert not [query for query in asked.captured_queries if "@@" in query["sql"]]
+    assert title_index.find(["unmistakable"], 12) == [Conversation.objects.get(key="c3").pk]
+    assert pages(q="refund") == [f"c{number}" for number in range(39, -1, -1) if number != 3]
 
 
 def test_an_import_is_in_the_list_from_its_end_on(small_bounds):

@@ -10,6 +10,7 @@ from dataclasses import astuple
 from functools import lru_cache
 from typing import Any
 
+from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core.errors import Busy
@@ -68,6 +69,24 @@ duration_class=%s,size_class=%s WHERE id=%s AND conversation_id=%s"""
 def marks(n: int) -> str:
     """Return n placeholders for an IN list."""
     return ",".join(["%s"] * n)
+
+
+def any_of(ids: Sequence[int]) -> tuple[str, list[Any]]:
+    """Return what a column is compared with to be one of these, and the values of that. PostgreSQL reads one array
+    faster than it reads fifty numbers."""
+    if connection.vendor == "postgresql":
+        return "=ANY(%s)", [list(ids)]
+    return f" IN ({marks(len(ids))})", list(ids)
+
+
+def wanted(places: Sequence[tuple[int, int]]) -> tuple[str, list[Any]]:
+    """Return the WITH of a table `wanted(conversation,seq)` of places in the record, and its values. It is joined:
+    SQLite serves a row value IN several rows by no index, it reads all events there are."""
+    if connection.vendor == "postgresql":  # two arrays: psycopg looks at each placeholder
+        arrays = [list(column) for column in zip(*places, strict=True)] or [[], []]
+        return "WITH wanted(conversation,seq) AS (SELECT * FROM unnest(%s::bigint[],%s::bigint[]))", arrays
+    rows = ",".join(["(%s,%s)"] * len(places))
+    return f"WITH wanted(conversation,seq) AS (VALUES {rows})", [number for place in places for number in place]
 
 
 def lock_heads(
