@@ -1,0 +1,112 @@
+"""A database with data from before the newest migrations is brought up to date, and tells the same as one made anew."""
+
+import itertools
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from conversations.events import log
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Approval, Conversation, ModelUsage, Participant, Run, Turn
+from conversations.search import index_writer
+from tests.events.test_projections import WHO, event, rows, told_once
+from tests.events.test_rebuild import ASKED
+from tests.support.cast import cast, client_of
+from tests.support.examples import EXAMPLES
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BEFORE = "0009_alerts"  # the newest migration of the release before
+SPENT = ("turns", "input_tokens", "output_tokens", "calls")
+
+
+@pytest.fixture
+def up_to_date():
+    """Bring the schema up to date again, whatever became of the test."""
+    yield
+    call_command("migrate", verbosity=0)
+
+
+def fill():
+    """Store events of every kind as several principals say them, some of them in the index of titles."""
+    everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
+    for key, who in zip(("c0", "c1", "c2", "c3"), WHO, strict=True):
+        log.append([event(key, told_once(one, key), who) for one in everything])
+    log.append([event("asked", {"agent": "agent:A", "run_id": "run-a", **one}, WHO[0]) for one in ASKED])
+    index_writer.store(index_writer.read(0, 512))
+
+
+def spent():
+    """Return what each agent has spent with each model, as the list and the panels add it up."""
+    sums = ModelUsage.objects.order_by("conversation_id", "agent", "model", "is_demo")
+    return list(sums.values_list("conversation_id", "agent", "model", "is_demo", *SPENT))
+
+
+def schema():
+    """Return the columns and the indexes of every table."""
+    with connection.cursor() as cursor:
+        tables = connection.introspection.table_names(cursor)
+        return {
+            table: (
+                sorted(column.name for column in connection.introspection.get_table_description(cursor, table)),
+                sorted(connection.introspection.get_constraints(cursor, table)),
+            )
+            for table in tables
+            if table.startswith("conversations_") and not table.startswith("conversations_search_")
+        }
+
+
+def go_back():
+    """Have the schema of the release before, with all that it has a place for."""
+    MigrationExecutor(connection).migrate([("conversations", BEFORE)])
+    with connection.cursor() as cursor:
+        columns = {column.name for column in connection.introspection.get_table_description(cursor, Run._meta.db_table)}
+    assert "at_next_step" not in columns
+
+
+def test_a_database_with_data_is_brought_up_to_date(up_to_date):
+    people = cast()
+    fill()
+    history = list(log.page_before("c1", 10**6).events)
+    whole, sums, layout = rows(), spent(), schema()
+    assert all(model.objects.exists() for model in (Run, Approval, Turn, Participant, ModelUsage))
+    go_back()
+
+    call_command("migrate", verbosity=0)
+
+    assert list(log.page_before("c1", 10**6).events) == history
+    assert names(schema()) == names(layout)
+    assert counted(spent()) == counted(sums)
+    for address in ("/", "/conversations/c1/", "/calls/", "/approvals/", "/agents/"):
+        assert client_of(people["admin"]).get(address).status_code == 200
+    list(rebuild())
+    assert rows() == whole
+    assert spent() == sums
+
+
+def counted(sums):
+    """Leave out turns that told no tokens: what kept the sums before knew nothing of them; a rebuild finds them."""
+    return [row for row in sums if any(row[5:])]
+
+
+def names(layout):
+    """Leave out the names of constraints that Django numbers as it makes them."""
+    return {table: columns for table, (columns, _) in layout.items()}
+
+
+def test_it_goes_on_where_it_was(up_to_date):
+    fill()
+    heads = dict(Conversation.objects.values_list("key", "head_seq"))
+    go_back()
+
+    call_command("migrate", verbosity=0)
+    log.append([event("c1", told_once(one, "c1"), WHO[1]) for one in EXAMPLES["message"]])
+    before = rows()
+    list(rebuild())
+
+    assert dict(Conversation.objects.values_list("key", "head_seq")) == heads | {
+        "c1": heads["c1"] + len(EXAMPLES["message"])
+    }
+    assert {len(table) for table in rows()} == {len(table) for table in before}
