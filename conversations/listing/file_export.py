@@ -62,10 +62,14 @@ def cell(value: Any) -> str:
     """Write a value for a spreadsheet: no formula, nothing that the eye cannot see."""
     if value is None:
         return ""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if not isinstance(value, str) and isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:.15g}" if isinstance(value, float) else str(value)
     text = as_text(value)
-    text = hidden_characters.spelled_out(text.replace("\t", "    "))
+    if text.isascii() and text.isprintable():
+        if text[:1].isalnum():  # most: neither a formula nor anything hidden
+            return text
+    else:
+        text = hidden_characters.spelled_out(text.replace("\t", "    "))
     return f"'{text}" if text.lstrip().startswith(FORMULAS) or text.startswith(FORMULAS) else text
 
 

@@ -161,6 +161,18 @@ def share_of_a_core(wall: float = 0.5) -> float:
     return round((time.process_time() - used) / (time.perf_counter() - start), 2)
 
 
+def cpu_clock() -> Callable[[], float]:
+    """Return a clock of the CPU that a query takes, seconds: of this thread, and of the process that answers it."""
+    from django.db import connection
+
+    if connection.vendor == "sqlite":
+        return time.thread_time
+    connection.ensure_connection()
+    backend: Any = connection.connection  # of psycopg
+    stat = Path(f"/proc/{backend.info.backend_pid}/schedstat")
+    return lambda: time.thread_time() + int(stat.read_text().split()[0]) / 1e9
+
+
 def cpu_of(pid: int) -> float:
     """Return the CPU seconds a process has used, its threads included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -13,8 +13,6 @@ with nothing else to do takes as long for: this thread's, and that of PostgreSQL
 import itertools
 import os
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import common
@@ -75,15 +73,6 @@ def pairs() -> dict[str, dict[str, Any]]:
     }
 
 
-def cpu_clock() -> Callable[[], float]:
-    """Return a clock of the CPU that a query takes, seconds: of this thread, and of the process that answers it."""
-    if connection.vendor == "sqlite":
-        return time.thread_time
-    connection.ensure_connection()
-    backend = Path(f"/proc/{connection.connection.info.backend_pid}/schedstat")
-    return lambda: time.thread_time() + int(backend.read_text().split()[0]) / 1e9
-
-
 class Samples:
     """How long the pages of each kind took, ms."""
 
@@ -92,7 +81,7 @@ class Samples:
         self.cpu: dict[str, list[float]] = {}
         self.cut: dict[str, int] = {}  # rows of a page that ends at the bound
         self._reader = reader
-        self._clock = cpu_clock()
+        self._clock = common.cpu_clock()
 
     def take(self, name: str, filters: dict[str, Any]) -> None:
         """Ask for the first page and for the one after it."""
