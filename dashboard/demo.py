@@ -12,14 +12,15 @@ from django.db.models import QuerySet
 from conversations import search
 from conversations.core import principals
 from conversations.core.ids import new_id
-from conversations.events import log
+from conversations.events import commit_listeners, log
 from conversations.events.log.records import NewEvent
 from conversations.import_export import demo
 from conversations.import_export.demo import DemoDecision, Payload
 from conversations.models import Approval, Conversation, Event, Run, ToolSchema
 from conversations.realtime.server import ServerRuntime
 
-LOOK_EVERY = 1.0  # seconds between two looks for something real
+LOOK_EVERY = 1.0  # seconds between two looks for something real, while anything happens
+LOOK_EVERY_IDLE = 5.0  # the same while nothing does
 _REAL = """SELECT EXISTS(SELECT 1 FROM conversations_conversation WHERE NOT is_staged AND NOT is_demo)
 OR EXISTS(SELECT 1 FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id
 WHERE c.is_demo AND e.principal<>%s)"""
@@ -31,12 +32,14 @@ class Demo:
     def __init__(self, runtime: ServerRuntime) -> None:
         self._runtime = runtime
         self._is_real = False
+        self._has_news = True
 
     async def run(self) -> None:
         """Play until the record has something real."""
         self._is_real = await asyncio.to_thread(_is_real)
         await asyncio.to_thread(_end_left_runs)
         existing = await asyncio.to_thread(_demos)
+        forget = commit_listeners.on_committed(self._on_news), commit_listeners.on_remote_heads(self._on_news)
         looking = asyncio.create_task(self._keep_looking(), name="demo-look")
         try:
             await demo.run(
@@ -44,6 +47,10 @@ class Demo:
             )
         finally:
             looking.cancel()
+            [stop() for stop in forget]
+
+    def _on_news(self, _: object) -> None:
+        self._has_news = True
 
     async def _publish(self, key: str, payload: Payload) -> int:
         event = _recorded(key, payload)
@@ -60,9 +67,13 @@ class Demo:
         await asyncio.to_thread(_remove, key)
 
     async def _keep_looking(self) -> None:
+        waited = 0.0
         while not self._is_real:
             await asyncio.sleep(LOOK_EVERY)
-            self._is_real = await asyncio.to_thread(_is_real)
+            waited += LOOK_EVERY
+            if self._has_news or waited >= LOOK_EVERY_IDLE:
+                self._has_news, waited = False, 0.0
+                self._is_real = await asyncio.to_thread(_is_real)
 
 
 class _Approvals:

@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 RENEW_EVERY_S = leases.RUN_LEASE_S / 3
 LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
 LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
-LOOK_EVERY_ALONE = 2.0  # the same where this process alone writes
+LOOK_EVERY_ALONE = 5.0  # the same where this process alone writes
 AT_A_TIME = 50  # runs claimed in one go
 WAKING = registry.names_with("wakes_worker")
 

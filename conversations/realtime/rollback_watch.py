@@ -5,10 +5,12 @@ Kept by `server` in whatever serves pages, by `record` and by `runagents`, each 
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from django.conf import settings
+from django.db import connection
 
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.core import data_dir as datadir
@@ -25,6 +27,7 @@ class RollbackWatch:
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._high_water, self._anchor = HighWater(data_dir), AuditAnchorFile(data_dir)
+        self._last_files: list[tuple[int, ...]] = []  # SQLite's files at the last look
 
     @property
     def epoch(self) -> str:
@@ -32,9 +35,25 @@ class RollbackWatch:
         return self._high_water.epoch
 
     def look(self) -> None:
-        """Change the epoch if the record went back; remember how far the record and the audit log are."""
+        """Change the epoch if the record went back; remember how far the record and the audit log are. Where SQLite's
+        files are as they were, the record is, too."""
+        files = self._files()
+        if files and files == self._last_files:
+            return
         self._high_water.check()
         self._write_anchor()
+        self._last_files = files
+
+    def _files(self) -> list[tuple[int, ...]]:
+        """Return which files SQLite has and when they were written, and our own; empty where that does not tell what is
+        in the database: on PostgreSQL, without one of the files, inside a transaction."""
+        if connection.vendor != "sqlite" or connection.in_atomic_block:
+            return []
+        name = str(connection.settings_dict["NAME"])
+        with contextlib.suppress(OSError):
+            stats = [os.stat(path) for path in (name, f"{name}-wal", self._data_dir / "high-water")]
+            return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
+        return []
 
     def write(self) -> None:
         """Remember it once more, at the end."""

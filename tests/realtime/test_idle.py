@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.live import Server, until
 
-SETTLED_S, MEASURED_S = 15.0, 60.0
-MOST = 0.01  # of a core: 0.7 % is asked for; on a machine with seven times the work it can do, the same takes 0.83 %
-MOST_STATEMENTS = 9.0  # a second; what is looked at each second takes four, what every five seconds another four
+SETTLED_S, MEASURED_S = 15.0, 180.0
+MOST = 0.007  # of a core
+MOST_STATEMENTS = 6.0  # a second; what every five seconds is looked at and written down takes four and a half
 SERVE = """
 from django.conf import settings
 from django.core.management import call_command
@@ -48,13 +48,14 @@ def cpu_of(pid: int) -> float:
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(300)
+@pytest.mark.alone
+@pytest.mark.timeout(400)
 def test_a_server_without_viewers_takes_hardly_any_cpu() -> None:
     server = CountedServer().start()
     began = time.monotonic()
     until(lambda: time.monotonic() - began > SETTLED_S, within=SETTLED_S + 5, what="the start to be over")
     before, asked_before = cpu_of(server.process.pid), server.statements
-    until(lambda: time.monotonic() - began > SETTLED_S + MEASURED_S, within=MEASURED_S + 5, what="the minute to pass")
+    until(lambda: time.monotonic() - began > SETTLED_S + MEASURED_S, within=MEASURED_S + 5, what="the minutes to pass")
 
     took, asked = cpu_of(server.process.pid) - before, server.statements - asked_before
     server.terminate()

@@ -1,6 +1,7 @@
 """What a data directory remembers shows that a record went back, though it has grown since; and never else."""
 
 import pytest
+from django.db import connection
 
 from conversations.events import epoch
 from conversations.events.epoch import HighWater
@@ -70,3 +71,20 @@ def test_a_record_that_goes_on_stays_in_its_epoch(tmp_path):
     for watch in watches:
         watch.look(), watch.write()
     assert epoch.current() == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_asked_while_nothing_is_written(tmp_path, django_assert_num_queries):
+    watch = RollbackWatch(tmp_path)
+    say("c", "one", "two", "three")
+    watch.look()
+    watch.look()  # the first one wrote its own files
+    before = epoch.current()
+
+    if connection.vendor == "sqlite":
+        with django_assert_num_queries(0):
+            watch.look()
+    go_back("c", 1)
+    watch.look()
+
+    assert epoch.current() != before
