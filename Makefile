@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 UV := 0.13.*
 # Three at once on two cores: most tests wait for processes of their own.
 AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
+TOOK := --durations=0 --durations-min=5
 
 .PHONY: run test test-all check bench faults docs screenshots
 
@@ -31,8 +32,11 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
 
+# First what may share the machine, two files at once; then, by itself, what bounds time, CPU or memory. Both whatever
+# the first finds, with the seconds that each test took.
 faults: $(VENV)/.dev
-	@$(BIN)/python -m pytest -m faults
+	@$(BIN)/python -m pytest -m "faults and not alone" -n 2 --dist loadfile --no-loadscope-reorder $(TOOK); shared=$$?; \
+	$(BIN)/python -m pytest -m "faults and alone" $(TOOK) && exit $$shared
 
 docs: $(VENV)/.dev
 	@$(BIN)/python docs/generate_reference.py

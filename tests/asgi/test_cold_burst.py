@@ -164,6 +164,7 @@ def test_a_server_answers_a_burst_in_its_first_second() -> None:
 
 @pytest.mark.crash
 @pytest.mark.faults
+@pytest.mark.alone
 @pytest.mark.timeout(3600)
 def test_fifty_servers_answer_a_burst_in_their_first_second() -> None:
     found = stage()

@@ -27,6 +27,7 @@ def test_public_clients_are_served_in_the_first_second() -> None:
 
 @pytest.mark.crash
 @pytest.mark.faults
+@pytest.mark.alone
 @pytest.mark.timeout(3600)
 def test_public_clients_are_served_in_the_first_second_of_fifty_starts() -> None:
     found = stage()

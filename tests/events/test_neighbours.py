@@ -73,6 +73,7 @@ TROUBLES = {"held": lambda writer: writer.submit([said("held")]), "failing": pub
 
 
 @pytest.mark.faults
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_neighbours_commit_as_soon_as_without_trouble(trouble, capsys):

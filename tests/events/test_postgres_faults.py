@@ -68,6 +68,7 @@ def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted(server, clust
 
 
 @pytest.mark.faults
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_in_thirty_restarts(server, cluster, tmp_path, record_property):
     acknowledged, waits = under_restarts(server, cluster, tmp_path, 30)

@@ -173,6 +173,7 @@ def test_what_is_followed_and_large_needs_little_memory(server, request):
 
 
 @pytest.mark.faults
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("server", ["sqlite", "postgresql"], indirect=True)
 def test_two_thousand_followed_conversations_and_large_events_need_less_than_400_mib(server, request):

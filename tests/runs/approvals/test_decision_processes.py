@@ -65,6 +65,7 @@ def test_of_eight_processes_one_decides_and_the_others_learn_who(crowd, ground):
 
 
 @pytest.mark.faults
+@pytest.mark.alone
 @pytest.mark.timeout(0)
 def test_of_eight_processes_one_decides_ten_thousand_times(crowd, ground, record_property):
     rounds = amount_of(10_000)

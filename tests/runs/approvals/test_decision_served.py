@@ -96,6 +96,7 @@ def test_of_eight_clients_one_decides_and_the_others_learn_who(served, crowd):
 
 
 @pytest.mark.faults
+@pytest.mark.alone
 @pytest.mark.timeout(0)
 def test_of_eight_clients_one_decides_ten_thousand_times(served, crowd, record_property):
     rounds = amount_of(10_000)
