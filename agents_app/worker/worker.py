@@ -47,6 +47,7 @@ from conversations.models import Run, SessionItem
 from conversations.runs import claims, leases
 from conversations.runs.approvals import auto_approval, expiry
 from conversations.runs.claims import Claim
+from conversations.runs.unfinished_work import unfinished_work
 
 logger = logging.getLogger(__name__)
 
@@ -267,7 +268,11 @@ def _last_team(conversation: str) -> str:
 
 def _look_after(teams: Collection[str]) -> None:
     """Tell of dead workers' runs, and look after what waits."""
-    leases.interrupt_expired()
-    auto_approval.approve_waiting()
-    expiry.expire_due()
-    parking.park_orphans(teams)
+    there_are = unfinished_work()
+    if there_are.running:
+        leases.interrupt_expired()
+    if there_are.questions:
+        auto_approval.approve_waiting()
+        expiry.expire_due()
+    if there_are.queued:
+        parking.park_orphans(teams)
