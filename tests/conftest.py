@@ -17,6 +17,8 @@ from conversations.access.audit import refusal_counter
 from conversations.core.principals import SYSTEM
 from conversations.models import User
 from conversations.rendering import agent_colors, event_renderer
+from conversations.runs.approvals import auto_approval_rules
+from conversations.runs.budgets import evaluate as budget_limits
 from conversations.runs.policy import evaluate
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
 from tests.support import databases, tiers
@@ -68,6 +70,8 @@ def fresh_counts() -> None:
     """Forget the refusals that earlier tests had counted, and the rules that they had read."""
     refusal_counter._windows.clear()
     evaluate.forget()
+    auto_approval_rules.forget()
+    budget_limits.forget()
 
 
 @pytest.fixture(autouse=True)
