@@ -4,12 +4,15 @@ Five reasons: a call waits for approval, a person who took over owes a reply, a 
 conversations each is read by an index of its own, so that a quiet record of any size costs the same.
 """
 
+import json
+import re
 import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Subquery, Value
+from django.db.models.functions import Substr
 
 from conversations.events.log.sql import any_of
 from conversations.models import Conversation, Event, Run
@@ -18,15 +21,20 @@ from conversations.runs import stuck_detection
 from conversations.runs.stuck_detection import StuckRun
 
 FAILED_FOR = 24 * 3600  # seconds for which a failed run needs a person; after that it is only shown as failed
+ERROR_READ = 2_000  # characters of the event that ended a failed run
+ERROR_SHOWN = 160  # characters of its error
+_ERROR = re.compile(r'"error":\s*"((?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)')
 MAX_LISTED = 50  # conversations that are listed before all others
 MAX_LOOKED_AT = 300  # failed, running or taken over, the newest of each
 
 
 class Attention(NamedTuple):
-    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC."""
+    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC; `error`: how what
+    a run failed with begins, where it was asked of some conversations."""
 
     reason: str
     since: int
+    error: str = ""
 
 
 class Owned(NamedTuple):
@@ -98,8 +106,23 @@ def _failed(conversations: Collection[int] | None = None) -> dict[int, Attention
     newer = newer.filter(queued_seq__gt=OuterRef("queued_seq")).exclude(status="delivered")
     ended = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("ended_seq")).values("at")
     failed = _top_level().filter(status__in=FAILED).exclude(Exists(newer))
+    body: Subquery | Value = Value("")
     if conversations is not None:
         failed = failed.filter(conversation__in=list(conversations))
-    rows = failed.order_by("-id").annotate(at=Subquery(ended[:1])).values_list("conversation", "at")[:MAX_LOOKED_AT]
+        body = Subquery(ended.values(start=Substr("body", 1, ERROR_READ))[:1])
+    rows = failed.order_by("-id").annotate(at=Subquery(ended[:1]), start=body)
     oldest = time.time_ns() // 1000 - FAILED_FOR * 1_000_000
-    return {id_: Attention("failed", at) for id_, at in rows if at is not None and at >= oldest}
+    return {
+        id_: Attention("failed", at, _error(start or ""))
+        for id_, at, start in rows.values_list("conversation", "at", "start")[:MAX_LOOKED_AT]
+        if at is not None and at >= oldest
+    }
+
+
+def _error(start: str) -> str:
+    """Read the first line of an error off the beginning of an event's body, which may be cut anywhere."""
+    error = _ERROR.search(start)
+    if error is None:
+        return ""
+    text = str(json.loads(f'"{error[1]}"')).encode("utf-8", "ignore").decode()  # cut between two halves of a character
+    return next(iter(text.splitlines()), "")[:ERROR_SHOWN]

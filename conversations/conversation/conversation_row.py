@@ -80,8 +80,12 @@ class ConversationRow:
         """Return why it needs a person as it is drawn: tone, words, since when."""
         if self.need is None:
             return None
-        reason, since = self.need
-        return TONES[reason], LABELS[reason], to_datetime(since)
+        return TONES[self.need.reason], LABELS[self.need.reason], to_datetime(self.need.since)
+
+    @property
+    def error(self) -> Markup:
+        """What its newest run failed with, in a line; empty where it did not fail."""
+        return _visible(self.need.error) if self.need else Markup()
 
     @property
     def run_state(self) -> tuple[str, str] | None:

@@ -1,25 +1,19 @@
-"""A graph of agents as a column of boxes with arcs beside them: forward ones at the right, those back at the left.
-
-It is as narrow as a telephone whatever its shape, and cycles need no special case. Plain numbers for an SVG.
-"""
+"""Who hands off to whom as shapes of an SVG: at the left the agents that take the first message, the others as many
+columns further as handoffs lead there at least. Plain numbers; the agents' table says the same in words."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from conversations.rendering.layered_layout import Line, Rectangle, layout
 from conversations.rendering.participant_marks import ParticipantMark
 
-STEP = 48  # px between two boxes
-BOX = (84, 184, 30)  # x, width, height
-WIDTH = 352
-LETTERS = 25  # of a name; the whole one is its title
-_BULGE = (24, 72)  # px of an arc: at least, at most
+LEGIBLE = 0.6  # of its own size: the least at which the picture is shown
 
 
 class HandoffNode(NamedTuple):
-    """A box: its middle `y`, the name as it fits, the face it has everywhere."""
+    """A box, the face it has everywhere, and whether conversations begin there."""
 
-    y: int
-    label: str
+    place: Rectangle
     face: ParticipantMark
     is_entry: bool
 
@@ -38,51 +32,39 @@ class HandoffGraph(NamedTuple):
 
     nodes: list[HandoffNode]
     arcs: list[HandoffArc]
-    width: int
-    height: int
+    width: float
+    height: float
+
+    @property
+    def least(self) -> int:
+        """Return the least width at which all of it is shown at once."""
+        return round(self.width * LEGIBLE)
 
 
 def graph_of(
     agents: Sequence[tuple[str, ParticipantMark]], edges: Iterable[tuple[str, str]], entries: Sequence[str]
 ) -> HandoffGraph:
-    """Draw agents in the order in which a conversation may reach them from the entries, then the others."""
+    """Draw agents and the handoffs between them; a handoff to who is not in the team is left out."""
     faces = dict(agents)
+    order = {name: n for n, name in enumerate(faces)}
     links = [(a, b) for a, b in dict.fromkeys(edges) if a in faces and b in faces]
-    order = _order(list(faces), links, entries)
-    offsets = {name: at * STEP + STEP // 2 for at, name in enumerate(order)}
-    nodes = [HandoffNode(offsets[name], _label(faces[name].title), faces[name], name in entries) for name in order]
-    arcs = [_arc(offsets[a], offsets[b], faces[a], faces[b]) for a, b in links]
-    return HandoffGraph(nodes, arcs, WIDTH, max(1, len(order)) * STEP)
+    roots = [order[name] for name in entries if name in order]
+    placed = layout(len(order), [(order[a], order[b]) for a, b in links], roots)
+    nodes = [HandoffNode(placed.boxes[n], faces[name], name in entries) for name, n in order.items()]
+    arcs = [_arc(line, faces[a], faces[b]) for (a, b), line in zip(links, placed.lines, strict=True)]
+    return HandoffGraph(nodes, arcs, placed.width, placed.height)
 
 
-def _order(names: list[str], links: Sequence[tuple[str, str]], entries: Sequence[str]) -> list[str]:
-    reached = dict.fromkeys(entries)
-    for name in (waiting := [*reached]):
-        for giver, taker in links:
-            if giver == name and taker not in reached:
-                reached[taker] = None
-                waiting.append(taker)
-    return [*reached, *(name for name in names if name not in reached)]
+def _arc(line: Line, giver: ParticipantMark, taker: ParticipantMark) -> HandoffArc:
+    """Draw one line through the place of its label, which a handoff has not; within a column it turns there."""
+    there, _, on = line.path[1:].partition("M")
+    (start, _), (x1, y1), (x2, y2) = map(
+        _point, (there.partition("C")[0], there.rpartition(",")[2], on.partition("C")[0])
+    )
+    joint = f"A4 4 0 0 {int((x1 > start) == (y2 > y1))} " if x1 == x2 else "L"
+    return HandoffArc(f"M{there}{joint}{on}", line.head, f"{giver.title} hands off to {taker.title}", giver.hue)
 
 
-def _arc(start: int, end: int, giver: ParticipantMark, taker: ParticipantMark) -> HandoffArc:
-    x, width, _ = BOX
-    least, most = _BULGE
-    label = f"{giver.title} hands off to {taker.title}"
-    if start == end:
-        side, out = x + width, least
-        path = f"M{side} {start - 6}C{side + out} {start - 14},{side + out} {start + 14},{side} {start + 6}"
-        return HandoffArc(path, _head(side, start + 6, 1), label, giver.hue)
-    is_forward = end > start
-    side, sign = (x + width, 1) if is_forward else (x, -1)
-    bulge = side + sign * min(most, least + abs(end - start) // 4)
-    path = f"M{side} {start + 5 * sign}C{bulge} {start + 5 * sign},{bulge} {end - 5 * sign},{side} {end - 5 * sign}"
-    return HandoffArc(path, _head(side, end - 5 * sign, sign), label, giver.hue)
-
-
-def _head(x: int, y: int, sign: int) -> str:
-    return f"M{x} {y}l{7 * sign} -4v8z"
-
-
-def _label(name: str) -> str:
-    return name if len(name) <= LETTERS else name[: LETTERS - 1] + "…"
+def _point(text: str) -> tuple[float, float]:
+    x, y = text.split()
+    return float(x), float(y)

@@ -87,6 +87,7 @@ class Block(NamedTuple):
     answered_by: str = ""  # who gave the output of a client's call
     home: str = ""  # its conversation
     before: int = 0  # the event before it: where a fork begins that has not called it
+    reason: Markup | None = None  # why it failed, in a line
     id: str = ""  # of the call, where it has a page of its own
     replay_of: str = ""  # the call that it repeats, ours
 
@@ -106,10 +107,9 @@ def brief(call: CallEvents) -> Brief:
     called, finished = event_rows.read(call.called), event_rows.read(call.finished) if call.finished else None
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
     is_awaited = is_ours and called.payload.origin == EXTERNAL and call.status == "called"
-    steps = [step for step in (called, finished) if step is not None]
     raw = finished and (finished.payload.error or finished.payload.output or finished.payload.result_summary)
     return Brief(
-        name=next(filter(None, (step.payload.name for step in steps)), "unnamed tool")[:PREVIEW],
+        name=_name(called, finished)[:PREVIEW],
         preview=_arguments_line(called, call),
         state="waiting" if is_awaited else STATES.get(call.status, "unknown"),
         word="waiting for the client" if is_awaited else _WAITS.get(call.status, word_of(call.status)),
@@ -140,10 +140,9 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
     state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
     level = "chat" if call.status in LOUD else "steps"
     row = event_rows.row(called, level, state=state, group=group)
-    steps = [step for step in (called, finished, request) if step is not None]
     result = finished if finished and finished.event.kind == "tool_step" else None
     return row, Block(
-        name=richtext.inline(next(filter(None, (step.payload.name for step in steps)), "unnamed tool")),
+        name=richtext.inline(_name(called, finished, request)),
         title=hidden_characters.spelled_out(called.payload.lookup_key or called.payload.name or ""),
         status=call.status,
         word="waiting for the client" if is_awaited else word_of(call.status),
@@ -152,6 +151,7 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
         arguments=_arguments(called),
         result=_result(result) if result else None,
         error=_error(result) if result else None,
+        reason=_reason(result) if result and state == "failed" else None,
         call_id=richtext.inline(called.payload.tool_call_id[:200]) if called.payload.tool_call_id else None,
         nth=call.nth,
         where=_where(is_ours, is_clients),
@@ -170,6 +170,10 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
         id=call.id if _ID.fullmatch(call.id) else "",
         replay_of=_original(called),
     )
+
+
+def _name(*steps: event_rows.ParsedEvent | None) -> str:
+    return next((step.payload.name for step in steps if step and step.payload.name), "unnamed tool")
 
 
 def _answered_by(result: event_rows.ParsedEvent) -> str:
@@ -280,7 +284,17 @@ def _result(step: event_rows.ParsedEvent) -> Markup | None:
 
 
 def _error(step: event_rows.ParsedEvent) -> Markup | None:
+    text = _error_text(step)
+    return json_tree.draw_text(text) if text is not None else None
+
+
+def _reason(step: event_rows.ParsedEvent) -> Markup | None:
+    lines = (_error_text(step) or "").strip().splitlines()
+    return richtext.inline(lines[0][:PREVIEW]) if lines else None
+
+
+def _error_text(step: event_rows.ParsedEvent) -> str | None:
     if step.payload.error is None or (raw := bytes(step.payload.error)) in (b"null", b'""'):
         return None
     value = msgspec.json.decode(raw)
-    return json_tree.draw_text(value if isinstance(value, str) else raw.decode("utf-8", "replace"))
+    return value if isinstance(value, str) else raw.decode("utf-8", "replace")

@@ -117,13 +117,16 @@ class TeamStatus:
 
 
 def team_statuses() -> list[TeamStatus]:
-    """Return every team that a worker ever told of, by name."""
+    """Return every team that a worker ever told of, the largest first, then by name."""
     rows = list(Agent.objects.order_by("team", "-is_entry", "name"))
     live, recent, failures = _live(), _recent(), _failures()
     now = database_now()
     agents = [_served(row, live, recent, failures, now) for row in rows]
     names, servers = dict.fromkeys(row.team for row in rows), mcp_status.servers()
-    return [_team(name, [agent for agent in agents if agent.row.team == name], servers.get(name, [])) for name in names]
+    teams = [
+        _team(name, [agent for agent in agents if agent.row.team == name], servers.get(name, [])) for name in names
+    ]
+    return sorted(teams, key=lambda team: -len(team.agents))
 
 
 def agent_status(row: Agent) -> AgentStatus:

@@ -46,4 +46,4 @@ def _head_of(row: str) -> str:
 
 def _words(day: str) -> str:
     moment = date.fromisoformat(day)
-    return f"{moment:%A} {moment.day} {moment:%B %Y}"
+    return f"{moment:%A}, {moment.day} {moment:%B %Y}"

@@ -7,20 +7,19 @@ import "./json-copy.js";
 import "./inline-actions.js";
 import "./decision-form.js";
 import { ApprovalRows } from "./approval-rows.js";
-import { drawTimes } from "./clock.js";
 import { BulkDecisions } from "./bulk-decisions.js";
-import { RequestError, markup } from "./fetch.js";
-import { render } from "./html.js";
+import { RequestError } from "./fetch.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
+import { RequestCards } from "./request-cards.js";
 import { socket } from "./socket.js";
 import { tellWaiting } from "./waiting-count.js";
 
 class ApprovalInbox extends HTMLElement {
   #stop;
-  #leave = () => {};
   #rows;
   #bulk;
+  #cards = new RequestCards();
   #wanted = ""; // the key of the card that was asked for last
 
   connectedCallback() {
@@ -31,20 +30,19 @@ class ApprovalInbox extends HTMLElement {
     this.addEventListener("decision:made", (event) => (event.preventDefault(), this.#goOn(event.detail.key)), { signal });
     this.#bulk = new BulkDecisions(this, this.#rows, (words) => this.#say(words), signal);
     addEventListener("popstate", () => this.#follow(), { signal });
-    const pick = () => this.#rows.find(this.#here)?.querySelector("[data-pick]")?.click();
-    const keys = { j: () => this.#rows.step(this.#here, 1), k: () => this.#rows.step(this.#here, -1), x: pick };
+    const step = (by) => () => this.#rows.step(this.#here, by);
+    const keys = { j: step(1), k: step(-1), x: () => this.#rows.find(this.#here)?.querySelector("[data-pick]")?.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
     this.#rows.mark(this.#shown);
-    this.#leave = socket.subscribe("approvals", { render: "html" }, {
+    signal.addEventListener("abort", socket.subscribe("approvals", { render: "html" }, {
       rows: (frame) => this.#take(frame),
       down: () => (this.querySelector("[data-lost]").hidden = false),
       up: () => (this.querySelector("[data-lost]").hidden = true),
       reset: () => location.reload(),
-    });
+    }));
   }
 
   disconnectedCallback() {
-    this.#leave();
     this.#stop.abort();
   }
 
@@ -58,6 +56,7 @@ class ApprovalInbox extends HTMLElement {
     tellWaiting(standing);
     const fresh = this.#rows.take(rows);
     if (fresh) this.#say(`${fresh} new ${fresh === 1 ? "approval request" : "approval requests"}`);
+    this.#cards.settle(rows);
     if (rows.some(({ key, status }) => key === this.#shown && status !== this.#card.dataset.status)) this.#redraw();
     if (!this.#card && this.#rows.first) this.#show(this.#rows.first.dataset.key);
     this.#rows.mark(this.#shown);
@@ -115,8 +114,10 @@ class ApprovalInbox extends HTMLElement {
 
   async #show(key) {
     this.#wanted = key;
+    if (key === this.#shown && this.#card.dataset.status === "pending") return true;
     const card = await this.#loaded(key);
     if (!card || this.#wanted !== key) return false;
+    this.#cards.keep(this.#card);
     this.#place.replaceChildren(card);
     this.#rows.mark(key);
     return true;
@@ -132,9 +133,7 @@ class ApprovalInbox extends HTMLElement {
   async #loaded(key) {
     const row = this.#rows.find(key);
     try {
-      const drawn = render(await markup(`${row?.querySelector("a").href ?? location.pathname}?part=card`, { signal: this.#stop.signal }));
-      drawTimes(drawn);
-      return drawn.querySelector(".question");
+      return await this.#cards.load(key, row?.querySelector("a").href ?? location.pathname, this.#stop.signal);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       if (row) row.querySelector("[data-said]").textContent = error.sentence;

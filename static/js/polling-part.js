@@ -6,6 +6,7 @@ import { Poller } from "./poller.js";
 import { timeOfDay } from "./clock.js";
 import { RequestError, markup } from "./fetch.js";
 import { redraw } from "./redraw.js";
+import { followWaiting } from "./waiting-count.js";
 
 const EVERY_MS = 3_000;
 
@@ -40,3 +41,4 @@ class PollingPart extends HTMLElement {
 }
 
 customElements.define("polling-part", PollingPart);
+if (!document.querySelector("conversation-list")) followWaiting(); // the list follows more, and tells of both

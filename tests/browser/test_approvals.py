@@ -184,6 +184,33 @@ def test_what_is_wrong_stands_beside_its_field(served: Server, people: tuple[Bro
 
 
 @pytest.mark.thorough
+def test_edits_stay_while_another_request_is_looked_at(
+    served: Server, people: tuple[BrowserContext, BrowserContext]
+) -> None:
+    asks(served, "kept-1", "kept-2")
+    page = people[0].new_page()
+    page.goto("/approvals/")
+    note = opened(page, "kept-1").get_by_label("Note for the record")
+    note.fill("Asked the fire brigade")
+    field = card(page, "kept-1").locator("[data-was]").first
+    field.fill("Elm Road")
+
+    opened(page, "kept-2")
+    opened(page, "kept-1")
+
+    expect(field).to_have_value("Elm Road")
+    expect(note).to_have_value("Asked the fire brigade")
+    expect(card(page, "kept-1").get_by_role("button", name="Approve with edits")).to_be_visible()
+
+    opened(page, "kept-2")
+    approve(served, "kept-1")
+    expect(page.locator("[data-decided-rows] .ask", has=page.locator("[href*=kept-1]"))).to_be_visible()
+    opened(page, "kept-1")
+
+    expect(card(page, "kept-1").get_by_role("textbox")).to_have_count(0)
+    page.close()
+
+
 def test_who_was_about_to_decide_is_told_what_came_first(
     served: Server, people: tuple[BrowserContext, BrowserContext]
 ) -> None:

@@ -60,6 +60,7 @@ def test_from_the_first_page_to_the_first_event(fresh: Server, newcomer: Browser
 
     demo = newcomer.new_page()
     demo.goto("/conversations/demo-1/")
+    expect(demo.locator(".conversation-head .tag")).to_have_text("demo recording")
     expect(demo.get_by_text("Your turn: approve this call.")).to_be_hidden()
     work(fresh, DEMO.replace("log.append", "0 and log.append") + ASK)
     expect(demo.get_by_text("Your turn: approve this call.")).to_be_visible()

@@ -49,6 +49,13 @@ def test_what_happens_is_seen_without_a_reload(server: Server, watched: Page) ->
     assert watched.evaluate("window.here")
 
 
+@pytest.mark.parametrize("path", ["/ops/", "/agents/"])
+def test_a_page_that_renews_itself_says_that_it_is_live(page: Page, path: str) -> None:
+    page.goto(path)
+
+    expect(page.locator("live-state")).to_have_text("Live")
+
+
 @pytest.mark.thorough
 def test_a_reader_stays_in_a_row_that_new_ones_push_down(server: Server, watched: Page) -> None:
     run(server, "q.post('signal:tide', {'words': 'Low tide'})")

@@ -60,6 +60,28 @@ def test_a_calls_result_begins_where_its_arguments_do(transcript: Transcript) ->
     assert arguments == result
 
 
+MIDDLES = """(row) => [".seq", ":scope > time", ".tool > summary"].map((part) => {
+  const text = document.createRange();
+  text.selectNodeContents(row.querySelector(part));
+  const { top, bottom } = text.getBoundingClientRect();
+  return (top + bottom) / 2;
+})"""
+
+
+def test_number_and_time_of_a_call_stand_beside_its_line(transcript: Transcript) -> None:
+    for n in range(2):
+        transcript.call(call_id=f"c{n}", status="start", args={"n": n})
+        transcript.call(call_id=f"c{n}", status="error", error="Refused", duration_ms=5)
+    transcript.open()
+    row = transcript.page.locator(".event[data-kind=tool_step][data-follow]")
+    expect(row.locator(".reason")).to_have_text("Refused")
+
+    seq, time, line = row.evaluate(MIDDLES)
+
+    assert abs(seq - line) < 2
+    assert abs(time - line) < 2
+
+
 @pytest.mark.thorough
 def test_a_long_name_among_the_voices_leaves_its_kind_on_one_line(transcript: Transcript) -> None:
     transcript.say("hello", sender=f"agent:{'Averylongname' * 9}")

@@ -52,6 +52,26 @@ def test_a_question_needs_a_person_until_it_is_decided(team):
     assert keys(team["viewer"], "live") == ["waits"]
 
 
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("ValueError: no such street\nTraceback…", "ValueError: no such street"),
+        ('it said "no" \\ عمر', 'it said "no" \\ عمر'),
+        ("x" * 5000, "x" * attention.ERROR_SHOWN),
+        ("é" * 1000 + '"', "é" * attention.ERROR_SHOWN),
+        ("", ""),
+    ],
+)
+def test_a_row_of_a_failed_run_says_why(team, error, shown):
+    teamwork.fail(team["operator"], error=error)
+
+    (row,) = groups(team["operator"]).rows["attention"]
+    html = conversation_row.drawn(row)
+
+    assert row.need.error == shown
+    assert ('class="fault' in html) == bool(shown)
+
+
 def test_a_failed_run_needs_a_person_for_a_day_or_until_another_one_is_done(team):
     for key in ("failed", "mended", "yesterday"):
         teamwork.fail(team["operator"], key=key)

@@ -338,3 +338,14 @@ def test_redacted_result_is_dropped_with_its_call():
 
     gone = call._replace(finished=finished._replace(body='{"event":"tool_step","name":"t"}'))
     assert "secret" not in draw(called, gone)
+
+
+def test_a_failed_call_says_why_in_its_line():
+    called = stored(5, "tool_step", agent="A", name="look_up", args={}, tool_call_id="c7")
+    finished = stored(6, "tool_step", agent="A", name="look_up", status="error", error="Refused: <b>no</b>\nat line 3")
+    call = CallEvents("x1", "failed", 1, AT, 5.0, called, finished)
+
+    html = draw(called, call)
+
+    assert '<span class="reason clip" dir="auto">Refused: &lt;b&gt;no&lt;/b&gt;</span>' in html
+    assert 'class="reason' not in draw(called, call._replace(status="done"))

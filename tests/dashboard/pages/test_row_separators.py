@@ -20,9 +20,9 @@ def row(head: str, day: str = "2026-03-01", level: str = "chat", words: str = ""
 def test_a_day_begins_with_a_line():
     first, second, third = separated([row("Ada"), row("Ada"), row("Ada", "2026-03-02")])
 
-    assert first.startswith('<div class="day">Sunday 1 March 2026</div>')
+    assert first.startswith('<div class="day">Sunday, 1 March 2026</div>')
     assert 'class="day"' not in second
-    assert third.startswith('<div class="day">Monday 2 March 2026</div>')
+    assert third.startswith('<div class="day">Monday, 2 March 2026</div>')
     assert "data-follow" not in third
 
 
