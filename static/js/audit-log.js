@@ -16,7 +16,8 @@ class AuditLog extends HTMLElement {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.addEventListener("filter", () => this.#filter(), { signal });
-    signal.addEventListener("abort", onKey("o", () => this.#open()));
+    this.addEventListener("click", ({ target }) => this.#press(target), { signal });
+    signal.addEventListener("abort", onKey("o", () => this.#open(document.activeElement?.closest("[data-item]"))));
     this.querySelector("tr[aria-current]")?.scrollIntoView({ block: "center" });
   }
 
@@ -36,9 +37,14 @@ class AuditLog extends HTMLElement {
     if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
   }
 
-  /** Open or close the details of the entry that has the focus. */
-  #open() {
-    const details = document.activeElement?.closest("[data-item]")?.querySelector("details.more");
+  /** A click anywhere in an entry, as long as it does nothing else and selects nothing. */
+  #press(target) {
+    if (!target.closest("a, button, input, summary, time") && getSelection().isCollapsed) this.#open(target.closest("[data-item]"));
+  }
+
+  /** Open or close the details of an entry. */
+  #open(row) {
+    const details = row?.querySelector("details.more");
     if (details) details.open = !details.open;
   }
 }

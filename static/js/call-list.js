@@ -9,6 +9,7 @@ import { drawTimes } from "./clock.js";
 import { keepingFocus } from "./keep-focus.js";
 import { morph } from "./morph.js";
 import { FragmentLoader } from "./fragment-loader.js";
+import { openRow } from "./row-links.js";
 import { socket } from "./socket.js";
 
 const PAUSE_MS = 700; // between news and asking again
@@ -28,7 +29,7 @@ class CallList extends HTMLElement {
     const listen = (target, type, act) => target.addEventListener(type, act, { signal });
     listen(this, "filter", () => this.#filter());
     for (const type of ["pointerenter", "pointerleave"]) listen(this.#list, type, (event) => this.#point(event));
-    listen(this.#list, "click", (event) => open(event));
+    listen(this.#list, "click", openRow);
     listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
     listen(window, "scroll", () => this.#settle());
     listen(document, "visibilitychange", () => this.#soon());
@@ -106,13 +107,6 @@ class CallList extends HTMLElement {
     const facets = list && (await this.#parts.ask("facets"));
     if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
   }
-}
-
-/** Open the call whose row was clicked, as its link would: in a new tab with Ctrl. Text that was selected stays so. */
-function open({ target, ctrlKey, metaKey, shiftKey }) {
-  const link = target.closest("tr[data-item]")?.querySelector("a");
-  if (!link || target.closest("a, button, input") || !getSelection().isCollapsed) return;
-  link.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey, metaKey, shiftKey }));
 }
 
 /** Rows by their keys. */

@@ -6,6 +6,7 @@ import { Poller } from "./poller.js";
 import { timeOfDay } from "./clock.js";
 import { RequestError, markup } from "./fetch.js";
 import { redraw } from "./redraw.js";
+import { openRow } from "./row-links.js";
 import { followWaiting } from "./waiting-count.js";
 
 const EVERY_MS = 3_000;
@@ -15,10 +16,12 @@ class PollingPart extends HTMLElement {
   #renewedAt = new Date();
 
   connectedCallback() {
+    this.addEventListener("click", openRow);
     this.#renewals = new Poller((signal) => this.#renew(signal), EVERY_MS);
   }
 
   disconnectedCallback() {
+    this.removeEventListener("click", openRow);
     this.#renewals.stop();
   }
 

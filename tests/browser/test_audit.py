@@ -60,6 +60,17 @@ def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, enter
     expect(page).to_have_url(re.compile("/audit/.who=user%3Amaria"))
 
 
+def test_a_click_anywhere_in_an_entry_opens_it_and_another_closes_it(page: Page, entered: Server) -> None:
+    page.goto("/audit/")
+    cell = rows(page).first.locator("td").nth(3)
+
+    cell.click()
+    expect(page.locator(".entry-open:visible")).to_have_count(1)
+    cell.click()
+
+    expect(page.locator(".entry-open:visible")).to_have_count(0)
+
+
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_nothing_spills(
     chromium: Browser, entered: Server, owner: BrowserContext, scheme: Any, width: int

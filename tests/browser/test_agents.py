@@ -1,0 +1,33 @@
+"""The agents page in a real browser: rows lead on, handoffs are drawn without overlaps, axe finds nothing."""
+
+import itertools
+
+from playwright.sync_api import Page, expect
+
+from tests.browser import in_every_look
+
+BOXES = """() => [...document.querySelectorAll(".handoffs .box > rect")].map((box) => {
+  const { left, top, right, bottom } = box.getBoundingClientRect();
+  return [left, top, right, bottom];
+})"""
+
+
+def test_a_click_anywhere_in_the_row_of_an_agent_opens_it(window: Page) -> None:
+    window.goto("/agents/")
+    expect(window.locator("live-state")).to_have_text("Live")
+
+    window.get_by_text("What Triage does").click()
+
+    window.wait_for_url("**/agents/Town%20Hall/Triage/")
+
+
+def test_no_box_of_the_handoffs_lies_over_another_in_any_look(window: Page) -> None:
+    window.goto("/agents/")
+    expect(window.locator("live-state")).to_have_text("Live")
+
+    boxes = window.evaluate(BOXES)
+
+    assert len(boxes) == 3
+    for (left, top, right, bottom), other in itertools.combinations(boxes, 2):
+        assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+    assert in_every_look(window, "agents") == {}
