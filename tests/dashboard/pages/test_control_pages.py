@@ -305,3 +305,26 @@ def test_a_refused_verb_is_in_the_audit_log_once(browsers, otto):
     post(browsers["viewer"], {"action": "abort"})
 
     assert AuditEntry.objects.filter(outcome="refused", principal="user:vera").count() == 1
+
+
+# one question for what a page draws as a conversation goes on
+
+
+def test_one_answer_has_the_state_the_panel_and_what_becomes_of_words(browsers, otto):
+    seq = teamwork.say(otto)
+
+    html = browsers["operator"].get(f"/conversations/flood/standing/?of={seq}&as=&to=Dialogue&when=&panel=1")
+    page = html.content.decode()
+
+    assert f'data-head="{Conversation.objects.get(key="flood").head_seq}"' in page
+    assert all(part in page for part in ("data-standing", "data-sections", "data-prospect-answer", f'data-of="{seq}"'))
+
+
+def test_only_what_is_asked_for_is_answered_and_nobody_who_may_not_send_hears_what_would_become(browsers, otto):
+    teamwork.say(otto)
+
+    plain = bar(browsers["operator"])
+    viewer = browsers["viewer"].get("/conversations/flood/standing/?as=&to=Dialogue&when=").content.decode()
+
+    assert not any(part in plain for part in ("data-sections", "data-prospect-answer"))
+    assert "data-prospect-answer" not in viewer
