@@ -17,7 +17,7 @@ from conversations.tool_calls.listing.query import ScanPlan
 from conversations.tool_calls.listing.sql_filters import BY_ITSELF, CallConditions
 
 MAX_ITEMS = 999
-WALK = 500  # calls that one count looks at
+WALK = 200  # calls that one count looks at: a page has forty of these counts
 KNOWN = 200  # values of a name that are offered for typing
 SHOWN = 8  # of them, the most frequent
 
