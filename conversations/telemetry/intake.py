@@ -50,9 +50,9 @@ class Memory:
             del self._traces[next(iter(self._traces))]
         return trace
 
-    def is_stored(self, step: Step) -> bool:
+    def is_stored(self, conversation: str, event_id: str) -> bool:
         """Return whether this event is known to be stored."""
-        return (step.conversation, step.id) in self._stored
+        return (conversation, event_id) in self._stored
 
     def note_stored(self, steps: Iterable[tuple[str, str]]) -> None:
         """Remember what was committed, by conversation and id."""
@@ -73,16 +73,30 @@ def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "")
         spans = of_records(list(spans))
     items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=lambda span: span.start)]
     family = _Family(items, memory, fallback_agent)
-    seen: set[tuple[str, str]] = set()
-    fresh: list[Step] = []
+    fresh = _Fresh(memory)
     for item in items:
-        if item.reading.kind or item.reading.inputs or item.reading.outputs:
-            for step in span_events.steps(*item, family.place_of(item)):
-                key = (step.conversation, step.id)
-                if key not in seen and not memory.is_stored(step):
-                    seen.add(key)
-                    fresh.append(step)
-    return sorted(fresh, key=lambda step: step.at)
+        if item.reading.kind:
+            for step in span_events.steps(*item, family.place_of(item), fresh.is_known):
+                fresh.take(step)
+    return sorted(fresh.steps.values(), key=lambda step: step.at)
+
+
+class _Fresh:
+    """The events of a request that are not known to be stored, each as it happened first."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self.steps: dict[tuple[str, str], Step] = {}
+
+    def is_known(self, conversation: str, event_id: str, at: int) -> bool:
+        """Return whether an event is stored, or is there already from an earlier time."""
+        known = self.steps.get((conversation, event_id))
+        return known.at <= at if known else self._memory.is_stored(conversation, event_id)
+
+    def take(self, step: Step) -> None:
+        """Take one event."""
+        if not self.is_known(step.conversation, step.id, step.at):
+            self.steps[step.conversation, step.id] = step
 
 
 class _Family:

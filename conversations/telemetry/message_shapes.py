@@ -24,7 +24,7 @@ _TEXTS = ("text", "input_text", "output_text", "refusal")
 _REASONS = ("reasoning", "thinking")
 _CALLS = ("tool_call", "tool-call", "tool_use", "function_call", "toolCall")
 _RESULTS = ("tool_call_response", "tool-result", "tool_result", "function_call_output", "toolResult")
-_WRAPPERS = ("message", "message_content", "tool_call", "kwargs")
+_WRAPPERS = ("message", "message_content", "tool_call", "kwargs", "data")
 
 
 def decoded(value: Json) -> Json:
@@ -137,6 +137,14 @@ class _Parts:
     def _say(self, text: str) -> None:
         if text.strip():
             self.texts.append(text)
+
+
+def tool_message_of(value: Json) -> Result | None:
+    """Read what a tool gave out of the message that LangChain makes of it; None where it is none."""
+    value = _unwrapped(value)
+    if not isinstance(value, dict) or not _first(value, "tool_call_id"):
+        return None
+    return Result(_first(value, "tool_call_id"), decoded(_plain(value.get("content"))))
 
 
 def unflattened(attributes: dict[str, Json], prefix: str) -> list[Json]:

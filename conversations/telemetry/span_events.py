@@ -14,7 +14,7 @@ same event, so a start that comes late opens nothing.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ from conversations.telemetry.span import Span
 LONGEST = 240_000  # characters of a text in an event, which has at most 1 MiB
 SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
 Body = dict[str, Any]  # a payload: any JSON
+
+
+IsKnown = Callable[[str, str, int], bool]  # whether an event of a conversation need not be told, at this time
 
 
 class Place(NamedTuple):
@@ -44,9 +47,9 @@ class Step(NamedTuple):
     body: Body
 
 
-def steps(span: Span, reading: SpanReading, place: Place) -> Iterator[Step]:
-    """Return what a span tells, in its order."""
-    teller = _Teller(span, place)
+def steps(span: Span, reading: SpanReading, place: Place, is_known: IsKnown) -> Iterator[Step]:
+    """Return what a span tells, in its order, without the messages that are known."""
+    teller = _Teller(span, place, is_known)
     if reading.kind == "agent":
         yield teller.begin_run()
     if reading.kind == "handoff":
@@ -67,8 +70,8 @@ def steps(span: Span, reading: SpanReading, place: Place) -> Iterator[Step]:
 class _Teller:
     """Makes the steps of one span."""
 
-    def __init__(self, span: Span, place: Place) -> None:
-        self._span, self._place = span, place
+    def __init__(self, span: Span, place: Place, is_known: IsKnown) -> None:
+        self._span, self._place, self._is_known = span, place, is_known
         self._trace = f"{span.trace_id}\n{span.span_id}"
 
     def begin_run(self) -> Step:
@@ -101,7 +104,7 @@ class _Teller:
         for messages, at in ((reading.inputs, self._span.start), (reading.outputs, self._span.end)):
             for message in messages:
                 if message.text:
-                    yield self._say(message, uses, at)
+                    yield from self._say(message, uses, at)
                 if reading.has_tool_spans or reading.kind == "tool":
                     continue
                 for call in message.calls:
@@ -157,20 +160,22 @@ class _Teller:
         fields = {"name": name, "tool_call_id": call_id, "output": fitting(output), **ending}
         return self._step("tool_step", at, digest(key, "end"), **fields)
 
-    def _say(self, message: Message, uses: Counter[str], at: int) -> Step:
+    def _say(self, message: Message, uses: Counter[str], at: int) -> Iterator[Step]:
         content = digest(message.role, message.text)
         uses[content] += 1
         key = digest("message", content, str(uses[content]))
+        if self._is_known(self._place.conversation, key, at):
+            return
         if message.role == "assistant":
-            return self._step("output", at, key, text=cut(message.text), reasoning=cut(message.reasoning) or None)
-        sender = {"user": "user", "tool": "tool", "system": "system"}[message.role]
+            yield self._step("output", at, key, text=cut(message.text), reasoning=cut(message.reasoning) or None)
+            return
         envelope: Body = {
             "type": "control" if message.role == "system" else "message",
-            "sender": sender,
+            "sender": message.role,
             "recipient": f"chat:{self._place.conversation}",
             "content": cut(message.text),
         }
-        return self._payload_step(at, key, envelope)
+        yield self._payload_step(at, key, envelope)
 
     def _of_span(self, kind: str, at: int, **fields: Any) -> Step:
         return self._step(kind, at, digest(kind, self._trace), **fields)

@@ -49,7 +49,7 @@ def read(span: Span, reading: SpanReading) -> None:
         )
     if reading.kind == "tool":
         _read_tool(span, reading)
-    else:
+    elif reading.kind:
         _read_messages(span, reading)
 
 

@@ -1,7 +1,9 @@
-"""LangSmith's OpenTelemetry export, of LangChain and LangGraph: the kind of a run, and its thread."""
+"""LangSmith's OpenTelemetry export, of LangChain and LangGraph: the kind of a run, its thread, inputs and outputs."""
+
+from typing import Any
 
 from conversations.telemetry import message_shapes
-from conversations.telemetry.reading import Call, Kind, SpanReading
+from conversations.telemetry.reading import Call, Kind, Message, SpanReading
 from conversations.telemetry.span import Span
 
 _KINDS: dict[str, Kind] = {"llm": "model", "tool": "tool", "retriever": "tool"}
@@ -14,14 +16,33 @@ def read(span: Span, reading: SpanReading) -> None:
     if not kind:
         return
     reading.has_tool_spans = True
-    reading.kind = reading.kind or _KINDS.get(kind, "")
     reading.conversation = reading.conversation or span.text(*(f"langsmith.metadata.{name}" for name in _THREADS))
-    reading.agent = reading.agent or span.text("langsmith.metadata.lc_agent_name", "langsmith.metadata.langgraph_node")
-    if _KINDS.get(kind) == "tool" and reading.call is None:
-        args, output = (
-            message_shapes.decoded(span.attributes.get(f"gen_ai.{side}")) for side in ("prompt", "completion")
-        )
-        reading.call = Call("", span.name, args)
-        reading.output = output
-    elif not reading.kind:
-        reading.kind = "agent" if not span.parent_id else ""
+    reading.agent = reading.agent or span.text("langsmith.metadata.lc_agent_name")
+    reading.kind = reading.kind or _KINDS.get(kind, "" if span.parent_id else "agent")
+    inputs, outputs = (
+        message_shapes.decoded(span.attributes.get(f"gen_ai.{side}")) for side in ("prompt", "completion")
+    )
+    if reading.kind == "tool":
+        _read_tool(span, reading, inputs, outputs)
+    elif reading.kind:
+        reading.inputs = reading.inputs or message_shapes.messages_of(inputs)
+        reading.outputs = reading.outputs or _answers(outputs)
+    if reading.kind == "agent":
+        reading.agent = reading.agent or span.name
+
+
+def _read_tool(span: Span, reading: SpanReading, inputs: Any, outputs: Any) -> None:  # Any: any JSON
+    output = outputs.get("output", outputs) if isinstance(outputs, dict) else outputs
+    message = message_shapes.tool_message_of(output)
+    call_id = span.text("gen_ai.tool.call.id") or (message.id if message else "")
+    reading.call = reading.call or Call(call_id, span.text("gen_ai.tool.name") or span.name, inputs)
+    reading.output = message.output if message else output
+
+
+def _answers(outputs: Any) -> list[Message]:
+    """Read a model's generations, or of a whole state what came after a person spoke last."""
+    if isinstance(outputs, dict) and isinstance(outputs.get("generations"), list):
+        outputs = outputs["generations"]
+    messages = message_shapes.messages_of(outputs, "assistant")
+    last = max((n for n, message in enumerate(messages, 1) if message.role == "user"), default=0)
+    return messages[last:]

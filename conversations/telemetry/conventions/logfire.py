@@ -19,7 +19,9 @@ def read(span: Span, reading: SpanReading) -> None:
     reading.model = reading.model or span.text("gen_ai.response.model", "gen_ai.request.model", "model_name")
     if reading.kind != "tool":
         history = message_shapes.decoded(attributes.get("pydantic_ai.all_messages"))
-        reading.inputs = reading.inputs or message_shapes.messages_of(history)
+        messages = message_shapes.messages_of(history)
+        last = max((n for n, message in enumerate(messages, 1) if message.role == "user"), default=0)
+        reading.inputs, reading.outputs = reading.inputs or messages[:last], reading.outputs or messages[last:]
     events = message_shapes.decoded(attributes.get("events") or attributes.get("all_messages_events"))
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):

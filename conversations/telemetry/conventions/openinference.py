@@ -20,6 +20,9 @@ def read(span: Span, reading: SpanReading) -> None:
     reading.kind = reading.kind or _KINDS.get(kind, "")
     reading.conversation = reading.conversation or span.text("session.id")
     reading.agent = reading.agent or span.text("agent.name", "graph.node.id")
+    if reading.kind in ("", "agent") and not reading.agent:  # one inside that names nobody is a step of the one around
+        reading.agent = "" if span.parent_id else span.name
+        reading.kind = "agent" if reading.agent and kind in ("AGENT", "CHAIN") else ""
     reading.model = reading.model or span.text("llm.model_name")
     if reading.kind == "model":
         _read_model(span, reading)
@@ -48,7 +51,12 @@ def _read_tool(span: Span, reading: SpanReading) -> None:
         args = message_shapes.decoded(span.attributes.get("input.value"))
         reading.call = Call(span.text("tool_call.id", "tool.id"), span.text("tool.name") or span.name, args)
     if reading.output is None:
-        reading.output = message_shapes.decoded(span.attributes.get("output.value"))
+        output = message_shapes.decoded(span.attributes.get("output.value"))
+        answer = message_shapes.tool_message_of(output)
+        if answer is not None:
+            reading.call = reading.call._replace(id=reading.call.id or answer.id)
+            output = answer.output
+        reading.output = output
 
 
 def _read_root(span: Span, reading: SpanReading) -> None:

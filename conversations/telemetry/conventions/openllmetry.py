@@ -16,7 +16,7 @@ def read(span: Span, reading: SpanReading) -> None:
     )
     if kind == "agent":
         reading.agent = reading.agent or span.text("gen_ai.agent.name", "traceloop.entity.name")
-    if reading.kind == "tool" and kind:
+    if reading.kind == "tool" and "gen_ai.tool.name" not in span.attributes:
         _read_tool(span, reading)
     if span.text("llm.request.type") in ("chat", "completion") and not reading.kind:
         reading.kind = "model"
@@ -39,7 +39,6 @@ def _read_tool(span: Span, reading: SpanReading) -> None:
     if reading.call is None:
         inputs = message_shapes.decoded(span.attributes.get("traceloop.entity.input"))
         args = inputs.get("inputs", inputs) if isinstance(inputs, dict) else inputs
-        name = span.text("gen_ai.tool.name", "traceloop.entity.name") or span.name
-        reading.call = Call(span.text("gen_ai.tool.call.id"), name, args)
+        reading.call = Call("", span.text("traceloop.entity.name") or span.name, args)
     if reading.output is None:
         reading.output = message_shapes.decoded(span.attributes.get("traceloop.entity.output"))
