@@ -129,7 +129,7 @@ def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], 
 def _encoded(step: Step) -> bytes:
     try:
         return msgspec.json.encode(step.body)
-    except (UnicodeEncodeError, ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise Invalid(f"a span must fit JSON: {error}") from None
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from conversations.events.payload import clean_text
 from conversations.telemetry import conventions, span_events
-from conversations.telemetry.reading import SpanReading
+from conversations.telemetry.reading import NOTHING_SPENT, SpanReading
 from conversations.telemetry.span import Span, of_records
 from conversations.telemetry.span_events import Place, Step
 
@@ -75,6 +75,8 @@ def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "")
     family = _Family(items, memory, fallback_agent)
     fresh = _Fresh(memory)
     for item in items:
+        if item.reading.kind == "model" and family.is_within_model(item):
+            item.reading.usage = NOTHING_SPENT
         if item.reading.kind:
             for step in span_events.steps(*item, family.place_of(item), fresh.is_known):
                 fresh.take(step)
@@ -111,7 +113,7 @@ class _Family:
             if not trace.conversation:
                 trace.conversation = _key(reading.conversation)
             if reading.kind == "agent" and reading.agent and len(trace.agents) < MAX_AGENTS:
-                trace.agents[span.span_id] = reading.agent
+                trace.agents[span.span_id] = reading.agent[:LONGEST_KEY]
         for trace_id, trace in self._traces.items():
             trace.conversation = trace.conversation or trace_id
 
@@ -119,6 +121,19 @@ class _Family:
         """Return where a span is filed, and whose it is."""
         conversation = _key(item.reading.conversation) or self._traces[item.span.trace_id].conversation
         return Place(conversation, clean_text(self._agent_of(item))[:LONGEST_KEY])
+
+    def is_within_model(self, item: ReadSpan) -> bool:
+        """Return whether a span around it is of the same answer: two instrumentations told its tokens."""
+        span, passed = item.span, {item.span.span_id}
+        while span.parent_id and span.parent_id not in passed:
+            passed.add(span.parent_id)
+            around = self._by_id.get((span.trace_id, span.parent_id))
+            if around is None:
+                return False
+            if around.reading.kind:
+                return around.reading.kind == "model"
+            span = around.span
+        return False
 
     def _agent_of(self, item: ReadSpan) -> str:
         """Return the agent that a span names, else the next one around it, else the service."""

@@ -6,11 +6,15 @@ from typing import Any
 
 import msgspec
 
+from conversations.core import sliced_json
 from conversations.core.errors import SwitchboardError
-from conversations.events.payload import check_depth
+from conversations.events.payload import MAX_DEPTH, check_depth
 from conversations.telemetry.reading import Call, Message, Result, Role
 
 MOST = 10_000  # messages of one history
+MOST_NAMES = 12  # of a flattened attribute
+LONGEST = 240_000  # characters of a value, which one event can hold
+LONGEST_HISTORY = 4 << 20  # characters of a history
 Json = Any  # whatever an instrumentation wrote
 
 _ROLES: dict[str, Role] = {
@@ -27,21 +31,29 @@ _RESULTS = ("tool_call_response", "tool-result", "tool_result", "function_call_o
 _WRAPPERS = ("message", "message_content", "tool_call", "kwargs", "data")
 
 
-def decoded(value: Json) -> Json:
-    """Decode a text that holds JSON; anything else, and a text that holds none, stays as it is."""
-    if not isinstance(value, str) or value[:1].strip() not in ("[", "{", '"'):
+def decoded(value: Json, longest: int = LONGEST) -> Json:
+    """Decode a text that holds JSON; anything else, and a text that holds none or is longer, stays as it is."""
+    if not isinstance(value, str) or value[:1] not in ("[", "{", '"') or len(value) > longest:
         return value
     raw = value.encode("utf-8", "replace")
     try:
         check_depth(raw)
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, SwitchboardError, RecursionError):
+        return sliced_json.decode(raw, MAX_DEPTH)
+    except (msgspec.DecodeError, SwitchboardError, RecursionError, UnicodeDecodeError):
         return value
+
+
+def encoded(value: Json) -> str:
+    """Write JSON compactly; what it cannot hold is written as text."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (ValueError, OverflowError, RecursionError, TypeError):
+        return json.dumps(value, default=str)
 
 
 def messages_of(value: Json, role: Role = "user") -> list[Message]:
     """Read a list of messages, or one. `role` is that of what does not tell it."""
-    value = decoded(value)
+    value = decoded(value, LONGEST_HISTORY)
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
     items = value if isinstance(value, list) else [value]
@@ -153,7 +165,7 @@ def unflattened(attributes: dict[str, Json], prefix: str) -> list[Json]:
     for key, value in attributes.items():
         if not key.startswith(prefix + "."):
             continue
-        node, names = root, key[len(prefix) + 1 :].split(".")
+        node, names = root, key[len(prefix) + 1 :].split(".", MOST_NAMES)
         for name in names[:-1]:
             inner = node.setdefault(name, {})
             node = inner if isinstance(inner, dict) else {}

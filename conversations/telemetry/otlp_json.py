@@ -147,10 +147,9 @@ def _text(value: Json) -> str:
 
 def _whole(value: Json) -> int:
     """Return a whole number, told as one or as a text; 0 for anything else."""
-    if type(value) is int:
-        return value
     is_digits = isinstance(value, str) and len(value) <= 20 and value.removeprefix("-").isdecimal()
-    return int(value) if is_digits else 0
+    number = int(value) if is_digits else value
+    return number if type(number) is int and abs(number) < 1 << 63 else 0
 
 
 def _double(value: Json) -> float | None:

@@ -18,12 +18,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
+from conversations.telemetry.message_shapes import LONGEST, encoded
 from conversations.telemetry.reading import Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
 
-LONGEST = 240_000  # characters of a text in an event, which has at most 1 MiB
 SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
 Body = dict[str, Any]  # a payload: any JSON
 
@@ -128,7 +126,7 @@ class _Teller:
         raw = None if isinstance(call.args, dict) else call.args
         fields: Body = {"name": call.name, "status": "start", "tool_call_id": call_id, "args": fitting(args)}
         if raw is not None:
-            fields["args_raw"] = cut(raw if isinstance(raw, str) else msgspec.json.encode(raw).decode())
+            fields["args_raw"] = cut(raw if isinstance(raw, str) else encoded(raw))
         return self._step("tool_step", at, digest(key, "start"), **fields)
 
     def of_span(self, call: Call) -> tuple[str, str]:
@@ -140,7 +138,7 @@ class _Teller:
     def _of_message(self, call: Call, uses: Counter[str]) -> tuple[str, str]:
         if len(call.id) >= SURE:
             return digest("call", call.id), call.id
-        content = digest("told", call.id, call.name, msgspec.json.encode(call.args).decode())
+        content = digest("told", call.id, call.name, encoded(call.args))
         uses[content] += 1
         key = digest(content, str(uses[content]))
         return key, call.id or key[:16]
@@ -152,7 +150,7 @@ class _Teller:
             call = Call(result.id, "tool", None)
             yield self.begin_call(call, *self._of_message(call, uses), at)
         elif len(call.id) < SURE:
-            uses[digest("told", call.id, call.name, msgspec.json.encode(call.args).decode())] -= 1
+            uses[digest("told", call.id, call.name, encoded(call.args))] -= 1
         key, call_id = self._of_message(call, uses)
         yield self._end_call(call.name, key, call_id, result.output, at, status="success")
 
@@ -211,8 +209,8 @@ def fitting(value: Any) -> Any:  # any JSON
         return cut(value)
     if value is None or isinstance(value, int | float):
         return value
-    text = msgspec.json.encode(value)
-    return value if len(text) <= LONGEST else cut(text.decode())
+    text = encoded(value)
+    return value if len(text) <= LONGEST else cut(text)
 
 
 def _usage(usage: Usage) -> Body | None:

@@ -87,7 +87,9 @@ def bodies(shape: str) -> dict[str, tuple[str, bytes, str]]:
     large = b'{"topic":"stream:s","payload":' + filled(shape, 7 * MIB) + b"}"
     asked = b'{"model":"x","input":' + value + b"}"
     item = b'{"model":"x","input":[{"type":"acme:note","id":"n","status":"completed","kept":' + value + b"}]}"
+    traced = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"x":' + filled(shape, 7 * MIB) + b"}]}]}]}"
     return {
+        "traces": ("/v1/traces", traced, json),
         "one": ("/api/v1/publish", one, json),
         "batch": ("/api/v1/publish", b'{"messages":[' + b",".join([one] * 4) + b"]}", json),
         "lines": ("/api/v1/publish", b"\n".join([one] * 4), lines),

@@ -4,8 +4,6 @@ Each asks an agent "Weather in Paris?" twice, over the model at OPENAI_BASE_URL,
 settings (OTEL_EXPORTER_OTLP_…). What it imports is of one framework only.
 """
 
-# ruff: noqa: PLC0415 - each program imports its own
-
 from __future__ import annotations
 
 import os

@@ -1,0 +1,92 @@
+"""Real exporters of real frameworks, over the model of a script: each program's conversation is the same."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.doors import Caller, events_of
+from tests.support.live import ROOT, Server
+from tests.support.otlp import conversations_of, counts_of
+from tests.support.otlp_programs import PROGRAMS
+from tests.support.provider_server import Answer, Asked, ProviderServer, served_apart
+from tests.support.tiers import variants
+
+CALL_ID, ARGUMENTS = "call_abcdefghij0123456789", '{"city":"Paris"}'
+NAMELESS = "openllmetry_openai"  # a loop of one's own has no agent: the service stands for it
+
+
+@pytest.fixture
+def model() -> Iterator[ProviderServer]:
+    """A model that has the weather looked up, then answers: by chat completions, and by responses."""
+    with served_apart(lambda _, asked: answer_to(asked)) as server:
+        yield server
+
+
+def answer_to(asked: Asked) -> Answer | None:
+    if asked.path.endswith("/responses"):
+        history = asked.body["input"] if isinstance(asked.body["input"], list) else []
+        body = response(is_last=any(item.get("type") == "function_call_output" for item in history))
+    elif asked.path.endswith("/chat/completions"):
+        body = completion(is_last=any(message["role"] == "tool" for message in asked.body["messages"]))
+    else:
+        return None
+    return Answer(json.dumps(body).encode(), kind="application/json")
+
+
+def completion(*, is_last):
+    call = {"id": CALL_ID, "type": "function", "function": {"name": "get_weather", "arguments": ARGUMENTS}}
+    message = {"content": "Rainy."} if is_last else {"content": None, "tool_calls": [call]}
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+    spent = {"prompt_tokens": 20, "completion_tokens": 3} if is_last else {"prompt_tokens": 10, "completion_tokens": 5}
+    frame = {"id": f"c{is_last:d}", "object": "chat.completion", "created": 1, "model": "scripted-1"}
+    return {**frame, "choices": [choice], "usage": {**spent, "total_tokens": sum(spent.values())}}
+
+
+def response(*, is_last):
+    text = {"type": "output_text", "text": "Rainy.", "annotations": []}
+    message = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
+    call = {"type": "function_call", "id": "f1", "call_id": CALL_ID, "name": "get_weather", "arguments": ARGUMENTS}
+    spent = {"input_tokens": 20, "output_tokens": 3} if is_last else {"input_tokens": 10, "output_tokens": 5}
+    usage = {**spent, "total_tokens": sum(spent.values()), "input_tokens_details": {"cached_tokens": 0}}
+    frame = {"id": f"r{is_last:d}", "object": "response", "created_at": 1, "model": "scripted-1", "tools": []}
+    frame |= {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto"}
+    usage["output_tokens_details"] = {"reasoning_tokens": 0}
+    return {**frame, "output": [message if is_last else {**call, "status": "completed"}], "usage": usage}
+
+
+def run(name: str, server: Server, caller: Caller, model: ProviderServer) -> set[str]:
+    """Run a program; return the conversations that came of it."""
+    before = conversations_of(server)
+    environment = {
+        **os.environ,
+        "OPENAI_BASE_URL": model.url,
+        "OPENAI_API_KEY": "x",
+        "LANGSMITH_API_KEY": "x",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": server.url,
+        "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer%20{caller.token}",
+        "OTEL_SERVICE_NAME": "a-service",
+        "TRACELOOP_TRACE_CONTENT": "true",
+        "PYTHONWARNINGS": "ignore",
+    }
+    command = [sys.executable, "-m", "tests.support.otlp_programs", name]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    return conversations_of(server) - before
+
+
+@pytest.mark.parametrize("name", variants(sorted(PROGRAMS)))
+def test_a_program_becomes_a_conversation(server, caller, model, name):
+    (conversation,) = run(name, server, caller, model)
+
+    agents, messages, calls, errors, *tokens = counts_of(server, conversation)
+    assert agents == {"a-service" if name == NAMELESS else "Weather"}
+    assert (messages, calls, errors, tokens) == (2, {"get_weather": 1}, 0, [30, 8])
+    bodies = [body for _, _, body in events_of(server, conversation)]
+    words = [body.get("content") or body.get("text") for body in bodies if body.get("type") != "control"]
+    assert [text for text in words if text] == ["Weather in Paris?", "Rainy."]
+    (ended,) = [body for body in bodies if body.get("status") == "success"]
+    assert (ended["name"], ended["output"]) == ("get_weather", "rainy in Paris")
