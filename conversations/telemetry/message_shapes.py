@@ -2,6 +2,7 @@
 the Vercel AI SDK's, LangChain's serialised ones, Gemini's contents. One lenient reader for all of them."""
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -15,7 +16,10 @@ MOST = 10_000  # messages of one history
 MOST_NAMES = 12  # of a flattened attribute
 LONGEST = 240_000  # characters of a value, which one event can hold
 LONGEST_HISTORY = 4 << 20  # characters of a history
+SMALL_HISTORY = 256 << 10  # characters of one that is cut in a millisecond
+SMALL_PIECE = 8 << 10  # bytes of a message that is remembered
 Json = Any  # whatever an instrumentation wrote
+_list = msgspec.json.Decoder(list[msgspec.Raw])
 
 _ROLES: dict[str, Role] = {
     "system": "system", "developer": "system", "systemmessage": "system",
@@ -53,6 +57,8 @@ def encoded(value: Json) -> str:
 
 def messages_of(value: Json, role: Role = "user") -> list[Message]:
     """Read a list of messages, or one. `role` is that of what does not tell it."""
+    if isinstance(value, str) and value[:2] == "[{" and (pieces := _pieces(value)) is not None:
+        return [message for piece in pieces if (message := _message_of_piece(piece, role)) is not None]
     value = decoded(value, LONGEST_HISTORY)
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
@@ -60,6 +66,33 @@ def messages_of(value: Json, role: Role = "user") -> list[Message]:
     while len(items) == 1 and isinstance(items[0], list):  # LangChain nests the messages of each prompt
         items = items[0]
     return [message for item in items[:MOST] if (message := message_of(item, role)) is not None]
+
+
+def _pieces(history: str) -> list[bytes] | None:
+    """Cut the JSON of an ordinary history into that of its messages, undecoded; None for any other."""
+    if len(history) > SMALL_HISTORY:
+        return None
+    raw = history.encode("utf-8", "replace")
+    try:
+        check_depth(raw)
+        return [bytes(piece) for piece in _list.decode(raw)[:MOST]]
+    except (msgspec.DecodeError, SwitchboardError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _message_of_piece(piece: bytes, role: Role) -> Message | None:
+    """Read one message; those of a history are in each later one again, and are read once."""
+    return (_read_again if len(piece) <= SMALL_PIECE else _read_piece)(piece, role)
+
+
+def _read_piece(piece: bytes, role: Role) -> Message | None:
+    try:
+        return message_of(msgspec.json.decode(piece), role)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+_read_again = lru_cache(2048)(_read_piece)
 
 
 def message_of(value: Json, role: Role = "user") -> Message | None:

@@ -16,12 +16,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from conversations.telemetry.message_shapes import LONGEST, encoded
 from conversations.telemetry.reading import Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
 
+SMALL = 8 << 10  # characters of a message whose digest is remembered
 SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
 Body = dict[str, Any]  # a payload: any JSON
 
@@ -159,7 +161,7 @@ class _Teller:
         return self._step("tool_step", at, digest(key, "end"), **fields)
 
     def _say(self, message: Message, uses: Counter[str], at: int) -> Iterator[Step]:
-        content = digest(message.role, message.text)
+        content = _digest_of(message)
         uses[content] += 1
         key = digest("message", content, str(uses[content]))
         if self._is_known(self._place.conversation, key, at):
@@ -196,6 +198,14 @@ class _Teller:
 def digest(*parts: str) -> str:
     """Return an id made of texts."""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _digest_of(message: Message) -> str:
+    role, text = message.role, message.text
+    return (_digest_again if len(text) <= SMALL else digest)(role, text)
+
+
+_digest_again = lru_cache(2048)(digest)
 
 
 def cut(text: str) -> str:

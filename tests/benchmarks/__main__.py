@@ -6,7 +6,7 @@ import sys
 NAMES = (
     *("append", "ingest", "bus", "history", "list", "live_list", "growth", "toolcalls", "search"),
     *("fanout", "latency", "latency_nodes", "resume", "render", "lanes", "timeline", "start", "runs", "responses"),
-    "watch_agents",
+    *("watch_agents", "otlp"),
 )
 
 

@@ -37,7 +37,7 @@ def _agents_sdk() -> None:
     from agents import Agent, Runner, function_tool
 
     agent = Agent(name="Weather", instructions="Be brief.", model=MODEL, tools=[function_tool(get_weather)])
-    print(Runner.run_sync(agent, ASKED).final_output)
+    Runner.run_sync(agent, ASKED)
 
 
 def openinference_agents() -> None:
@@ -94,7 +94,7 @@ def pydantic_ai() -> None:
     provider = exporting()
     Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
     agent = Agent(OpenAIChatModel(MODEL), name="Weather", instructions="Be brief.", tools=[get_weather])
-    print(agent.run_sync(ASKED).output)
+    agent.run_sync(ASKED)
     provider.shutdown()
 
 
@@ -104,8 +104,9 @@ def _langgraph() -> None:
     from langgraph.prebuilt import create_react_agent  # `langchain` has it as `create_agent`, and far more
 
     graph = create_react_agent(ChatOpenAI(model=MODEL), [get_weather], prompt="Be brief.", name="Weather")
-    settings: Any = {"configurable": {"thread_id": "langgraph-1"}, "metadata": {"thread_id": "langgraph-1"}}
-    print(graph.invoke({"messages": [{"role": "user", "content": ASKED}]}, settings)["messages"][-1].content)
+    thread = {"thread_id": f"thread of {sys.argv[1]}"}
+    settings: Any = {"configurable": thread, "metadata": thread}
+    graph.invoke({"messages": [{"role": "user", "content": ASKED}]}, settings)
 
 
 def openinference_langgraph() -> None:

@@ -33,6 +33,8 @@ _INPUTS = (
 )
 _OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gcp.vertex.agent.llm_response")
 
+_PLAIN: dict[str, Role] = {"gen_ai.input.messages": "user", "gen_ai.output.messages": "assistant"}  # lists, always
+
 
 def read(span: Span, reading: SpanReading) -> None:
     """Fill in what the conventions tell."""
@@ -86,9 +88,12 @@ def _read_messages(span: Span, reading: SpanReading) -> None:
 
 
 def _messages(attributes: dict[str, Any], name: str) -> list[Message]:
-    value = message_shapes.decoded(attributes.get(name))
+    value = attributes.get(name)
     if not value:
         return []
+    if isinstance(value, str) and name in _PLAIN:
+        return message_shapes.messages_of(value, _PLAIN[name])
+    value = message_shapes.decoded(value)
     if name == "gen_ai.system_instructions":
         message = message_shapes.message_of({"role": "system", "parts": value})
         return [message] if message else []

@@ -4,11 +4,14 @@ from conversations.telemetry import message_shapes
 from conversations.telemetry.reading import Call, Kind, SpanReading
 from conversations.telemetry.span import Span
 
+_OWN = ("traceloop.", "llm.", "gen_ai.handoff.", "gen_ai.completion.0")
 _KINDS: dict[str, Kind] = {"agent": "agent", "tool": "tool"}
 
 
 def read(span: Span, reading: SpanReading) -> None:
     """Fill in what the library tells."""
+    if "gen_ai.prompt.0.role" not in span.attributes and not _is_of_library(span):
+        return
     kind = span.text("traceloop.span.kind")
     reading.kind = reading.kind or _KINDS.get(kind, "")
     reading.conversation = reading.conversation or span.text(
@@ -24,6 +27,13 @@ def read(span: Span, reading: SpanReading) -> None:
     if giver and taker:
         reading.kind, reading.handoff = "handoff", (giver, taker)
     _read_messages(span, reading)
+
+
+def _is_of_library(span: Span) -> bool:
+    """Return whether a span has an attribute of the library's own."""
+    return any(
+        name.startswith(("traceloop.", "llm.", "gen_ai.handoff.", "gen_ai.completion.0")) for name in span.attributes
+    )
 
 
 def _read_messages(span: Span, reading: SpanReading) -> None:
