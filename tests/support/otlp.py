@@ -6,15 +6,16 @@ import gzip
 import http.client
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from tests.support.doors import Caller
-from tests.support.live import Server
+if TYPE_CHECKING:
+    from tests.support.doors import Caller
+    from tests.support.live import Server
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 NOW = 1_767_225_600_000_000_000  # ns

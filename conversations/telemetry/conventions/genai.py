@@ -79,9 +79,9 @@ def _read_tool(span: Span, reading: SpanReading) -> None:
 
 def _read_messages(span: Span, reading: SpanReading) -> None:
     if not reading.inputs:
-        reading.inputs = [m for name in _INPUTS for m in _messages(span.attributes, name)]
+        reading.inputs = [m for name in _INPUTS if name in span.attributes for m in _messages(span.attributes, name)]
     if not reading.outputs:
-        reading.outputs = [m for name in _OUTPUTS for m in _messages(span.attributes, name)]
+        reading.outputs = [m for name in _OUTPUTS if name in span.attributes for m in _messages(span.attributes, name)]
     if not reading.inputs and not reading.outputs:
         for event in span.events:
             _read_event(event, reading)
