@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -260,3 +262,91 @@ def status_of(callers: dict[str, Caller], question: dict[str, Any]) -> str:
     """Read what became of a question."""
     found: str = callers["approver"].get(f"/api/v1/approvals/{question['approval_id']}").body["status"]
     return found
+
+
+def decide(approver: Caller, approval: str, decision: str) -> Answer:
+    """Decide in the inbox."""
+    return approver.ask("POST", f"/api/v1/approvals/{approval}/decision", encode({"decision": decision}))
+
+
+def at_once(*deeds: Callable[[], Any]) -> list[Any]:
+    """Do all of these at the same moment; answer what each gave."""
+    barrier = threading.Barrier(len(deeds))
+    given: list[Any] = [None] * len(deeds)
+
+    def do(n: int) -> None:
+        barrier.wait(60)
+        given[n] = deeds[n]()
+
+    threads = [threading.Thread(target=do, args=[n]) for n in range(len(deeds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return given
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_of_two_who_decide_at_once_one_does(agent, callers, attempt):
+    session = f"race-{attempt}"
+    agent.ask("POST", CLAUDE, call(session, "PreToolUse"))
+    asking = Asking(agent, session)
+    question = pending(callers["approver"], f"claude-code-{session}")["approval_id"]
+
+    ways = [(callers[who], decision) for who in ("approver", "admin") for decision in ("approve", "reject")]
+    answers = at_once(*[partial(decide, who, question, decision) for who, decision in ways])
+
+    (won,) = [decision for (_, decision), answer in zip(ways, answers, strict=True) if answer.status == 200]
+    assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
+    behavior = asking.told().body["hookSpecificOutput"]["decision"]["behavior"]
+    assert behavior == {"approve": "allow", "reject": "deny"}[won]
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_a_decision_here_and_one_in_the_terminal_at_once_are_one(server, agent, callers, attempt):
+    session = f"both-{attempt}"
+    agent.ask("POST", CLAUDE, call(session, "PreToolUse"))
+    asking = Asking(agent, session)
+    question = pending(callers["approver"], f"claude-code-{session}")
+
+    decided, posted = at_once(
+        partial(decide, callers["approver"], question["approval_id"], "approve"),
+        partial(agent.ask, "POST", CLAUDE, call(session, "PostToolUse", tool_response="ok")),
+    )
+
+    assert posted.status == 200
+    is_ours = decided.status == 200
+    assert (decided.status, status_of(callers, question)) == ((200, "decided") if is_ours else (409, "cancelled"))
+    assert bool(asking.told().body) is is_ours
+    assert calls_of(server, f"claude-code-{session}") == [("toolu_1", "Bash", "done", "Desk")]
+
+
+@pytest.mark.parametrize("end", ["kill", "terminate"])
+def test_a_question_does_not_outlive_its_server_for_long(tmp_path, end):
+    server = Server(tmp_path / "data", SWITCHBOARD_TEAMS="").start()
+    coder, approver = Caller(server, server.token("coder", "agent")), Caller(server, server.token("boss", "approver"))
+    coder.ask("POST", CLAUDE, call("s", "PreToolUse"))
+    body = call("s", "PermissionRequest")
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
+        head = f"POST {CLAUDE} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {coder.token}\r\n"
+        line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        question = pending(approver, "claude-code-s")
+        getattr(server, end)()
+    server.start()
+    try:
+        callers = {"approver": approver}
+        until(lambda: status_of(callers, question) == "cancelled", within=90, what="the question to be withdrawn")
+        assert decide(approver, question["approval_id"], "approve").status == 409
+        assert calls_of(server, "claude-code-s") == [("toolu_1", "Bash", "executing", "coder")]
+        coder.ask("POST", CLAUDE, call("s", "PostToolUse", tool_response="ok"))
+        assert calls_of(server, "claude-code-s") == [("toolu_1", "Bash", "done", "coder")]
+    finally:
+        server.terminate()
+
+
+def test_hooks_start_no_run_and_let_nobody_in(server, agent):
+    agent.ask("POST", CLAUDE, hook("quiet", "UserPromptSubmit", prompt="hello"))
+
+    with server.database() as database:
+        assert database.execute("SELECT COUNT(*) FROM conversations_run WHERE kind<>'external'").fetchone() == (0,)
+    assert agent.get("/api/v1/conversations/claude-code-quiet").status == 403

@@ -17,7 +17,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import auto_approval, decide, expiry, external
-from tests.support.cast import cast
+from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CODER = principals.token_principal("coder")
@@ -209,3 +209,26 @@ def test_the_questions_of_two_like_calls_are_about_one_each(people):
 
     assert first.tool_call != second.tool_call
     assert {call.call_id for call in ToolCall.objects.all()} == {"a", "b"}
+
+
+def test_the_card_offers_what_the_asker_takes_and_decides(people):
+    plain, editable = ask("t1"), ask("t2", decisions=("approve", "edit", "reject"))
+    browser = client_of(people["approver"])
+
+    cards = {row: browser.get(f"/approvals/{row.id}/").content.decode() for row in (plain, editable)}
+    done = browser.post(f"/approvals/{plain.id}/", {"decide": "approve"})
+
+    assert all('value="approve"' in card and 'value="reject"' in card for card in cards.values())
+    assert not any("data-respond" in card or "data-always" in card for card in cards.values())
+    assert ["data-json" in card for card in cards.values()] == [False, True]
+    assert done.status_code in (200, 302, 303)
+    assert states("t1") == ("decided", "approved", "done")
+
+
+def test_a_transcript_draws_the_question_in_the_block_of_its_call(people):
+    approval = ask()
+
+    page = client_of(people["approver"]).get("/conversations/s/").content.decode()
+
+    assert page.count(f'data-key="{approval.id}"') == 1
+    assert page.count(f'data-group="call:{approval.tool_call}"') == 1
