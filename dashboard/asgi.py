@@ -24,6 +24,8 @@ from conversations.access.audit import refusal_counter
 from conversations.alerts.dispatcher import Dispatcher
 from conversations.asgi.approval_requests import PATH as QUESTIONS
 from conversations.asgi.approval_requests import ApprovalRequestEndpoint
+from conversations.asgi.event_feed import PATH as FEED
+from conversations.asgi.event_feed import EventFeedEndpoint
 from conversations.asgi.health import HealthEndpoint
 from conversations.asgi.hooks import PREFIX as HOOKS
 from conversations.asgi.hooks import HooksEndpoint
@@ -91,6 +93,7 @@ class Application:
             PUBLISH: PublishEndpoint(self.runtime, self.bearers),
             f"{HOOKS}claude-code": hooks,
             f"{HOOKS}codex": hooks,
+            FEED: EventFeedEndpoint(self.runtime, self.bearers),
             QUESTIONS: ApprovalRequestEndpoint(self.runtime, self.bearers),
             "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),
             "/api/v1/door": self.key,

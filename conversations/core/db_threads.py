@@ -38,6 +38,7 @@ POOL_SIZE = {
     "publish": 1,
     "hooks": 4,
     "questions": 2,
+    "feed": 2,
     "import": 1,
     "bearers": 1,
     "bearers-notes": 1,

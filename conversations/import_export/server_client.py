@@ -166,6 +166,13 @@ def _token(data_dir: Path, name: str) -> str:
     return door._token
 
 
+def access(data_dir: Path, name: str) -> tuple[str, str]:
+    """Return the address of the server that holds a data directory, and a token for it. Raises `Unavailable`."""
+    door = _knock(data_dir, name)
+    door.close()
+    return door._address, door._token
+
+
 def _connect(address: str) -> http.client.HTTPConnection:
     url = urlsplit(address)
     if url.scheme != "http" or not url.hostname:

@@ -55,6 +55,12 @@ def pieces(title: str, key: str, head: int, events: Iterable[Stored], form: Form
         yield style.entry(entry)
 
 
+def plain(event: Stored, previous: Stored | None) -> str | None:
+    """Write one event as a plain text; None for one that says nothing of its own, or only at full detail."""
+    entry = _entry(event, previous)
+    return None if entry is None else _PLAIN.entry(entry)
+
+
 def _entry(event: Stored, previous: Stored | None) -> TextEntry | None:
     """Read an event; None for one that says nothing of its own, or only at full detail."""
     read = event_rows.read(event)

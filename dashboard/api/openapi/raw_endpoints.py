@@ -2,7 +2,7 @@
 
 from conversations.coding_agents.hooks import TOOLS
 from dashboard.api.openapi.operations import BEARER, TEXT, Operation, up_to
-from dashboard.api.schemas import core
+from dashboard.api.schemas import core, elsewhere
 
 ROUTES = {
     "api/v1/publish": {
@@ -31,10 +31,19 @@ ROUTES = {
     "api/v1/approvals/requests": {
         "post": Operation(
             "Ask about a call of an agent elsewhere, and wait for the decision; `pending`: ask again within 20 s.",
-            {200: core.AskedDecision},
-            body=core.ToAskAbout,
+            {200: elsewhere.AskedDecision},
+            body=elsewhere.ToAskAbout,
             query={"wait_s": up_to(30, 25) | {"minimum": 0}},
             errors=(409, 429, 503),
+            security=(BEARER,),
+        )
+    },
+    "api/v1/events": {
+        "get": Operation(
+            "Read what happens in all conversations, in pages; with `Accept: text/event-stream` as it happens.",
+            {200: elsewhere.FedEvents},
+            query={"after": TEXT, "conversation": TEXT},
+            errors=(429, 503),
             security=(BEARER,),
         )
     },

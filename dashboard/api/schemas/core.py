@@ -63,30 +63,6 @@ class ToHook(BaseModel):
     hook_event_name: Annotated[str, Field(min_length=1, max_length=150)]
 
 
-class ToAskAbout(BaseModel):
-    """A call that waits for an approval, by its provider's id, in a conversation that the same token opened."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    conversation_id: Annotated[str, Field(min_length=1, max_length=200)]
-    agent: Annotated[str, Field(min_length=1, max_length=200)]
-    name: Annotated[str, Field(min_length=1, max_length=200)]
-    tool_call_id: Annotated[str, Field(min_length=1, max_length=200)]
-    args_raw: Annotated[str, Field(max_length=256 << 10)] = "{}"
-    why: Annotated[str, Field(max_length=2000)] = ""
-
-
-class AskedDecision(Shape):
-    """What became of the question. `not_asked`: the conversation is another's; `withdrawn`: nobody decides any more."""
-
-    approval_id: str
-    status: Literal["pending", "decided", "withdrawn", "not_asked"]
-    decision: str | None = None
-    message: str | None = None
-    output: str | None = None
-    arguments: Any = None
-
-
 class HookAnswer(Shape):
     """The decision in the program's own form; absent where nobody decided, and for hooks that ask nothing."""
 

@@ -1,0 +1,277 @@
+"""`GET /api/v1/events`: every event that a token may read, as it happens: server-sent events, or pages as JSON.
+
+A raw ASGI route. A place in the feed is `EPOCH.ROW`, the id of each event; who comes back with it misses nothing. Where
+it is of another history (the database was restored), that is told, and the feed goes on from now. What imports bring is
+history and not told here. A follower that does not read for 20 s is cut off, and comes back.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar, TypeVarTuple, Unpack
+
+from conversations.access import permissions
+from conversations.access.authentication import Caller
+from conversations.asgi import long_poll, route
+from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import Busy, Invalid, MethodNotAllowed, SwitchboardError, UnknownPosition
+from conversations.core.principals import Principal
+from conversations.core.url_converters import whole_number
+from conversations.events import commit_listeners
+from conversations.events.log import feed_reads
+from conversations.events.log.feed_reads import FeedEvent
+from conversations.realtime.send_gate import SendGate
+from conversations.realtime.server import ServerRuntime
+from conversations.realtime.session_guard import Reader
+
+PATH = "/api/v1/events"
+STREAM = b"text/event-stream"
+MOST, MOST_EACH = 200, 20  # followers of this process, and of one principal
+LOOK_EVERY = 1.0  # seconds: heals a lost notification, and sees the server stop
+KEEPALIVE_EVERY = 15.0  # seconds
+SLOW_AFTER = 20.0  # seconds a send may block
+SETTLE_S = 0.2  # that one look waits for transactions to end
+LONGEST_ID = 18  # digits
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class FeedRequest(NamedTuple):
+    """What a request asks for. `after`: the place as it was given, None: from now on."""
+
+    after: str | None
+    conversation: str
+    is_stream: bool
+
+
+class _Notice(NamedTuple):
+    """Something other than an event: `gap` or `end`."""
+
+    name: str
+    fields: dict[str, object]
+
+
+class EventFeedEndpoint:
+    """The route. Reads go to a few threads; who waits holds none."""
+
+    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
+        self._runtime, self._bearers = runtime, bearers
+        self._readers = DatabaseThreads("feed")
+        self._followers: Counter[Principal] = Counter()
+        self._news: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request."""
+        try:
+            if scope["method"] not in ("GET", "HEAD"):
+                raise MethodNotAllowed(("GET", "HEAD"))
+            visitor = await self._bearers.visitor(scope, "view")
+            request = _read_request(scope)
+            if not request.is_stream or scope["method"] == "HEAD":
+                await route.answer(send, 200, await self._page(visitor, request))
+                return
+            with self._counted(visitor.principal):
+                await self._follow(scope, receive, send, visitor, request)
+        except SwitchboardError as error:
+            await route.refuse(send, error)
+
+    async def _page(self, visitor: Caller, request: FeedRequest) -> bytes:
+        """Return what there is after the place, at once; the cursor is the place to go on from."""
+        upto = await self._settled()
+        row, gap = self._row_of(request.after, upto) if request.after is not None else (0, None)
+        if gap is not None:
+            raise UnknownPosition(str(gap.fields["reason"]), field="after")
+        events = await self._between(visitor, request, row, upto)
+        cursor = f"{self._epoch}.{events[-1].row if events else max(row, upto)}"
+        return f'{{"items":[{",".join(map(_as_json, events))}],"cursor":{json.dumps(cursor)}}}'.encode()
+
+    async def _follow(
+        self, scope: route.Scope, receive: route.Receive, send: route.Send, visitor: Caller, request: FeedRequest
+    ) -> None:
+        gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
+        headers = [(name, value) for name, value in route.FIXED if name != b"content-type"]
+        headers += [(b"content-type", STREAM), (b"x-accel-buffering", b"no")]
+        try:
+            with self._runtime.watch.reading(visitor) as reader:
+                upto = await self._settled()
+                row, gap = self._row_of(request.after, upto)
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                out = _Out(send, reader, self._runtime.watch.hold)
+                try:
+                    end = await self._tell(scope, out, visitor, request, row, gap, gone)
+                except SwitchboardError as error:
+                    end = _Notice("end", {"code": error.code, "message": error.message})
+                await out.last(b"" if end is None else _as_message(end))
+        except TimeoutError:
+            if (hang_up := (scope.get("extensions") or {}).get("http.hang_up")) is not None:
+                hang_up()
+        finally:
+            gone.cancel()
+
+    async def _tell(
+        self, scope: route.Scope, out: "_Out", visitor: Caller, request: FeedRequest, row: int, gap: _Notice | None,
+        gone: asyncio.Future[None],
+    ) -> _Notice | None:  # fmt: skip
+        """Send events until the client leaves (None), or the server stops."""
+        stopping = (scope.get("extensions") or {}).get("http.stopping")
+        epoch, loop = self._epoch, asyncio.get_running_loop()
+        await out.send(f"retry: 1000\nid: {epoch}.{row}\n\n".encode() + (_as_message(gap) if gap else b""))
+        with self._listening() as news:
+            spoke_at = loop.time()
+            while not gone.done():
+                if stopping is not None and stopping.is_set():
+                    return _Notice("end", {"code": "restarting", "message": "the server stops: connect again"})
+                news.clear()
+                upto = await out.reader.unless_dismissed(self._settled())
+                if self._epoch != epoch or upto < row:
+                    epoch, row = self._epoch, upto
+                    await out.send(_as_message(_restored(epoch, row)))
+                events = await out.reader.unless_dismissed(self._between(visitor, request, row, upto))
+                if events:
+                    await out.send(b"".join(_as_sse(epoch, fed) for fed in events))
+                    row, spoke_at = events[-1].row, loop.time()
+                    continue
+                row = max(row, upto)
+                if loop.time() - spoke_at > KEEPALIVE_EVERY:
+                    await out.send(b": keepalive\nid: %b\n\n" % f"{epoch}.{row}".encode())
+                    spoke_at = loop.time()
+                await out.reader.unless_dismissed(long_poll.news_or(gone, news, LOOK_EVERY))
+        return None
+
+    @property
+    def _epoch(self) -> str:
+        return self._runtime.hub.epoch
+
+    def _row_of(self, place: str | None, upto: int) -> tuple[int, _Notice | None]:
+        """Read a place: the row after which to go on, and what to tell first where that is not what was asked for."""
+        if place is None:
+            return upto, None
+        epoch, _, digits = place.rpartition(".")
+        row = int(digits)
+        if (epoch and epoch != self._epoch) or row > upto:
+            return upto, _restored(self._epoch, upto)
+        return row, None
+
+    async def _settled(self) -> int:
+        """Return the newest row up to which nothing can be committed any more."""
+        while (row := await self._do(feed_reads.settled_row, SETTLE_S)) is None:
+            pass  # a long transaction: each look waits a little, and holds up other reads no longer
+        return row
+
+    async def _between(self, visitor: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
+        if upto <= row:
+            return []
+        return await self._do(_between, visitor, request, row, upto)
+
+    @contextlib.contextmanager
+    def _counted(self, principal: Principal) -> Iterator[None]:
+        if self._followers.total() >= MOST or self._followers[principal] >= MOST_EACH:
+            message = f"{principal} may follow {MOST_EACH} times at once, all together {MOST} times"
+            raise Busy(message, code="too_many")
+        self._followers[principal] += 1
+        try:
+            yield
+        finally:
+            self._followers[principal] -= 1
+            self._followers += Counter()  # drops those without any
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[asyncio.Event]:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            commit_listeners.on_committed(lambda _: self._wake())
+            commit_listeners.on_remote_heads(lambda _: self._wake())
+        news = asyncio.Event()
+        self._news.add(news)
+        try:
+            yield news
+        finally:
+            self._news.discard(news)
+
+    def _wake(self) -> None:
+        """In the thread that committed: wake whoever follows."""
+        if self._news and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # a closed loop has nobody who waits
+                self._loop.call_soon_threadsafe(self._set_all)
+
+    def _set_all(self) -> None:
+        for news in self._news:
+            news.set()
+
+    async def _do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *args)
+
+
+class _Out:
+    """What goes to one follower: only while its rights are looked at (law H), and not faster than it reads."""
+
+    def __init__(self, send: route.Send, reader: Reader, hold: SendGate) -> None:
+        self.reader = reader
+        self._send, self._hold = send, hold
+
+    async def send(self, data: bytes) -> None:
+        """Send some. Raises what the reader was sent away with, TimeoutError for one who does not read."""
+        await self.reader.unless_dismissed(self._hold.opened())
+        async with asyncio.timeout(SLOW_AFTER):
+            await self.reader.unless_dismissed(
+                self._send({"type": "http.response.body", "body": data, "more_body": True})
+            )
+
+    async def last(self, data: bytes) -> None:
+        """Send the end."""
+        async with asyncio.timeout(SLOW_AFTER):
+            await self._send({"type": "http.response.body", "body": data})
+
+
+def _between(visitor: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
+    names = permissions.names_of(visitor.agent) if visitor.agent else ()
+    return feed_reads.between(row, upto, conversation=request.conversation, names=names)
+
+
+def _read_request(scope: route.Scope) -> FeedRequest:
+    fields = route.query(scope)
+    if unknown := sorted(fields.keys() - {"after", "conversation"}):
+        raise Invalid("must be after or conversation", field=unknown[0][:40])
+    place = fields.get("after", route.header(scope, b"last-event-id").decode("latin-1") or None)
+    if place is not None:
+        epoch, _, digits = place.rpartition(".")
+        whole_number(digits, "after", 0, 10**LONGEST_ID)
+        if len(epoch) > 64:
+            raise Invalid("must be the id of an event of this feed", field="after")
+    is_stream = STREAM in route.header(scope, b"accept")
+    return FeedRequest(place, fields.get("conversation", "")[:200], is_stream)
+
+
+def _restored(epoch: str, row: int) -> _Notice:
+    reason = "this place is not in the record: the database was restored from a backup, or it is another one"
+    return _Notice("gap", {"reason": reason, "id": f"{epoch}.{row}"})
+
+
+def _as_json(fed: FeedEvent) -> str:
+    event = fed.event
+    fields = {
+        "id": fed.row,
+        "conversation_id": event.conversation,
+        "seq": event.seq,
+        "kind": event.kind,
+        "at": event.at,
+        "principal": event.principal,
+        "run_id": event.run,
+        "event_id": event.event_id,
+    }
+    return f'{json.dumps(fields)[:-1]}, "body": {event.body}}}'
+
+
+def _as_sse(epoch: str, fed: FeedEvent) -> bytes:
+    """Write an event; a body that spans lines is as many `data` lines."""
+    lines = _as_json(fed).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return (f"id: {epoch}.{fed.row}\n" + "".join(f"data: {line}\n" for line in lines) + "\n").encode("utf-8", "replace")
+
+
+def _as_message(notice: _Notice) -> bytes:
+    place = f"id: {notice.fields['id']}\n" if "id" in notice.fields else ""
+    return f"event: {notice.name}\n{place}data: {json.dumps(notice.fields)}\n\n".encode()

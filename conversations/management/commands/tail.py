@@ -1,0 +1,81 @@
+"""`tail CONVERSATION`: what happens in a conversation, as it happens, in words or as JSON."""
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from conversations.core.errors import SwitchboardError
+from conversations.core.json_values import text_of
+from conversations.events.log.records import Stored
+from conversations.import_export import server_client
+from conversations.rendering import transcript_text
+from switchboard.errors import BusError
+from switchboard.following import FeedMessage, follow
+
+
+class Command(BaseCommand):
+    """Print events as the server's feed tells them; connects again when the server was away, and misses nothing."""
+
+    help = (
+        "Print the events of a conversation as they happen. Reads from SWITCHBOARD_URL with SWITCHBOARD_TOKEN; without"
+        " them from the server that uses this data directory. Ends with Ctrl-C."
+    )
+    requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the conversation, how to write, and where to begin."""
+        parser.add_argument("conversation", metavar="ID")
+        parser.add_argument("--json", action="store_true", help="a line of JSON for each event, with all its fields")
+        parser.add_argument("--from-start", action="store_true", help="begin with the first event (default: now)")
+        parser.add_argument("--after", metavar="PLACE", help="begin after this id of the feed, as --json prints it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print until it is stopped."""
+        after = "0" if options["from_start"] else options["after"]
+        try:
+            url, token = _access()
+            previous: Stored | None = None
+            for message in follow(url, token, conversation=options["conversation"], after=after):
+                if options["json"]:
+                    self._write(json.dumps({"event": message.name, "id": message.id} | message.data))
+                else:
+                    previous = self._tell(message, previous)
+        except (SwitchboardError, BusError, ValueError) as error:
+            raise CommandError(f"{options['conversation']} cannot be followed: {error}") from None
+        except BrokenPipeError:  # whoever read has ended
+            sys.stdout = None  # nothing is flushed into it at the end
+        except KeyboardInterrupt:
+            raise CommandError("stopped", returncode=130) from None
+
+    def _tell(self, message: FeedMessage, previous: Stored | None) -> Stored | None:
+        if message.name != "event":
+            self._write(f"--- events may be missing here: {message.data.get('reason')}\n")
+            return previous
+        event = _stored(message.data)
+        if (words := transcript_text.plain(event, previous)) is not None:
+            self._write(words.rstrip("\n") + "\n")
+        return event
+
+    def _write(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+def _access() -> tuple[str, str]:
+    """Return the server and a token for it: of the environment, else of this data directory."""
+    url, token = os.environ.get("SWITCHBOARD_URL", ""), os.environ.get("SWITCHBOARD_TOKEN", "")
+    return (url, token) if url and token else server_client.access(settings.DATA_DIR, "tail")
+
+
+def _stored(data: dict[str, Any]) -> Stored:
+    body = json.dumps(data["body"], ensure_ascii=False)
+    return Stored(
+        str(data["conversation_id"]), int(data["seq"]), str(data["kind"]), int(data["at"]), str(data["principal"]),
+        text_of(data.get("run_id")), None, text_of(data.get("event_id")), body,
+    )  # fmt: skip

@@ -1,0 +1,52 @@
+"""The feed of events, and what agents elsewhere ask for: their requests and answers."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dashboard.api.schemas.core import Shape
+
+
+class FedEvent(Shape):
+    """An event of the feed. `id` is its place within the record's epoch."""
+
+    id: int
+    conversation_id: str
+    seq: int
+    kind: str
+    at: int
+    principal: str
+    run_id: str | None
+    event_id: str | None
+    body: dict[str, Any]
+
+
+class FedEvents(Shape):
+    """A page of the feed; `cursor` is the place to go on from."""
+
+    items: list[FedEvent]
+    cursor: str
+
+
+class ToAskAbout(BaseModel):
+    """A call that waits for an approval, by its provider's id, in a conversation that the same token opened."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    conversation_id: Annotated[str, Field(min_length=1, max_length=200)]
+    agent: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    tool_call_id: Annotated[str, Field(min_length=1, max_length=200)]
+    args_raw: Annotated[str, Field(max_length=256 << 10)] = "{}"
+    why: Annotated[str, Field(max_length=2000)] = ""
+
+
+class AskedDecision(Shape):
+    """What became of the question. `not_asked`: the conversation is another's; `withdrawn`: nobody decides any more."""
+
+    approval_id: str
+    status: Literal["pending", "decided", "withdrawn", "not_asked"]
+    decision: str | None = None
+    message: str | None = None
+    output: str | None = None
+    arguments: Any = None

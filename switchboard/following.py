@@ -1,0 +1,104 @@
+"""Follow the server's feed of events (`GET /api/v1/events`) over any number of interruptions: none lost, none twice."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import random
+import ssl
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from switchboard.errors import Refused, Unreachable
+
+QUIET_S = 45.0  # the server says something every 15 s; who hears nothing for so long connects again
+WAIT_AT_MOST = 5.0  # seconds between attempts
+_log = logging.getLogger("switchboard")
+
+
+class FeedMessage(NamedTuple):
+    """`event` with an event, or `gap` where some may be missing; `id` is the place to go on from."""
+
+    name: str
+    id: str
+    data: dict[str, Any]
+
+
+def follow(url: str, token: str, *, conversation: str = "", after: str | None = None) -> Iterator[FeedMessage]:
+    """Yield what happens after a place; left out, from now on. Connects again by itself.
+
+    Raises `Refused` when the token may not read here, or not any more.
+    """
+    place, pause_s = after, 0.0
+    while True:
+        try:
+            for message in _connected(url, token, conversation, place):
+                place, pause_s = message.id or place, 0.0
+                if message.name == "end" and message.data.get("code") != "restarting":
+                    raise Refused(str(message.data.get("message")), code=str(message.data.get("code")))
+                if message.name in ("event", "gap"):
+                    yield message
+        except Unreachable as error:
+            _log.warning("the feed of events is interrupted, retrying: %s", error)
+        pause_s = min(WAIT_AT_MOST, max(0.1, pause_s * 2))
+        time.sleep(pause_s * random.uniform(0.5, 1))
+
+
+def _connected(url: str, token: str, conversation: str, after: str | None) -> Iterator[FeedMessage]:
+    """Yield what one connection brings. Raises `Unreachable` when it breaks, `Refused` for the server's no."""
+    fields = {"conversation": conversation} if conversation else {}
+    query = urlencode(fields | ({"after": after} if after is not None else {}))
+    connection = _connection(url)
+    try:
+        headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
+        connection.request("GET", f"{urlsplit(url).path.rstrip('/')}/api/v1/events?{query}", headers=headers)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            _refuse(url, answer)
+        yield from _messages(answer)
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable(f"{url} does not respond: {error or type(error).__name__}") from error
+    finally:
+        connection.close()
+
+
+def _connection(url: str) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"url must be http://… or https://…; got {url!r}")
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=QUIET_S, context=context)
+    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=QUIET_S)
+
+
+def _messages(answer: http.client.HTTPResponse) -> Iterator[FeedMessage]:
+    name, id, lines = "event", "", list[str]()
+    while raw := answer.readline():
+        line = raw.decode().rstrip("\n")
+        field, _, value = line.partition(": ")
+        if field == "data":
+            lines.append(value)
+        elif field == "event":
+            name = value
+        elif field == "id":
+            id = value
+        elif not line and (lines or id):
+            yield FeedMessage(name if lines else "place", id, json.loads("\n".join(lines) or "{}"))
+            name, id, lines = "event", "", []
+
+
+def _refuse(url: str, answer: http.client.HTTPResponse) -> None:
+    try:
+        error = json.loads(answer.read()).get("error", {})
+    except (ValueError, AttributeError):
+        error = {}
+    message = str(error.get("message") or f"{url} responded with {answer.status}")
+    if 400 <= answer.status < 500 and answer.status not in (408, 425, 429):
+        refusal = Refused(message, code=str(error.get("code", "invalid")))
+        refusal.status = answer.status
+        raise refusal
+    raise Unreachable(message)

@@ -1,0 +1,71 @@
+"""`switchboard tail`: a conversation in a terminal, over a server that goes away."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from tests.support.cutting_proxy import proxied
+from tests.support.live import ROOT, Server
+
+
+@contextmanager
+def tailed(server: Server, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the command in the block; it is killed by its id."""
+    command = [sys.executable, "manage.py", "tail", *arguments]
+    env = {**os.environ, **server.env(), **environment}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as it:
+        try:
+            yield it
+        finally:
+            it.kill()
+
+
+def say(served: Server, token: str, key: str, words: str) -> None:
+    """Say something in a conversation."""
+    message = {
+        "type": "message",
+        "conversation_id": key,
+        "sender": "agent:A",
+        "recipient": f"chat:{key}",
+        "content": words,
+    }
+    assert served.publish(token, f"chat:{key}", message)[0] == 201
+
+
+def test_words_are_printed_as_they_come(served: Server, served_token: str) -> None:
+    key = uuid4().hex
+    say(served, served_token, key, "hello")
+
+    with tailed(served, key, "--from-start") as command:
+        assert command.stdout is not None
+        first = [command.stdout.readline() for _ in range(2)]
+        say(served, served_token, key, "still here")
+        later = "".join(iter(lambda: "" if (line := command.stdout.readline()) == "    still here\n" else line, ""))
+
+    assert "A" in first[0]
+    assert "hello" in "".join(first) + later
+
+
+def test_nothing_is_missed_over_an_interruption(served: Server, served_token: str) -> None:
+    key, words = uuid4().hex, [f"number {n}" for n in range(6)]
+    with proxied(served.port) as proxy:
+        proxy.be("there")
+        environment = {"SWITCHBOARD_URL": proxy.url, "SWITCHBOARD_TOKEN": served_token}
+        say(served, served_token, key, words[0])
+        with tailed(served, key, "--json", "--from-start", **environment) as command:
+            assert command.stdout is not None
+            read = [json.loads(command.stdout.readline())]
+            proxy.be("away")
+            say(served, served_token, key, words[1])
+            proxy.be("there")
+            for text in words[2:]:
+                say(served, served_token, key, text)
+            read += [json.loads(command.stdout.readline()) for _ in range(5)]
+
+    assert [event["body"]["content"] for event in read] == words
