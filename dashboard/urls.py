@@ -16,6 +16,7 @@ from dashboard.api import policies as api_policies
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
 from dashboard.api import tool_call_detail as api_tool_call
+from dashboard.api.annotations import annotations
 from dashboard.api.conversation_export import export as api_export
 from dashboard.api.events import events
 from dashboard.api.messages import messages
@@ -131,6 +132,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/export", api_export, name="api-export"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
+    path("api/v1/conversations/<cid:cid>/annotations", annotations, name="api-annotations"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),
     path("api/v1/conversations/<cid:cid>/presence", presence, name="api-presence"),
     path("api/v1/control", control.control_many, name="api-control-many"),

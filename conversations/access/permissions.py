@@ -18,6 +18,7 @@ Reach = Literal["all", "inbox", "conversation"]  # of a topic: all of it, or wha
 
 EVERYONE = frozenset(ROLES)
 OPERATING = frozenset({"operator", "admin"})
+REVIEWING = frozenset({"operator", "approver", "auditor", "admin"})
 DECIDING = frozenset({"approver", "admin"})
 AUDITING = frozenset({"auditor", "admin"})
 ADMIN = frozenset({"admin"})
@@ -33,6 +34,7 @@ TABLE = {
     "send": OPERATING,
     "respond": OPERATING,
     "control": OPERATING,
+    "annotate": REVIEWING,
     "replay": OPERATING,
     "speak": ADMIN,
     "replay_unsafe": ADMIN,
@@ -56,6 +58,7 @@ WORDS = {  # of those that do not say themselves what one does
     "decide": "decide approvals",
     "audit": "read the audit log",
     "control": "control conversations",
+    "annotate": "annotate events",
     "reveal": "reveal what is masked",
     "people": "manage people",
     "tokens": "manage tokens",

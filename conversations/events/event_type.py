@@ -44,6 +44,7 @@ Trait = Literal[
     "claimable",  # from anybody without the authority it is drawn as a claim
     "by_person",  # told of the agent whose call it is; `by` says who did it
     "remembered",  # a fork's agents remember it
+    "annotates",  # somebody says something about an event
     "outlined",  # a line of the outline beside a transcript
 ]
 
@@ -70,13 +71,15 @@ class Lane(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Whether its texts are searched, whether it is found as an error, how a hit is called, and how the search page's
-    filter for this type is called (empty: it has none)."""
+    """Whether its texts are searched, whether it is found as an error, how a hit is called, how the search page's
+    filter for this type is called (empty: it has none), and which fields alone are searched (none: those that say
+    something)."""
 
     is_indexed: bool = True
     is_error: bool = False
     label: str = ""
     filter: str = ""
+    fields: tuple[str, ...] = ()
 
 
 SEARCHED = Search()

@@ -2,6 +2,7 @@
 
 from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
 from conversations.models.alerts import Alarm, AlarmCause, AlertDelivery, AlertRule, Shelf
+from conversations.models.annotation import Annotation
 from conversations.models.approval import Approval
 from conversations.models.audit import AuditEntry, AuditHead, AuditSpan
 from conversations.models.auto_approval import AutoApprovalRule
@@ -28,6 +29,7 @@ __all__ = [
     "AlarmCause",
     "AlertDelivery",
     "AlertRule",
+    "Annotation",
     "Approval",
     "AuditEntry",
     "AuditHead",

@@ -11,6 +11,7 @@ from conversations.core import hidden_characters
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.log.tool_calls import STEPS
 from conversations.rendering import (
+    annotation_rows,
     control_action_rows,
     event_rows,
     fork_rows,
@@ -28,7 +29,7 @@ from conversations.rendering.render_cache import DrawnCache
 logger = logging.getLogger(__name__)
 
 # Imported for their views, which event types name.
-ROWS = (control_action_rows, event_rows, fork_rows, response_rows, run_rows, transport_rows)
+ROWS = (annotation_rows, control_action_rows, event_rows, fork_rows, response_rows, run_rows, transport_rows)
 _cache = DrawnCache()
 
 

@@ -13,7 +13,7 @@ from conversations.core import hidden_characters, principals
 from conversations.events import registry
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.payload import ParsedPayload
-from conversations.rendering import event_rows, richtext, timestamps, tool_call_block
+from conversations.rendering import annotation_rows, event_rows, richtext, timestamps, tool_call_block
 from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.event_rows import ParsedEvent, Repeat, RowFields
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
@@ -37,6 +37,7 @@ class Card(NamedTuple):
     is_open: bool = False  # more text comes
     folds: int = 0  # the output right before it, which says the same and is not drawn beside it
     run: str = ""
+    note: Markup | None = None  # what stands under the event that it is about
     sign: str = ""  # the word of the state, where it has to be told
 
 
@@ -108,6 +109,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     row = event_rows.row(read, event_type.level, state=state, group=group, sender=_sender(read) or NOBODY)
     notes = (_duration(read), "claim" if is_claim else "", "again" if repeat == "named" else "")
     card = _card(row, event, None, text=_words(read, event_type.lane.field), verb=event_type.lane.verb)
+    card = card._replace(note=annotation_rows.item_of(read) if "annotates" in event_type.traits else None)
     return card._replace(facts=tuple(filter(None, notes)), folds=event.seq - 1 if repeat == "same" else 0)
 
 

@@ -55,8 +55,11 @@ def read(body: str) -> dict[str, Any]:  # any JSON
 
 def parts_of(kind: str, value: dict[str, Any]) -> list[TextField]:
     """Return what is searched of an event, fit for a column."""
-    if (known := registry.get(kind)) is not None and not known.search.is_indexed:
+    known = registry.get(kind)
+    if known is not None and not known.search.is_indexed:
         return []
+    if known is not None and known.search.fields:
+        value = {name: value[name] for name in known.search.fields if name in value}
     twice = {"args_raw"} if value.get("args") else set()  # the same as text
     names = [name for name in _HEADS if name in value and name not in twice]
     names += [name for name in value if name not in _HEADS and name not in _IGNORED_FIELDS]

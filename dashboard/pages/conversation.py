@@ -26,7 +26,7 @@ from dashboard.pages import (
 )
 from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.conversation_entries import entries_of
+from dashboard.pages.conversation_entries import Notes, entries_of, notes_of
 from dashboard.pages.in_its_hues import in_its_hues, take_hues_of
 from dashboard.pages.require_permission import require_permission
 from dashboard.pages.row_separators import separated
@@ -78,12 +78,13 @@ def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, place:
     drawn: dict[str, Any] = {"page": page, "epoch": epoch.current(), **place}
     at = place["at"]
     drawn |= (
-        {"lanes": lanes.lanes_of(page, place["event"] or place["start"])}
+        {"lanes": lanes.lanes_of(page, _notes(row, page, at), place["event"] or place["start"])}
         if view == "lanes"
         else {"entries": separated(_drawn(request, row, page, at))}
     )
     drawn["standing"] = control_panel.of(request, row)
     drawn["moment"] = playhead.moment_at(request, row, at) if at else None
+    drawn["picked"] = conversation_sidebar.of_one(row, place["event"], request.user) if place["event"] else None
     drawn["composer"] = None if at else composer.for_conversation(request, row)
     try:
         return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
@@ -102,8 +103,9 @@ def entries(request: HttpRequest, cid: str) -> JsonResponse:
     before, after = number_of(request, "before"), number_of(request, "after")
     at = playhead.seq_of(request, row)
     page = _further(cid, before, after, at)
+    is_lanes = _view(request) == "lanes"
     with _large_one_by_one(page):
-        drawn = lanes.cards_alone(page) if _view(request) == "lanes" else _drawn(request, row, page, at)
+        drawn = lanes.cards_alone(page, _notes(row, page, at)) if is_lanes else _drawn(request, row, page, at)
         html = render_to_string("partials/transcript_entries.html", {"entries": drawn})
         _let_go(page, drawn)
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
@@ -124,7 +126,7 @@ def panel(request: HttpRequest, cid: str) -> HttpResponse:
     seq = number_of(request, "event")
     if seq is None:
         return render_page(request, "partials/panel.html", **conversation_sidebar.of_conversation(row))
-    return render_page(request, "partials/picked.html", **conversation_sidebar.of_one(row, seq))
+    return render_page(request, "partials/picked.html", **conversation_sidebar.of_one(row, seq, request.user))
 
 
 @require_safe
@@ -172,6 +174,7 @@ def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
     )
     if request.GET.get("part") == view:
         return render_page(request, PARTS[view], **drawn)
+    drawn["picked"] = conversation_sidebar.of_one(row, event, request.user) if event else None
     drawn |= {"at": at, "moment": playhead.moment_at(request, row, at) if at else None}
     drawn |= {"view": view, "event": event, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
     return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
@@ -193,10 +196,15 @@ def _view(request: HttpRequest) -> str:
 
 
 def _drawn(request: HttpRequest, row: Conversation, page: log.EventWindow, at: int) -> list[Markup]:
+    notes = _notes(row, page, at)
     if at:  # nothing is done in the past
-        return entries_of(page)
+        return entries_of(page, notes=notes)
     sent = [event.seq for event in page.events if event.kind == "message"]
-    return approval_card.with_forms(request, entries_of(page, delivery_status.statuses_for(row, sent)))
+    return approval_card.with_forms(request, entries_of(page, delivery_status.statuses_for(row, sent), notes))
+
+
+def _notes(row: Conversation, page: log.EventWindow, at: int) -> Notes:
+    return notes_of(row.pk, page, upto=at or page.head)
 
 
 @require_safe

@@ -1,7 +1,7 @@
 """Draw the entries of a page of history, with the turns that are still being written. For the conversation page."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from heapq import merge
 from itertools import zip_longest
 from operator import attrgetter
@@ -10,7 +10,9 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from conversations.conversation.delivery_status import DeliveryStatus
-from conversations.events.log import EventWindow, Stored
+from conversations.events.log import EventWindow, Stored, annotation_reads
+from conversations.events.log.annotation_reads import RecordedAnnotation
+from conversations.rendering import annotation_rows
 from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.jinja_environment import macro
 from conversations.rendering.lane_cards import LaneRenderer
@@ -22,21 +24,33 @@ _FOLDED = re.compile(r' data-folds="(\d+)"')
 Ends = tuple[ParticipantMark, ParticipantMark | None]
 
 
-def entries_of(page: EventWindow, deliveries: Mapping[int, DeliveryStatus] = MappingProxyType({})) -> list[Markup]:
+Notes = Mapping[int, list[RecordedAnnotation]]  # by the events that they are about
+NO_NOTES: Notes = MappingProxyType({})
+NO_DELIVERIES: Mapping[int, DeliveryStatus] = MappingProxyType({})
+
+
+def notes_of(conversation: int, page: EventWindow, *, upto: int) -> Notes:
+    """Read what people said about the events of a page, and of its calls, as of event `upto`. One query where nobody
+    has said anything, two else."""
+    seqs = {event.seq for event in page.events}.union(*(call.seqs for call in page.calls.values()))
+    return annotation_reads.of_events(conversation, seqs, upto)
+
+
+def entries_of(
+    page: EventWindow, deliveries: Mapping[int, DeliveryStatus] = NO_DELIVERIES, notes: Notes = NO_NOTES
+) -> list[Markup]:
     """Draw a page in seq order; the tokens of an open turn are one block, where its first one stands.
 
     What happened inside a call stands in the call's block, when that is on this page. `deliveries` is what became of
-    messages, by their seqs: it stands under them.
+    messages, by their seqs, `notes` what people said about events: they stand under them.
     """
-    return [
-        entry.drawn()
-        for entry in _sheet_of(page, EventRenderer(page.key, page.preview_after, page.previous), deliveries).entries
-    ]
+    renderer = EventRenderer(page.key, page.preview_after, page.previous)
+    return [entry.drawn() for entry in _sheet_of(page, renderer, deliveries, notes).entries]
 
 
-def cards_of(page: EventWindow) -> list[tuple[Markup, Ends]]:
+def cards_of(page: EventWindow, notes: Notes = NO_NOTES) -> list[tuple[Markup, Ends]]:
     """Draw a page for lanes, in seq order: each card with whose lane it is in, and whose it points at."""
-    sheet = _sheet_of(page, LaneRenderer(page.key, page.preview_after, page.previous), {})
+    sheet = _sheet_of(page, LaneRenderer(page.key, page.preview_after, page.previous), {}, notes)
     cards = [(entry.html, entry.ends) for entry in sheet.entries if entry.ends is not None]
     return [card for card, after in zip_longest(cards, cards[1:]) if after is None or not _folds(after[0], card[0])]
 
@@ -47,15 +61,20 @@ def _folds(card: Markup, before: Markup) -> bool:
     return folded is not None and f' id="e{folded[1]}"' in before[:HEAD]
 
 
-def _sheet_of(page: EventWindow, renderer: EventRenderer, deliveries: Mapping[int, DeliveryStatus]) -> "_Sheet":
+def _sheet_of(
+    page: EventWindow, renderer: EventRenderer, deliveries: Mapping[int, DeliveryStatus], notes: Notes
+) -> "_Sheet":
     tool_name_cache.load_names(page.events)
     sheet = _Sheet()
     turns: dict[str, _OpenTurn] = {}
     for event in merge(page.events, page.open_tokens, key=attrgetter("seq")):
-        fragment = renderer.draw(event, page.calls.get(event.seq))
+        call = page.calls.get(event.seq)
+        fragment = renderer.draw(event, call)
         if fragment.html is not None:
             html = fragment.html
             html = _with(deliveries[event.seq], html) if event.seq in deliveries else html
+            if notes:
+                html = _with_notes(notes, html, call.seqs if call else (event.seq,))
             sheet.place(_Entry(html, fragment.ends), fragment)
         elif fragment.group is not None:
             if fragment.group not in turns:
@@ -71,6 +90,19 @@ def _with(delivery: DeliveryStatus, html: Markup) -> Markup:
     """Put what became of a message in its place."""
     slot, drawn = macro("macros/delivery.html", "slot"), macro("macros/delivery.html", "drawn")
     return html.replace(Markup(slot()), Markup(drawn(delivery)), 1)
+
+
+def _with_notes(notes: Notes, html: Markup, seqs: Collection[int]) -> Markup:
+    """Put what people said about these events at the end of their row; of a card of lanes, in its last line."""
+    those = sorted(note for seq in seqs for note in notes.get(seq, ()))
+    if not those:
+        return html
+    drawn, foot = annotation_rows.under(those), Markup('<div class="lane-foot">')
+    if foot in html:
+        return html.replace(foot, foot + drawn, 1)
+    last = Markup(macro("events/parts.html", "slot")())
+    before, last, after = html.rpartition(last if last in html else Markup("</article>"))
+    return before + drawn + last + after
 
 
 class _Entry:

@@ -13,7 +13,7 @@ from conversations.models import Conversation
 from conversations.rendering import agent_colors
 from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.conversation_entries import entries_of
+from dashboard.pages.conversation_entries import entries_of, notes_of
 
 MAX_ITEMS = 1_000  # entries of one document
 PAGE = 200  # entries of one read
@@ -42,7 +42,8 @@ def _entries(row: Conversation, after: int) -> tuple[list[Markup], int]:
     last = after
     while len(entries) < MAX_ITEMS:
         page = log.page_after(row.key, last, min(PAGE, MAX_ITEMS - len(entries)))
-        entries += [_unfolded(entry) for entry in entries_of(page)]
+        notes = notes_of(row.pk, page, upto=page.head)
+        entries += [_unfolded(entry) for entry in entries_of(page, notes=notes)]
         last = page.last_seq
         if not page.has_newer:
             break

@@ -1,14 +1,18 @@
 """What is told beside a transcript: of the conversation now, and of one event. Called by the conversation page."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from conversations.access import permissions
+from conversations.access.permissions import Who
 from conversations.conversation import spending
+from conversations.conversation.annotate import NEVER_ANNOTATED
 from conversations.core.errors import NotFound
 from conversations.core.hidden_characters import spelled_out
+from conversations.core.ids import new_id
 from conversations.core.micros import to_datetime
 from conversations.events import log
-from conversations.events.log import run_history
+from conversations.events.log import Stored, annotation_reads, run_history
 from conversations.models import Conversation, Event, Participant, Run
 from conversations.rendering import event_rows, run_results, timeline
 from conversations.rendering.participant_marks import mark_for
@@ -18,6 +22,13 @@ VOICES = 60  # of a conversation; a longer list ends in "+"
 FORKS = 20  # of a conversation, the newest
 RUNS = 5  # of a conversation, the newest
 MODELS = 4  # of a conversation, the most used
+
+
+class OwnAnnotation(NamedTuple):
+    """What the reader's form about an event begins with: their thumb, and an id of what they say next."""
+
+    thumb: str
+    client_id: str
 
 
 def of_conversation(conversation: Conversation) -> dict[str, Any]:
@@ -71,8 +82,8 @@ def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[timeline.
     return timeline.lines([(run.id, run.agent, run.status) for run in runs], events)
 
 
-def of_one(conversation: Conversation, seq: int) -> dict[str, Any]:
-    """Return what the record holds about one event. Raises NotFound."""
+def of_one(conversation: Conversation, seq: int, who: Who) -> dict[str, Any]:
+    """Return what the record holds about one event, and what `who` may say about it. Raises NotFound."""
     event = next(iter(log.read_after(conversation.key, seq - 1, 1)), None)
     link = Event.objects.filter(conversation=conversation, seq=seq).values_list("hash", flat=True).first()
     if event is None or link is None:
@@ -91,4 +102,14 @@ def of_one(conversation: Conversation, seq: int) -> dict[str, Any]:
     times = of_event(event.at, event.principal, event_rows.read(event).body)
     committed = moment(event.at)
     first = times.shown if committed is None or times.shown.iso != committed.iso else None
-    return {"seq": seq, "facts": fields, "committed": committed, "first": first, "said": times.sent, "hash": link}
+    about = {"conversation": conversation, "annotation": _annotation(conversation, event, who)}
+    times_of = {"committed": committed, "first": first, "said": times.sent}
+    return {"seq": seq, "facts": fields, "hash": link, **times_of, **about}
+
+
+def _annotation(conversation: Conversation, event: Stored, who: Who) -> OwnAnnotation | None:
+    """Return what the form of the reader's thumb and note is drawn with; None where they may not annotate."""
+    if event.kind in NEVER_ANNOTATED or not permissions.has_permission(who, "annotate"):
+        return None
+    me = str(permissions.principal_of(who))
+    return OwnAnnotation(annotation_reads.thumb_of(conversation.pk, event.seq, me), new_id())

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from conversations.events import log
 from conversations.rendering.jinja_environment import macro
 from conversations.rendering.participant_marks import ParticipantMark
-from dashboard.pages.conversation_entries import Ends, cards_of
+from dashboard.pages.conversation_entries import NO_NOTES, Ends, Notes, cards_of
 from dashboard.pages.row_separators import separated
 
 FEW = 12  # participants who all have a lane (static/js/lane-places.js)
@@ -24,9 +24,9 @@ class Lanes(NamedTuple):
     others: int  # who share the last lane
 
 
-def lanes_of(page: log.EventWindow, event: int = 0) -> Lanes:
+def lanes_of(page: log.EventWindow, notes: Notes = NO_NOTES, event: int = 0) -> Lanes:
     """Draw a page of the history in lanes; the cards around `event` are in view first, else the newest."""
-    cards = cards_of(page)
+    cards = cards_of(page, notes)
     voices = _voices(ends for _, ends in cards)
     active = voices if len(voices) <= FEW else _voices(ends for _, ends in _in_view(cards, event))
     heads = [voice for key, voice in voices.items() if key in active][: MAX_ITEMS - 1]
@@ -35,9 +35,9 @@ def lanes_of(page: log.EventWindow, event: int = 0) -> Lanes:
     return Lanes(heads, separated(placed), len(voices) - len(heads))
 
 
-def cards_alone(page: log.EventWindow) -> list[Markup]:
+def cards_alone(page: log.EventWindow, notes: Notes = NO_NOTES) -> list[Markup]:
     """Draw a page of the history without places: the reader's page knows the lanes."""
-    return [html for html, _ in cards_of(page)]
+    return [html for html, _ in cards_of(page, notes)]
 
 
 def _voices(ends: Iterable[Ends]) -> dict[str, ParticipantMark]:

@@ -11,6 +11,7 @@ import "./transcript-outline.js";
 import "./play-head.js";
 import "./event-picker.js";
 import "./fork-key.js";
+import "./event-annotation.js";
 import "./view-keys.js";
 import "./json-copy.js";
 import "./inline-actions.js";

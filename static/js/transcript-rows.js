@@ -2,6 +2,7 @@
  * The drawn rows of a transcript, in stretches of 200 that the browser may skip. Used by `live-transcript`.
  * What happened inside a call (`data-within`) stands in the call's block (`.inner`) when that is drawn, else by itself.
  */
+import { keepNotes, placeNotes } from "./annotations.js";
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { separateRows } from "./row-separators.js";
@@ -61,6 +62,7 @@ export class TranscriptRows {
   put(html) {
     const fresh = this.#draw(html).firstElementChild;
     if (!fresh) return null;
+    placeNotes(fresh);
     const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
     if (old) return this.#replace(old, fresh);
     const inner = this.#innerFor(fresh);
@@ -84,6 +86,7 @@ export class TranscriptRows {
     const next = this.first;
     this.#adopt(page);
     this.#root.querySelector(":scope > .rows").before(page);
+    placeNotes(this.#root);
     const rows = [...page.querySelectorAll(":scope > [data-seq]")];
     separateRows(next ? [...rows, next] : rows);
     return rows.some((row) => row.checkVisibility());
@@ -97,6 +100,7 @@ export class TranscriptRows {
       if (old) this.#replace(old, fresh);
       else inner ? this.#nest(inner, fresh) : this.append(fresh);
     }
+    placeNotes(this.#root);
   }
 
   /** Draw this page and nothing else. */
@@ -161,6 +165,7 @@ export class TranscriptRows {
 
   #replace(old, fresh) {
     const group = old.dataset.group;
+    keepNotes(old, fresh);
     morph(old, fresh);
     if (group !== old.dataset.group) this.#remember(old);
     this.#settle(old);

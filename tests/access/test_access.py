@@ -24,6 +24,7 @@ from tests.support.live import Server
 
 EVERYONE, ADMIN = frozenset(ROLES), frozenset({"admin"})
 AUDITING = frozenset({"auditor", "admin"})
+REVIEWING = frozenset({"operator", "approver", "auditor", "admin"})
 OPERATING, DECIDING = frozenset({"operator", "admin"}), frozenset({"approver", "admin"})
 AGENT, TELEMETRY, SIGNED_IN, ANYBODY = "agent", "telemetry", "signed in", "anybody"
 PROGRAMS = frozenset({*ROLES, AGENT})
@@ -103,6 +104,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}/export": {"GET": AUDITING},  # as JSON lines; texts and traces are for who may view
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
+    "/api/v1/conversations/{cid}/annotations": {"GET": PROGRAMS, "POST": REVIEWING},
     "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
     "/api/v1/conversations/{cid}/forks": {"POST": OPERATING},
     "/api/v1/runs/{id}/forks": {"POST": OPERATING},

@@ -20,7 +20,7 @@ from conversations.core.ids import new_id
 from conversations.core.principals import REDIS, SYSTEM
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
-from conversations.events.projections import forks, responses, turns
+from conversations.events.projections import event_annotations, forks, responses, turns
 from conversations.events.projections import runs as run_fold
 from conversations.models import (
     Agent,
@@ -115,6 +115,9 @@ TABLE = (
          "the principal asked; a claim is told to nobody as who was first"),
     Rule("log signal signal_send signal_recv dead_letter", "agent sender", ANYBODY, "nothing: they are shown",
          "an agent's token as itself; names nobody, lets nobody in"),
+    Rule("event.annotated", "about thumb speaker by", "people; the system for a token",
+         "the thumb and the note under that event", "an earlier event of this conversation; the principal is whose it "
+         "is, `by` of the system for a token alone"),
     Rule("record.gap", "reason why lost", "the recorder, as the system", "nothing: it is shown", "a claim is marked"),
 )  # fmt: skip
 SHOWN = {"from_agent", "to_agent", "how", "why", "lost"}  # read by what draws, compares and refuses; by no fold
@@ -123,6 +126,7 @@ READ = [
     envelopes.ParsedPayload,
     run_fold.RunEventFields,
     forks.ForkFields,
+    event_annotations.AnnotationFields,
     responses.Queued,
     responses.Completed,
     turns.TurnFields,

@@ -10,7 +10,7 @@ from conversations.core import principals
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
 from conversations.events.log.rebuild import rebuild
-from conversations.models import Approval, Conversation, Participant, Response, Run, ToolCall, Turn
+from conversations.models import Annotation, Approval, Conversation, Participant, Response, Run, ToolCall, Turn
 from tests.support.examples import EXAMPLES
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +34,7 @@ def rows():
             (Approval, ["id"]),
             (Response, ["id"]),
             (Turn, ["conversation_id", "seq"]),
+            (Annotation, ["conversation_id", "seq"]),
         ]
     ]
 

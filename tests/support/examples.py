@@ -39,6 +39,8 @@ REPLAY = {
     "args_raw": '{"street": "Elm"}',
 }
 
+ANNOTATED = {"event": "event.annotated", "about": 1, "thumb": "up", "text": "Well put.", "speaker": "agent:Dialogue"}
+
 RESPONSE = f"resp_{'0' * 31}1"
 RECEIVED = {
     "event": "response.received",
@@ -101,6 +103,10 @@ def _of_run(kind: str, **more: Any) -> list[dict[str, Any]]:
 
 
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "event.annotated": [
+        {"type": "message", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "Hi"},
+        ANNOTATED,
+    ],
     "message": [
         {"type": "message", "id": "m1", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "Hello"},
         {"type": "message", "id": "m2", "sender": "agent:Dialogue", "recipient": "Rosa", "content": "**Hi**, Rosa"},

@@ -10,8 +10,17 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from conversations.events.log import sql
-from conversations.events.log.sql import BLOCK, CALL, TURN, USAGE, marks
-from conversations.events.projections import ApprovalRow, FoldedCall, ResponseRow, RowChanges, RunRow, TurnRow, UsageRow
+from conversations.events.log.sql import ANNOTATION, BLOCK, CALL, TURN, USAGE, marks
+from conversations.events.projections import (
+    AnnotationRow,
+    ApprovalRow,
+    FoldedCall,
+    ResponseRow,
+    RowChanges,
+    RunRow,
+    TurnRow,
+    UsageRow,
+)
 from conversations.models.tool_call import class_of
 
 Key = str | int
@@ -27,7 +36,7 @@ _APPROVAL = (
 )
 _RESPONSE = "id,conversation_id,previous,run,in_seq,store,socket,out_seq,status"
 _call, _run, _turn = (attrgetter(*columns.split(",")) for columns in (CALL, _RUN, TURN))
-_usage = attrgetter(*USAGE.split(","))
+_usage, _annotation = (attrgetter(*columns.split(",")) for columns in (USAGE, ANNOTATION))
 _approval, _response = (attrgetter(*columns.split(",")) for columns in (_APPROVAL, _RESPONSE))
 
 
@@ -57,6 +66,7 @@ def _of_participant(row: Values) -> Values:
 TABLES = {  # in the order in which they are corrected: what one tells, the next may depend on
     "calls": Table("conversations_toolcall", "id", f"{CALL},duration_class,size_class", _of_call, "called_seq"),
     "turns": Table("conversations_turn", "seq", TURN, _turn, "seq"),
+    "annotations": Table("conversations_annotation", "seq", ANNOTATION, _annotation, "seq"),
     "runs": Table("conversations_run", "id", _RUN, _run),
     "approvals": Table("conversations_approval", "id", f"{_APPROVAL},version", _of_approval),
     "usages": Table("conversations_modelusage", "key", USAGE, _usage),
@@ -155,6 +165,8 @@ def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
             changes.new_calls[row.id] = row
         elif isinstance(row, TurnRow):
             changes.turns.append(row)
+        elif isinstance(row, AnnotationRow):
+            changes.annotations.append(row)
         elif isinstance(row, RunRow):
             changes.runs[row.conversation_id, row.id] = row
         elif isinstance(row, ApprovalRow):

@@ -31,6 +31,7 @@ PAGE = 2_000  # events of one read
 LOCKED = 200  # events folded, and rows compared, under one lock
 LOOKS = 3  # tries to compare without a lock
 PUT_OFF = 10  # times in a row that the lock is given back to fold what was appended meanwhile; then it is kept
+OF_ONE_EVENT = ("turns", "annotations")  # tables whose rows each come from one event, and never change
 COLUMNS = (
     "last_at", "last_sender", "last_line", "messages", "tool_calls", "errors", "repeatable", "preview_after", "title",
     "handler", "is_demo", "state", "owner", "paused_seq", "owned_seq", "last_by", "opened_by", "outside_seq",
@@ -87,24 +88,25 @@ class Refold:
         return bool(page)
 
     def _compare_final(self, cursor: CursorWrapper, after: int) -> None:
-        """Compare the calls that ended and the turns told after a seq, and forget them; note what is left."""
+        """Compare the calls that ended and what single events tell after a seq, and forget them; note what is left."""
         changes, head = self._changes, self.head
         touched = changes.new_calls | changes.ended  # made in this page, or before it
         ended: dict[Key, Any] = {row.id: row for row in touched.values() if row.finished_seq is not None}
-        turns: dict[Key, Any] = {turn.seq: turn for turn in changes.turns}
         calls_there = folded_rows.keys_of_page(cursor, "calls", head.id, after, head.head_seq)
-        turns_there = folded_rows.keys_of_page(cursor, "turns", head.id, after, head.head_seq)
         self._correct(cursor, "calls", ended, [*ended, *(calls_there - touched.keys())])
-        self._correct(cursor, "turns", turns, list(turns.keys() | turns_there))
+        for table in OF_ONE_EVENT:
+            rows: dict[Key, Any] = {row.seq: row for row in getattr(changes, table)}
+            row_keys = rows.keys() | folded_rows.keys_of_page(cursor, table, head.id, after, head.head_seq)
+            self._correct(cursor, table, rows, list(row_keys))
+            for seq in row_keys:
+                self._remaining[table].pop(seq, None)
         for id_, row in touched.items():
             if row.finished_seq is None:
                 self._remaining["calls"][id_] = None
             else:
                 self._remaining["calls"].pop(id_, None)
-        for seq in turns.keys() | turns_there:
-            self._remaining["turns"].pop(seq, None)
-        for rows in (changes.new_calls, changes.ended, changes.turns):
-            rows.clear()
+        for done in (changes.new_calls, changes.ended, *(getattr(changes, table) for table in OF_ONE_EVENT)):
+            done.clear()
 
     def _correct(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]) -> None:
         """Correct those rows that differ and will not change any more."""
@@ -136,7 +138,7 @@ class Refold:
         for table, places in folded.items():
             self._remaining[table].update(dict.fromkeys(key for _, key in places))
             self._remaining[table].update(dict.fromkeys(folded_rows.keys(cursor, table, pk)))
-        for table in ("calls", "turns"):
+        for table in ("calls", *OF_ONE_EVENT):
             self._remaining[table].update(dict.fromkeys(folded_rows.outside(cursor, table, pk, head)))
 
     def _is_right(self, cursor: CursorWrapper) -> bool:
@@ -183,7 +185,7 @@ class Refold:
                 kind = changes.participants.get((pk, key))
                 row = kind and (pk, key, kind, (pk, key) in changes.named, (pk, key) in changes.reachable)
             else:
-                row = getattr(changes, table).get((pk, key)) if table != "turns" else None
+                row = getattr(changes, table).get((pk, key)) if table not in OF_ONE_EVENT else None
             if row is not None:
                 rows[key] = row
         return rows

@@ -32,6 +32,7 @@ CALL = (
     "arguments_digest,started_at,duration_ms,replay_of,qualified_name,mcp_server,output_bytes,approver"
 )
 TURN = "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens,run,worked_ms"
+ANNOTATION = "conversation_id,seq,about,author,thumb,speaker,at"
 USAGE_SUMS = "turns,unknown_turns,input_tokens,cached_tokens,output_tokens,calls,worked_ms"
 USAGE = f"conversation_id,key,agent,model,is_demo,{USAGE_SUMS}"
 ALARM_CAUSE = "conversation_id,seq,kind,at,run"
@@ -177,6 +178,10 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
     for t in changes.turns:
         spent += astuple(t)
     _store(cursor, "conversations_turn", TURN, spent)
+    notes: list[Any] = []
+    for note in changes.annotations:
+        notes += astuple(note)
+    _store(cursor, "conversations_annotation", ANNOTATION, notes)
     usages: list[Any] = []
     for _, usage in sorted(changes.usages.items()):
         usages += astuple(usage)

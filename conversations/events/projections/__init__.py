@@ -15,7 +15,8 @@
 | response.deleted, by a person or the system | | | | its response row is reached no more (`responses`) |
 | run.failed, run.interrupted, run.incompatible, record.gap, ours | | | | a cause of an alarm, when first stored |
 | conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
-| a fork's copy of the above: only what the first two lines and response.received fold | | | | |
+| a fork's copy of the above: only what the first two lines, response.received and event.annotated fold | | | | |
+| event.annotated, by a person | | | | an annotation's row (`event_annotations`) |
 | anything else | | | | last_at, recent activity; whether somebody from outside has spoken (`token_access`) |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
@@ -32,6 +33,7 @@ from conversations.events.projections.open_calls import FoldedCall
 from conversations.events.projections.participants import kind_of
 from conversations.events.projections.row_changes import (
     AlarmCauseRow,
+    AnnotationRow,
     ApprovalEnd,
     ApprovalRow,
     ConversationHead,
@@ -46,6 +48,7 @@ from conversations.events.projections.row_changes import (
 from conversations.events.projections.tool_calls import starts_call
 
 __all__ = [
+    "AnnotationRow",
     "ApprovalEnd",
     "ApprovalRow",
     "ConversationHead",

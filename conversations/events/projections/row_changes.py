@@ -181,6 +181,19 @@ class UsageRow:
 
 
 @dataclass(slots=True)
+class AnnotationRow:
+    """What a person said about an event, without the words."""
+
+    conversation_id: int
+    seq: int
+    about: int
+    author: str
+    thumb: str
+    speaker: str
+    at: int
+
+
+@dataclass(slots=True)
 class AlarmCauseRow:
     """An event that raises an alarm, noted for `conversations.alerts`."""
 
@@ -210,6 +223,7 @@ class RowChanges:
     decisions: dict[tuple[int, str], ApprovalEnd] = field(default_factory=dict)
     escalations: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
     turns: list[TurnRow] = field(default_factory=list)
+    annotations: list[AnnotationRow] = field(default_factory=list)
     usages: dict[tuple[int, str], UsageRow] = field(default_factory=dict)  # what is added to the rows
     responses: dict[tuple[int, str], ResponseRow] = field(default_factory=dict)
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status

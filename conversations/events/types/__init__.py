@@ -1,5 +1,14 @@
 """Every event type, declared beside its schema; `registry` is the table of them. A new module is imported here."""
 
-from conversations.events.types import approvals, conversations, messages, responses, runs, tool_calls, transport
+from conversations.events.types import (
+    annotations,
+    approvals,
+    conversations,
+    messages,
+    responses,
+    runs,
+    tool_calls,
+    transport,
+)
 
-__all__ = ["approvals", "conversations", "messages", "responses", "runs", "tool_calls", "transport"]
+__all__ = ["annotations", "approvals", "conversations", "messages", "responses", "runs", "tool_calls", "transport"]

@@ -1,0 +1,97 @@
+"""What people said about events: thumbs and notes, by the events that they are about. For pages, texts and the API."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core.json_values import text_of
+from conversations.events.log import bounded_reads
+from conversations.events.log.sql import marks
+from conversations.events.payload import decoded
+from conversations.events.projections.event_annotations import WITHDRAWN
+
+MOST = 2_000  # annotations of one read, the newest
+LETTERS = 2_000  # characters of a note
+NOTE_BYTES = 1 << 20  # of the bodies that hold the notes of one read, the newest first
+_COLUMNS = "seq,about,author,thumb,speaker,at"
+_EVERY = 1 << 62
+
+
+class RecordedAnnotation(NamedTuple):
+    """A thumb, a note or both, by `author`, about event `about`, of `speaker`. `seq` is its own event."""
+
+    seq: int
+    about: int
+    author: str
+    thumb: str  # up, down or withdrawn; empty: as it was
+    speaker: str
+    at: int  # µs UTC
+    text: str = ""
+
+
+def of_events(conversation: int, seqs: Collection[int], upto: int = _EVERY) -> dict[int, list[RecordedAnnotation]]:
+    """Return what stands of the annotations of these events, as of event `upto`, in order: of each person the last
+    thumb, and every note. Events without any are left out."""
+    if not seqs:
+        return {}
+    where = f"about IN ({marks(len(seqs))}) AND seq<=%s"
+    with connection.cursor() as cursor:
+        newest_first = _read(cursor, conversation, where, [*seqs, upto], MOST)
+    standing: dict[int, list[RecordedAnnotation]] = {}
+    thumbs: set[tuple[int, str]] = set()
+    for row in newest_first:
+        place = (row.about, row.author)
+        shown = row._replace(thumb="") if place in thumbs or row.thumb == WITHDRAWN else row
+        if row.thumb:
+            thumbs.add(place)
+        if shown.thumb or shown.text:
+            standing.setdefault(row.about, []).append(shown)
+    return {about: these[::-1] for about, these in standing.items()}
+
+
+def before(conversation: int, seq: int | None, about: int | None, limit: int) -> list[RecordedAnnotation]:
+    """Return the newest annotations before event `seq`, of one event or of all, newest first, as they were said."""
+    where, values = "seq<%s", [_EVERY if seq is None else seq]
+    if about is not None:
+        where, values = f"{where} AND about=%s", [*values, about]
+    with connection.cursor() as cursor:
+        return _read(cursor, conversation, where, values, limit)
+
+
+def thumb_of(conversation: int, about: int, author: str) -> str:
+    """Return how a person's thumb on an event stands: up, down, or empty."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT thumb FROM conversations_annotation WHERE conversation_id=%s AND about=%s AND author=%s"
+            " AND thumb<>'' ORDER BY seq DESC LIMIT 1",
+            [conversation, about, author],
+        )
+        row = cursor.fetchone()
+    return "" if row is None or row[0] == WITHDRAWN else str(row[0])
+
+
+def _read(
+    cursor: CursorWrapper, conversation: int, where: str, values: list[int], limit: int
+) -> list[RecordedAnnotation]:
+    """Read rows, newest first, then the events of their notes."""
+    cursor.execute(
+        f"SELECT {_COLUMNS} FROM conversations_annotation WHERE conversation_id=%s AND {where}"
+        f" ORDER BY seq DESC LIMIT {limit:d}",
+        [conversation, *values],
+    )
+    rows = cursor.fetchall()
+    if not rows:
+        return []
+    source = f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(rows))})"
+    places = [conversation, *(row[0] for row in rows)]
+    events = bounded_reads.rows(cursor, "seq,body", source, places, order="seq DESC", most=NOTE_BYTES)
+    texts = {seq: _text(body) for seq, body in events}
+    return [RecordedAnnotation(*row, texts.get(row[0], "")) for row in rows]
+
+
+def _text(body: str) -> str:
+    """Read the words of an annotation; one that was redacted has none."""
+    fields: dict[str, Any] = decoded(body.encode("utf-8", "replace"))  # any JSON
+    return (text_of(fields.get("text")) or "")[:LETTERS]

@@ -1,0 +1,24 @@
+"""What people say about events: a thumb, a note (§3.1). No Django."""
+
+from typing import Literal
+
+from conversations.events.event_type import PEOPLE, Lane, Row, Search, event_type
+from conversations.events.projections import event_annotations
+from conversations.events.types.base import BaseEvent
+
+
+@event_type(
+    Row(view="annotated", glyph="note"), fold=event_annotations.annotated, authority=PEOPLE, level="steps",
+    lane=Lane("commented", "text"), search=Search(label="note", filter="Notes and thumbs", fields=("text",)),
+    traits={"claimable", "copied", "outlined", "annotates"},
+)  # fmt: skip
+class Annotated(BaseEvent):
+    """A person's thumb or note on event `about`, which `speaker` said or did. A thumb replaces theirs, an empty one
+    withdraws it; without one it stays. Notes add up. `by` did it."""
+
+    event: Literal["event.annotated"] = "event.annotated"
+    about: int
+    thumb: Literal["up", "down", ""] | None = None
+    text: str = ""
+    speaker: str = ""
+    by: str = ""

@@ -1,0 +1,88 @@
+"""`/api/v1/conversations/{id}/annotations`: thumbs and notes on events. The one route of page and script (§3.6)."""
+
+import hashlib
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+
+from conversations.access import permissions
+from conversations.conversation import annotate
+from conversations.core.errors import NotFound, SwitchboardError
+from conversations.events.log import annotation_reads
+from conversations.events.log.records import Stored
+from conversations.models import Conversation
+from dashboard.api.openapi.operations import Operation, endpoint, up_to
+from dashboard.api.request_input import read_body, whole_number
+from dashboard.api.schemas.annotations import Annotations, AnnotationStored, ToAnnotate
+from dashboard.pages import errors
+
+MAX_ITEMS, USUAL = 200, 50  # annotations of one answer: at the most, and unless told
+SEQS = 2**53
+_SEQ = {"type": "integer", "minimum": 1, "maximum": SEQS}
+
+
+@endpoint(
+    get=Operation(
+        "Read thumbs and notes, of all events or of one, newest first.",
+        {200: Annotations},
+        query={"about": _SEQ, "before": _SEQ, "limit": up_to(MAX_ITEMS, USUAL)},
+    ),
+    post=Operation(
+        "Say what one thinks of an event: a thumb, a note, or both.",
+        {201: AnnotationStored},
+        body=ToAnnotate,
+    ),
+)
+def annotations(request: HttpRequest, cid: str) -> HttpResponse:
+    """Return annotations, or store one: JSON answers 201 `{seq, about, url}`, the form of a page leads back to it."""
+    if request.method == "POST":
+        permissions.require(request.user, "annotate")
+        return _store(request, cid)
+    permissions.require(request.user, "view", f"conversation:{cid}")
+    limit = whole_number(request, "limit", most=MAX_ITEMS, default=USUAL)
+    before = whole_number(request, "before", most=SEQS, default=SEQS)
+    about = whole_number(request, "about", most=SEQS, default=SEQS) if "about" in request.GET else None
+    row = Conversation.objects.visible().filter(key=cid).first()
+    if row is None:
+        raise NotFound(f"there is no conversation {cid[:80]!r}")
+    page = annotation_reads.before(row.pk, before, about, limit + 1)
+    items = [
+        {"seq": item.seq, "about": item.about, "by": item.author, "at": item.at, "thumb": item.thumb, "text": item.text}
+        for item in page[:limit]
+    ]
+    return JsonResponse({"items": items, "cursor": str(page[limit - 1].seq) if len(page) > limit else None})
+
+
+def _store(request: HttpRequest, cid: str) -> HttpResponse:
+    if request.content_type == "application/json":
+        body = read_body(request, ToAnnotate)
+        stored = _annotate(request, cid, body)
+        return JsonResponse({"seq": stored.seq, "about": body.about, "url": _place(cid, body.about)}, status=201)
+    body = _of_form(request)
+    try:
+        _annotate(request, cid, body)
+    except SwitchboardError as error:
+        return errors.page(request, error, "Go back: your note is still there.")
+    return HttpResponseRedirect(_place(cid, body.about))
+
+
+def _annotate(request: HttpRequest, cid: str, body: ToAnnotate) -> Stored:
+    return annotate.annotate(request.user, cid, body.about, thumb=body.thumb, text=body.text, client_id=body.client_id)
+
+
+def _place(cid: str, about: int) -> str:
+    return f"{reverse('conversation', args=[cid])}?event={about}#e{about}"
+
+
+def _of_form(request: HttpRequest) -> ToAnnotate:
+    """Read the page's form: the pressed button is the thumb, or the one that adds the note. The form sent twice is one
+    annotation; whoever goes back and says something else says it."""
+    about, text = request.POST.get("about", ""), request.POST.get("text", "").replace("\r\n", "\n")
+    thumb = request.POST.get("thumb")
+    mark = hashlib.sha256(f"{request.POST.get('client_id', '')}\0{about}\0{thumb}\0{text}".encode()).hexdigest()
+    return ToAnnotate.model_construct(
+        about=int(about) if about.isascii() and about.isdecimal() and len(about) < 16 else 0,
+        thumb=thumb,
+        text=text,
+        client_id=mark,
+    )

@@ -1,0 +1,164 @@
+"""Thumbs and notes on the pages of a conversation: under their events, in the panel's form, by the API, in files."""
+
+import json
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from conversations.conversation.annotate import annotate
+from conversations.core.ids import new_id
+from conversations.core.principals import import_principal
+from conversations.models import Annotation, Conversation, User
+from tests.dashboard.pages.test_conversation_page import KEY, say, store
+from tests.support.cast import client_of
+
+pytestmark = pytest.mark.django_db
+DOOR = f"/api/v1/conversations/{KEY}/annotations"
+CALL = {"event": "tool_step", "name": "find", "tool_call_id": "c1", "agent": "Triage"}
+
+
+@pytest.fixture
+def otto(people: dict[str, User]) -> User:
+    """An operator."""
+    return people["operator"]
+
+
+@pytest.fixture
+def browser(otto: User) -> Client:
+    """His browser, at a conversation of three messages."""
+    say("one", "two", "three")
+    return client_of(otto)
+
+
+def note(by: User, about: int, thumb: str | None = None, text: str = "") -> int:
+    return annotate(by, KEY, about, thumb=thumb, text=text, client_id=new_id()).seq
+
+
+def page(browser: Client, query: str = "", name: str = "conversation") -> str:
+    answer = browser.get(f"{reverse(name, args=[KEY])}{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def row(html: str, seq: int) -> str:
+    """Return an event's row alone."""
+    rows = re.findall(r"<article .*?</article>", html, re.DOTALL)
+    return next(row for row in rows if f' id="e{seq}"' in row)
+
+
+def notes_in(html: str, seq: int) -> list[str]:
+    """Return the seqs of the notes under an event."""
+    listed = re.search(r'<ul class="notes" data-key.*?</ul>', row(html, seq), re.DOTALL)
+    return re.findall(r'data-note="(\d+)"', listed[0]) if listed else []
+
+
+@pytest.mark.parametrize("query", ["", "?view=lanes", "?event=2"])
+def test_notes_stand_under_their_event_in_every_view_of_rows(browser: Client, otto: User, query: str):
+    first, second = note(otto, 2, "up"), note(otto, 2, text="Well <b>put</b>.")
+
+    html = page(browser, query)
+
+    assert notes_in(html, 2) == [str(first), str(second)]
+    assert notes_in(html, 1) == notes_in(html, 3) == []
+    assert "Well &lt;b&gt;put&lt;/b&gt;." in row(html, 2)
+
+
+def test_its_own_line_leads_to_the_event(browser: Client, otto: User):
+    seq = note(otto, 2, "down", "Wrong street.")
+
+    line = row(page(browser), seq)
+
+    assert 'href="?event=2#e2"' in line
+    assert 'data-about="2"' in line
+    assert 'data-level="steps"' in line
+
+
+def test_a_claim_is_marked_and_stands_under_no_event(browser: Client):
+    store({"event": "event.annotated", "about": 2, "thumb": "up", "text": "Believe me"}, by=import_principal("file"))
+
+    html = page(browser)
+
+    assert "claim" in row(html, 4)
+    assert "data-about" not in row(html, 4)
+    assert notes_in(html, 2) == []
+
+
+def test_the_note_on_the_end_of_a_call_stands_under_its_block(browser: Client, otto: User):
+    store({**CALL, "args": {"street": "Elm"}, "status": "start"}, {**CALL, "status": "success", "output": "wet"})
+    seq = note(otto, 5, "up")
+
+    assert notes_in(page(browser), 4) == [str(seq)]
+
+
+def test_further_pages_and_the_past_have_them(browser: Client, otto: User):
+    first = note(otto, 2, "up")
+    note(otto, 2, "down")
+
+    assert notes_in(json.loads(page(browser, "?before=3", "conversation-entries"))["html"], 2) == ["5"]
+    assert notes_in(page(browser, f"?at={first}"), 2) == [str(first)]
+    assert notes_in(page(browser, name="conversation-print"), 2) == ["5"]
+
+
+def test_the_panel_offers_a_form_to_whoever_may(browser: Client, otto: User, people: dict[str, User]):
+    note(otto, 2, "up")
+
+    html = page(browser, "?event=2", "conversation-panel")
+
+    assert re.search(r'value="" data-thumb="up" aria-pressed="true"', html)
+    assert re.search(r'value="down" data-thumb="down" aria-pressed="false"', html)
+    assert "event-annotation" in page(browser, "?event=2")  # without scripts
+    assert "event-annotation" not in page(browser, "?event=4", "conversation-panel")  # an annotation itself
+    assert "event-annotation" not in page(client_of(people["viewer"]), "?event=2", "conversation-panel")
+
+
+def test_the_form_works_without_scripts_and_twice_is_once(browser: Client):
+    form = {"about": "2", "client_id": "c1", "text": "Well put.\r\nTruly."}
+
+    answers = [browser.post(DOOR, form) for _ in range(2)]
+    browser.post(DOOR, {**form, "thumb": "up", "text": ""})
+
+    assert [answer.headers["Location"] for answer in answers] == [f"/conversations/{KEY}/?event=2#e2"] * 2
+    assert list(Annotation.objects.order_by("seq").values_list("about", "thumb")) == [(2, ""), (2, "up")]
+
+
+def test_a_form_that_says_nothing_gets_a_page_that_says_so(browser: Client):
+    answer = browser.post(DOOR, {"about": "2", "client_id": "c1", "text": " "})
+
+    assert answer.status_code in (400, 422)
+    assert "must not be empty without a thumb" in answer.content.decode()
+
+
+def test_the_api_stores_and_lists_them(browser: Client):
+    body = {"about": 2, "thumb": "up", "text": "Well put.", "client_id": "c1"}
+    stored = browser.post(DOOR, json.dumps(body), content_type="application/json")
+    browser.post(DOOR, json.dumps({"about": 1, "text": "Hm.", "client_id": "c2"}), content_type="application/json")
+
+    assert stored.status_code == 201
+    assert stored.json() == {"seq": 4, "about": 2, "url": f"/conversations/{KEY}/?event=2#e2"}
+    first = browser.get(DOOR, {"limit": 1}).json()
+    assert [item["seq"] for item in first["items"]] == [5]
+    last = browser.get(DOOR, {"limit": 1, "before": first["cursor"]}).json()
+    at = last["items"][0].pop("at")
+    assert last["items"] == [{"seq": 4, "about": 2, "by": "user:otto", "thumb": "up", "text": "Well put."}]
+    assert at > 0
+    assert last["cursor"] is None
+    assert [item["seq"] for item in browser.get(DOOR, {"about": 1}).json()["items"]] == [5]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"about": 99, "thumb": "up"}, "about"),
+        ({"about": 2}, "text"),
+        ({"about": 2, "thumb": "left"}, "thumb"),
+        ({"about": 2, "text": "x" * 2001}, "text"),
+    ],
+)
+def test_the_api_names_the_field_that_is_wrong(browser: Client, body: dict[str, object], field: str):
+    answer = browser.post(DOOR, json.dumps({**body, "client_id": "c"}), content_type="application/json")
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["field"] == field
+    assert Conversation.objects.get(key=KEY).head_seq == 3
