@@ -7,12 +7,14 @@ from typing import Literal, NamedTuple, get_args
 
 from conversations.core.errors import NotFound
 from conversations.events import log
-from conversations.events.log import Stored, timeline_reads
+from conversations.events.log import Stored, annotation_reads, timeline_reads
+from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.import_export.export import export
 from conversations.models import Conversation
 
 FileFormat = Literal["jsonl", "markdown", "text", "trace"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
+Notes = dict[int, list[RecordedAnnotation]]  # by the events that they are about
 Progress = Callable[[int, int], None]
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -46,8 +48,10 @@ def pieces(key: str, form: FileFormat, *, progress: Progress = lambda done, of: 
     from conversations.rendering import transcript_text  # here: JSON lines need no templates, nor a command that starts
 
     title = conversation.title or key
-    events = _events(conversation, progress)
-    for piece in transcript_text.pieces(title, key, conversation.head_seq, events, form):
+    notes: Notes = {}
+    events = _events(conversation, progress, notes)
+    drawn = transcript_text.pieces(title, key, conversation.head_seq, events, form, lambda seq: notes.get(seq, ()))
+    for piece in drawn:
         yield piece.encode("utf-8", "replace")
 
 
@@ -56,10 +60,12 @@ def name_of(key: str, form: FileFormat) -> str:
     return f"{_UNFIT.sub('-', key)[:80].strip('-.') or 'conversation'}.{KINDS[form].ending}"
 
 
-def _events(conversation: Conversation, progress: Progress) -> Iterator[Stored]:
-    """Read the events without tokens, page after page."""
+def _events(conversation: Conversation, progress: Progress, notes: Notes) -> Iterator[Stored]:
+    """Read the events without tokens, page after page; `notes` has what people said about those of the page."""
     seq = 0
     while page := log.read_told(conversation.key, seq):
+        notes.clear()
+        notes.update(annotation_reads.of_events(conversation.pk, [e.seq for e in page], conversation.head_seq))
         for event in page:
             if event.seq > conversation.head_seq:
                 return

@@ -43,7 +43,7 @@ class Card(NamedTuple):
 
 CALLS = registry.names_with("opens_call")  # one of a server's tools points at the server
 _SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown"}
-_CALLER = ("conversation.", "run.stopping")  # who did it is told by the principal
+_CALLER = ("conversation.", "run.stopping", *registry.names_with("annotates"))  # who did it is told by the principal
 
 
 class LaneRenderer(EventRenderer):

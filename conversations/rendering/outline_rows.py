@@ -13,6 +13,7 @@ from conversations.rendering.participant_marks import ParticipantMark, mark_for
 LETTERS = 80  # of the words of a line
 Sort = Literal["turn", "agent", "approval", "failure", "control"]
 BAD = registry.bad_run_ends()
+ANNOTATIONS = registry.names_with("annotates")
 
 
 class OutlineRow(NamedTuple):
@@ -30,6 +31,8 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
     rows: list[OutlineRow] = []
     working = ""
     for event in events:
+        if event.kind in ANNOTATIONS and not payload.parse(event.body.encode("utf-8", "replace")).words:
+            continue  # a thumb alone
         row = _row(event)
         if row.sort == "agent":
             if row.face.key == working:
@@ -59,6 +62,8 @@ def _row(event: Stored) -> OutlineRow:
     if event.kind.startswith("approval."):
         glyph = "s-waiting" if event.kind == "approval.requested" else "gate"
         return _line(event, "approval", glyph, _words_in_lane(read))
+    if event.kind in ANNOTATIONS:
+        return _line(event, "control", "note", read.payload.words)
     return _line(event, "control", "s-person", _words_in_lane(read))
 
 

@@ -12,18 +12,25 @@ import msgspec
 
 from conversations.core import hidden_characters
 from conversations.events import registry
+from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.events.log.records import Stored
 from conversations.rendering import event_rows, lane_cards, timestamps
 from conversations.rendering.event_renderer import repeats
 from conversations.rendering.event_rows import ParsedEvent
+from conversations.rendering.participant_marks import mark_for
 
 Form = Literal["markdown", "text"]
 LEVELS = ("chat", "steps")  # of detail; the rest is in the record alone
 STEPS = registry.names_with("call_step")
+ANNOTATIONS = registry.names_with("annotates")
 SPOKEN = registry.names_with("speech")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 _BACKTICKS = re.compile(r"`+")
+_THUMBS = {"up": "thumbs up", "down": "thumbs down", "": ""}
 _ENDED = {"error": "failed", "timeout": "timed out"}
+
+
+NotesOf = Callable[[int], Iterable[RecordedAnnotation]]  # of an event, by its seq
 
 
 class TextEntry(NamedTuple):
@@ -39,8 +46,10 @@ class TextEntry(NamedTuple):
     code: str
 
 
-def pieces(title: str, key: str, head: int, events: Iterable[Stored], form: Form) -> Iterator[str]:
-    """Yield the text: a heading, then the events in order, one piece each."""
+def pieces(
+    title: str, key: str, head: int, events: Iterable[Stored], form: Form, notes: NotesOf = lambda seq: ()
+) -> Iterator[str]:
+    """Yield the text: a heading, then the events in order, one piece each, with the `notes` of people on it."""
     style = _MARKDOWN if form == "markdown" else _PLAIN
     yield style.heading(_line(title), f"{_line(key)}, {head:,} events. Times are UTC.")
     day, previous = "", None
@@ -48,11 +57,13 @@ def pieces(title: str, key: str, head: int, events: Iterable[Stored], form: Form
         entry = _entry(event, previous)
         previous = event
         if entry is None:
+            yield from _notes(style, notes(event.seq), f"on event {event.seq}")
             continue
         if entry.day != day:
             day = entry.day
             yield style.day(day)
         yield style.entry(entry)
+        yield from _notes(style, notes(event.seq))
 
 
 def plain(event: Stored, previous: Stored | None) -> str | None:
@@ -66,6 +77,8 @@ def _entry(event: Stored, previous: Stored | None) -> TextEntry | None:
     read = event_rows.read(event)
     if event_rows.level_of(event.kind) not in LEVELS:
         return None
+    if event.kind in ANNOTATIONS and (known := registry.get(event.kind)) and known.may_be_said_by(event.principal):
+        return None  # it stands under its event
     if event.kind == "message" and repeats(event, previous):
         return None
     sender, recipient = lane_cards.ends(event, None)
@@ -73,6 +86,13 @@ def _entry(event: Stored, previous: Stored | None) -> TextEntry | None:
     did, words, code = _words_of(read)
     to = "everyone" if event_rows.is_to_all(read) else recipient.title if recipient else ""
     return TextEntry(when.iso[:10], when.clock, event.seq, sender.title, to, did, words, code)
+
+
+def _notes(style: "_Style", notes: Iterable[RecordedAnnotation], place: str = "") -> Iterator[str]:
+    """Write what people said about an event under it; where it is not told itself, with its `place`."""
+    for note in notes:
+        about = " ".join(filter(None, [_THUMBS[note.thumb], place]))
+        yield style.note(_line(mark_for(note.author, note.author).title), about, note.text)
 
 
 def _words_of(read: ParsedEvent) -> tuple[str, str, str]:
@@ -122,6 +142,7 @@ class _Style(NamedTuple):
     heading: Callable[[str, str], str]
     day: Callable[[str], str]
     entry: Callable[[TextEntry], str]
+    note: Callable[[str, str, str], str]
 
 
 def _escaped(text: str) -> str:
@@ -154,6 +175,17 @@ def _plain_entry(entry: TextEntry) -> str:
     return "\n".join([first, *texts]) + "\n\n"
 
 
+def _markdown_note(author: str, thumb: str, text: str) -> str:
+    head = f"- **{_escaped(author)}** {thumb}".rstrip()
+    quoted = f"\n\n{_prefixed('  > ', hidden_characters.spelled_out(text))}" if text else ""
+    return f"{head}{quoted}\n\n"
+
+
+def _plain_note(author: str, thumb: str, text: str) -> str:
+    head = f"    Note by {author}{f': {thumb}' if thumb else ''}"
+    return "\n".join([head, *([_prefixed("        ", hidden_characters.spelled_out(text))] if text else [])]) + "\n\n"
+
+
 def _prefixed(mark: str, text: str) -> str:
     return "\n".join(f"{mark}{line}".rstrip() for line in text.strip("\n").splitlines())
 
@@ -162,9 +194,11 @@ _MARKDOWN = _Style(
     heading=lambda title, about: f"# {_escaped(title)}\n\n{_escaped(about)}\n\n",
     day=lambda day: f"## {day}\n\n",
     entry=_markdown_entry,
+    note=_markdown_note,
 )
 _PLAIN = _Style(
     heading=lambda title, about: f"{title}\n{about}\n\n",
     day=lambda day: f"{day}\n\n",
     entry=_plain_entry,
+    note=_plain_note,
 )

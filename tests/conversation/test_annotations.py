@@ -16,6 +16,7 @@ from conversations.events import log
 from conversations.events.log import annotation_reads
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Annotation, Conversation, Event, Token
+from conversations.search import searchable_text
 from tests.events.test_projections import event, rows
 from tests.support.cast import STRANGER, last_entry, said
 
@@ -226,3 +227,9 @@ def test_notes_of_a_read_are_bounded_by_bytes(flood, monkeypatch, otto):
     notes = annotation_reads.before(flood.pk, None, None, 10)
 
     assert [bool(note.text) for note in notes] == [True, True, False, False, False]
+
+
+def test_only_the_words_of_a_note_are_searched():
+    body = {"event": "event.annotated", "about": 12, "thumb": "up", "text": "Well put.", "speaker": "agent:X"}
+
+    assert searchable_text.parts_of("event.annotated", body) == [("", "Well put.")]

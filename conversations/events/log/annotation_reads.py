@@ -88,7 +88,7 @@ def _read(
     places = [conversation, *(row[0] for row in rows)]
     events = bounded_reads.rows(cursor, "seq,body", source, places, order="seq DESC", most=NOTE_BYTES)
     texts = {seq: _text(body) for seq, body in events}
-    return [RecordedAnnotation(*row, texts.get(row[0], "")) for row in rows]
+    return [RecordedAnnotation(*row)._replace(text=texts.get(row[0], "")) for row in rows]
 
 
 def _text(body: str) -> str:

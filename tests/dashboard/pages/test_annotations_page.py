@@ -162,3 +162,30 @@ def test_the_api_names_the_field_that_is_wrong(browser: Client, body: dict[str, 
     assert answer.status_code == 400
     assert answer.json()["error"]["field"] == field
     assert Conversation.objects.get(key=KEY).head_seq == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted"),
+    [
+        ("markdown", "> two\n\n- **otto** thumbs up\n\n  > Well put.\n\n"),
+        ("text", "    two\n\n    Note by otto: thumbs up\n        Well put.\n\n"),
+    ],
+)
+def test_a_file_has_them_under_their_event_once(browser: Client, otto: User, form: str, wanted: str):
+    note(otto, 2, "up", "Well put.")
+
+    answer = browser.get(f"/api/v1/conversations/{KEY}/export", {"format": form})
+    text = b"".join(answer.streaming_content).decode() if answer.streaming else answer.content.decode()
+
+    assert wanted in text
+    assert text.count("Well put.") == 1
+
+
+def test_the_outline_names_notes_and_no_bare_thumbs(browser: Client, otto: User):
+    seq, bare = note(otto, 2, text="Well put."), note(otto, 3, "up")
+
+    html = page(browser, name="conversation-outline")
+
+    assert f"#e{seq}" in html
+    assert f"#e{bare}" not in html
+    assert "Well put." in html
