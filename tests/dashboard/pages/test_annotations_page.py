@@ -2,11 +2,13 @@
 
 import json
 import re
+from typing import Literal
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from conversations.conversation import conversation_files
 from conversations.conversation.annotate import annotate
 from conversations.core.ids import new_id
 from conversations.core.principals import import_principal
@@ -171,11 +173,12 @@ def test_the_api_names_the_field_that_is_wrong(browser: Client, body: dict[str, 
         ("text", "    two\n\n    Note by otto: thumbs up\n        Well put.\n\n"),
     ],
 )
-def test_a_file_has_them_under_their_event_once(browser: Client, otto: User, form: str, wanted: str):
+def test_a_file_has_them_under_their_event_once(
+    browser: Client, otto: User, form: Literal["markdown", "text"], wanted: str
+):
     note(otto, 2, "up", "Well put.")
 
-    answer = browser.get(f"/api/v1/conversations/{KEY}/export", {"format": form})
-    text = b"".join(answer.streaming_content).decode() if answer.streaming else answer.content.decode()
+    text = b"".join(conversation_files.pieces(KEY, form)).decode()
 
     assert wanted in text
     assert text.count("Well put.") == 1
