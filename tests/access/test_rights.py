@@ -17,6 +17,8 @@ pytestmark = pytest.mark.django_db
 PRINTED = {
     "view": "✓✓✓✓✓",
     "publish": "    ✓",
+    "report": "    ✓",
+    "annotate": " ✓✓✓✓",
     "send": " ✓  ✓",
     "respond": " ✓  ✓",
     "control": " ✓  ✓",
@@ -55,6 +57,14 @@ def test_a_person_may_what_the_table_says(verb, role, allowed):
 def test_a_token_may_what_its_role_may(verb, role, allowed):
     assert permissions.has_permission(Token(name="t", role=role), verb) is allowed
     assert permissions.has_permission(frozenset({role}), verb) is allowed
+
+
+def test_a_telemetry_token_may_report_and_nothing_else():
+    tokens.make_token(principals.SYSTEM, "collector", "telemetry")
+    held = Token.objects.get()
+
+    for who in (held, principals.token_principal("collector"), frozenset({"telemetry"})):
+        assert [verb for verb in permissions.VERBS if permissions.has_permission(who, verb)] == ["report"]
 
 
 def test_a_stranger_may_nothing(people):
