@@ -169,7 +169,7 @@ class SpanEvents:
         if digest in run.inputs or not text.strip():
             return
         run.inputs.add(digest)
-        yield {"event": "user_message", "text": self._words(text), "run_id": run.id}
+        yield {"event": "user_message", "text": self._words(text)}
 
     def _output(self, agent: str, run: _Run, answer: ModelAnswer) -> Iterator[Event]:
         """Tell what a model said; remember its calls, and tell those that its provider has run already."""
