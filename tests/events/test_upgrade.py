@@ -29,9 +29,13 @@ def up_to_date():
     call_command("migrate", verbosity=0)
 
 
+LATER = ("event.annotated",)  # kinds that came with the tables they are folded into
+
+
 def fill():
-    """Store events of every kind as several principals say them, some of them in the index of titles."""
-    everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
+    """Store events of every kind that the release before knew, as several principals say them, some in the index of
+    titles."""
+    everything = list(itertools.chain.from_iterable(told for kind, told in EXAMPLES.items() if kind not in LATER))
     for key, who in zip(("c0", "c1", "c2", "c3"), WHO, strict=True):
         log.append([event(key, told_once(one, key), who) for one in everything])
     log.append([event("asked", {"agent": "agent:A", "run_id": "run-a", **one}, WHO[0]) for one in ASKED])

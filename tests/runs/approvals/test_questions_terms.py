@@ -213,7 +213,7 @@ def test_the_card_says_age_deadline_and_what_expiry_does(people):
     page = words(people["viewer"], "/approvals/")
 
     assert "Destructive , by policy for file_incident by every agent: It costs." in page
-    assert "Deadline 2999-01-01 00:00:00 , then the call is rejected" in page
+    assert "Deadline 1 Jan 2999 00:00:00 , then the call is rejected" in page
     assert "No deadline" in words(people["viewer"], "/approvals/ask-open/")
     item = client_of(people["viewer"]).get("/api/v1/approvals/ask-flood").json()
     assert (item["deadline"], item["on_expiry"], item["four_eyes"]) == ("2999-01-01T00:00:00+00:00", "reject", False)
