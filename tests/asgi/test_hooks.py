@@ -347,6 +347,10 @@ def test_a_question_does_not_outlive_its_server_for_long(tmp_path, end):
 def test_hooks_start_no_run_and_let_nobody_in(server, agent):
     agent.ask("POST", CLAUDE, hook("quiet", "UserPromptSubmit", prompt="hello"))
 
+    runs = (
+        "SELECT COUNT(*) FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id "
+        "WHERE c.key='claude-code-quiet' AND r.kind<>'external'"
+    )
     with server.database() as database:
-        assert database.execute("SELECT COUNT(*) FROM conversations_run WHERE kind<>'external'").fetchone() == (0,)
+        assert database.execute(runs).fetchone() == (0,)
     assert agent.get("/api/v1/conversations/claude-code-quiet").status == 403
