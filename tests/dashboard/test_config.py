@@ -106,7 +106,7 @@ def test_an_address_of_another_kind_or_without_a_database_is_refused(url):
         Config(database_url=url, secret_key="x" * 32)
 
 
-ASK_NO_DATABASE = {"alerts-resolver"}  # it resolves names and sends mail
+ASK_NO_DATABASE = {"alerts-resolver", "telemetry"}  # one resolves names and sends mail, one decodes
 
 
 def test_the_pool_has_a_connection_for_every_thread_that_may_ask_at_once():

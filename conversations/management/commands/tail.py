@@ -13,7 +13,6 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import text_of
 from conversations.events.log.records import Stored
 from conversations.import_export import server_client
-from conversations.rendering import transcript_text
 from switchboard.errors import BusError
 from switchboard.following import FeedMessage, follow
 
@@ -57,6 +56,8 @@ class Command(BaseCommand):
         if message.name != "event":
             self._write(f"--- events may be missing here: {message.data.get('reason')}\n")
             return previous
+        from conversations.rendering import transcript_text  # here: --json needs no templates
+
         event = _stored(message.data)
         if (words := transcript_text.plain(event, previous)) is not None:
             self._write(words.rstrip("\n") + "\n")
