@@ -19,7 +19,10 @@ def test_the_commands_of_the_guide_do_what_it_says(door_server: Server, callers:
     script = commands.replace("http://127.0.0.1:8000", door_server.url).replace('"$@"; }', '"$@"; echo; }')
 
     done = subprocess.run(
-        ["bash", "-ec", script], env={"TOKEN": callers["admin"].token, "PATH": "/usr/bin:/bin"}, capture_output=True
+        ["bash", "-ec", script],
+        env={"TOKEN": callers["admin"].token, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        timeout=120,
     )
 
     assert done.returncode == 0, done.stderr
