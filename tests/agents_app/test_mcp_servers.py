@@ -208,6 +208,7 @@ def test_a_name_that_something_else_has_is_not_offered_and_said(desk):
 # Connections
 
 
+@pytest.mark.thorough
 def test_a_server_that_was_killed_is_found_again_when_it_is_back(tmp_path):
     desk = Desk(tmp_path / "effects").start()
 

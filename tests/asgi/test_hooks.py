@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.doors import Answer, Caller, encode, events_of
 from tests.support.live import Server, until
+from tests.support.tiers import variants
 
 CLAUDE, CODEX = "/api/v1/hooks/claude-code", "/api/v1/hooks/codex"
 
@@ -321,7 +322,7 @@ def test_a_decision_here_and_one_in_the_terminal_at_once_are_one(server, agent, 
     assert calls_of(server, f"claude-code-{session}") == [("toolu_1", "Bash", "done", "Desk")]
 
 
-@pytest.mark.parametrize("end", ["kill", "terminate"])
+@pytest.mark.parametrize("end", variants(["terminate", "kill"]))
 def test_a_question_does_not_outlive_its_server_for_long(tmp_path, end):
     server = Server(tmp_path / "data", SWITCHBOARD_TEAMS="").start()
     coder, approver = Caller(server, server.token("coder", "agent")), Caller(server, server.token("boss", "approver"))

@@ -18,7 +18,7 @@ from tests.support.cutting_proxy import CuttingProxy, proxied
 from tests.support.live import Server, until
 from tests.support.provider_answers import call, message
 from tests.support.provider_server import served_apart
-from tests.support.tiers import rounds
+from tests.support.tiers import rounds, variants
 from tests.support.watched import in_turn
 
 PROGRAM = """
@@ -115,7 +115,7 @@ def proxy(served: Server) -> Iterator[CuttingProxy]:
         yield proxy
 
 
-@pytest.mark.parametrize("state", ["away", "hanging"])
+@pytest.mark.parametrize("state", variants(["away", "hanging"]))
 def test_what_happens_while_the_server_is_away_is_sent_by_the_next_program(
     served: Server, proxy: CuttingProxy, desk: str, provider: str, tmp_path: Path, state: Any
 ) -> None:
