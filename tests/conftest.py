@@ -26,6 +26,7 @@ from tests.support.cast import PASSWORD, cast, client_of
 from tests.support.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
 from tests.support.live import Server
 from tests.support.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
+from tests.support.shared_servers import writers
 
 # An example may take as long as a busy machine takes for it; a test has its own bound.
 hypothesis.settings.register_profile("no deadline", deadline=None)
@@ -109,7 +110,7 @@ def maria(team: dict[str, User]) -> User:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests of the client library; each takes topics of its own."""
     server = Server(tmp_path_factory.mktemp("served") / "data", SWITCHBOARD_TEAMS="")  # the tests are the agents
-    yield server.start()
+    yield writers.share("the client library", server.start())
     server.terminate()
 
 
@@ -142,20 +143,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: -item.path.stat().st_size if item.path in driving else -math.inf)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Look what a file wrote before its last test is over, while the shared servers run."""
+    if nextitem is None or nextitem.path != item.path:
+        writers.note(item.nodeid.partition("::")[0])
+    return (yield)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand what one of several processes left out to the one that tells it."""
+    """Hand what one of several processes noted to the one that tells it, which fails where two files clash."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = dict(databases.left_out)
+        session.config.workeroutput["writers"] = writers.noted()
+    elif writers.clashes():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take it: each process collects all tests, so one's count is everybody's."""
-    databases.left_out.update(Counter(getattr(node, "workeroutput", {}).get("left_out", {})) - databases.left_out)
+    output = getattr(node, "workeroutput", {})
+    databases.left_out.update(Counter(output.get("left_out", {})) - databases.left_out)
+    writers.merge(output.get("writers", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which database it was, and how much the long proofs did."""
+    """Say which database it was, how much the long proofs did, and which files clash."""
+    for line in writers.clashes():
+        terminalreporter.write_line(f"FAILED {line}", red=True)
     for line in databases.report():
         terminalreporter.write_line(line)
     for report in (one for some in terminalreporter.stats.values() for one in some):

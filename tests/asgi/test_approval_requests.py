@@ -19,18 +19,18 @@ def body(conversation: str, **more: Any) -> bytes:
 
 
 def test_same_call_is_the_same_question(server: Server, agent: Caller) -> None:
-    first, second = (agent.ask("POST", PATH, body("again")) for _ in range(2))
+    first, second = (agent.ask("POST", PATH, body("asked-twice")) for _ in range(2))
 
     assert (first.status, first.body["status"]) == (200, "pending")
     assert first.body == second.body
-    kinds = [kind for _, kind, _ in events_of(server, "again")]
+    kinds = [kind for _, kind, _ in events_of(server, "asked-twice")]
     assert kinds == ["tool_step", "run.queued", "approval.requested", "run.waiting"]
 
 
 def test_call_in_somebody_elses_conversation_is_not_asked_about(caller: Caller, agent: Caller) -> None:
-    caller.publish("stream:theirs", {"event": "log", "text": "x"})
+    caller.publish("stream:asked-elsewhere", {"event": "log", "text": "x"})
 
-    assert agent.ask("POST", PATH, body("theirs")).body == {"approval_id": "", "status": "not_asked"}
+    assert agent.ask("POST", PATH, body("asked-elsewhere")).body == {"approval_id": "", "status": "not_asked"}
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_call_in_somebody_elses_conversation_is_not_asked_about(caller: Caller, 
     ],
 )
 def test_what_may_be_asked(agent: Caller, fields: dict[str, Any], status: int) -> None:
-    assert agent.ask("POST", PATH, body("bounds", **fields)).status == status
+    assert agent.ask("POST", PATH, body("asked-in-bounds", **fields)).status == status

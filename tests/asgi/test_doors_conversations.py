@@ -98,15 +98,15 @@ def test_a_wrong_field_is_named(caller, query):
 
 def test_a_list_is_paged_without_a_hole(caller):
     for n in range(7):
-        caller.publish("chat:pages", said(f"page-{n}", "x"))
+        caller.publish("chat:pages", said(f"paged-list-{n}", "x"))
     found, before = [], ""
     while True:
-        page = caller.get(f"/api/v1/conversations?q=page-&limit=3&before={before}").body
+        page = caller.get(f"/api/v1/conversations?q=paged-list-&limit=3&before={before}").body
         found += [item["conversation_id"] for item in page["items"]]
         if not (before := page["cursor"]):
             break
 
-    assert found == [f"page-{n}" for n in range(6, -1, -1)]
+    assert found == [f"paged-list-{n}" for n in range(6, -1, -1)]
 
 
 @pytest.mark.parametrize("query", ["q=%00", "q=%FF", "participant=%00", "q=" + "%25" * 20_000, "q=" + "a%20" * 5000])

@@ -100,7 +100,9 @@ NAMES = (
     *("event", "type", "sender", "agent", "recipient", "content", "text", "index", "name", "args", "status", "turn"),
     *("metadata", "conversation_id", "run_id", "tool_call_id", "duration_ms", "output", "error", "created_at", "title"),
 )
-TOPICS = st.sampled_from(["stream:fuzz", "fleet", "stream:", "stream:\ud800", "approvals", "stream:" + "x" * 200, ""])
+TOPICS = st.sampled_from(
+    ["stream:fuzzed-doors", "fleet", "stream:", "stream:\ud800", "approvals", "stream:" + "x" * 200, ""]
+)
 ASKED = st.fixed_dictionaries(
     {"op": st.sampled_from(["subscribe", "unsubscribe"]), "topic": TOPICS},
     optional={
@@ -120,7 +122,8 @@ FRAMES = st.one_of(
 PART = st.fixed_dictionaries(
     {},
     optional={
-        "topic": st.sampled_from(["stream:fuzz", "chat:fuzz", "signal:x", "dlq:x", "nowhere:x"]) | ANY_JSON,
+        "topic": st.sampled_from(["stream:fuzzed-doors", "chat:fuzzed-doors", "signal:x", "dlq:x", "nowhere:x"])
+        | ANY_JSON,
         "payload": ANY_JSON | st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, ANY_JSON)),
         "id": st.sampled_from(["a", "b", ""]) | ANY_JSON,
         "messages": ANY_JSON,
@@ -214,7 +217,7 @@ def test_no_body_breaks_the_server(callers: dict[str, Caller], name: str) -> Non
 
 
 def test_no_frame_breaks_the_server(callers: dict[str, Caller]) -> None:
-    callers["admin"].batch(*[token("fuzz", n) for n in range(3)])
+    callers["admin"].batch(*[token("fuzzed-doors", n) for n in range(3)])
 
     seen = fuzz_frames(callers["admin"], 1500)
 
@@ -259,7 +262,7 @@ def test_tens_of_thousands_of_bodies_break_nothing(
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
 def test_tens_of_thousands_of_frames_break_nothing(callers: dict[str, Caller], record_property: Told) -> None:
-    callers["admin"].batch(*[token("fuzz", n) for n in range(3)])
+    callers["admin"].batch(*[token("fuzzed-doors", n) for n in range(3)])
 
     seen = fuzz_frames(callers["admin"], amount_of(FRAMES_SENT) * 5 // 4)  # some meet a socket that is closed already
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
 from tests.browser import Faults, sign_in, team_server
 from tests.support.live import Server
+from tests.support.shared_servers import writers
 
 HERE = Path(__file__).parent
 WIDE = ViewportSize(width=1440, height=900)
@@ -24,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """Start one server. A test that stops it starts it again."""
-    started = Server().start()
+    started = writers.share("the browsers", Server().start())
     yield started
     started.terminate()
 

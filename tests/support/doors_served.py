@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.doors import Caller, make_tokens
 from tests.support.live import Server
+from tests.support.shared_servers import writers
 
 REVOKE = (
     "from conversations.access.accounts import tokens\n"
@@ -17,7 +18,7 @@ REVOKE = (
 @pytest.fixture(scope="session")
 def door_server() -> Iterator[Server]:
     """A server; at its end its record is whole and nothing was an error."""
-    started = Server().start()
+    started = writers.share("the doors", Server().start())
     yield started
     verified = started.command("verify")
     assert "are intact" in verified, verified

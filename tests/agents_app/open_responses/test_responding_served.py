@@ -38,6 +38,7 @@ def test_the_script_of_the_guide_drives_the_town_hall_with_a_hosted_and_an_exter
 ) -> None:
     guide = (ROOT / "docs/how-to/open-responses.md").read_text()
     script = re.search(r"```python\n(.*?)```", guide, re.DOTALL)[1]
+    ((before,),) = rows(door_server, "SELECT COALESCE(MAX(id),0) FROM conversations_conversation")
 
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
@@ -53,7 +54,8 @@ def test_the_script_of_the_guide_drives_the_town_hall_with_a_hosted_and_an_exter
         "SELECT t.name, t.origin, t.status, s.hash IS NOT NULL, c.key FROM conversations_toolcall t"
         " JOIN conversations_conversation c ON c.id=t.conversation_id"
         " LEFT JOIN conversations_toolschema s ON s.hash=t.schema WHERE t.origin IN ('hosted', 'external')"
-        " AND t.agent='Dialogue' ORDER BY t.called_seq",
+        " AND t.agent='Dialogue' AND c.id>? ORDER BY t.called_seq",
+        before,
     )
     assert {one[:4] for one in found} == {
         ("incident_status", "hosted", "done", 1),

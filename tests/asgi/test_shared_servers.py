@@ -1,0 +1,28 @@
+"""A run fails where two files write to one conversation of a server that they share."""
+
+from tests.support.doors import Caller
+from tests.support.live import Server
+from tests.support.shared_servers import Writers
+
+
+def test_two_files_that_write_to_one_conversation_clash(server: Server, caller: Caller, agent: Caller) -> None:
+    writers = Writers()
+    writers.share("the doors", server)
+    writers.note("before.py")
+    for file, who, key in (("a.py", caller, "clash"), ("b.py", agent, "clash"), ("b.py", agent, "clash-alone")):
+        assert who.publish(f"stream:{key}", {"event": "log", "text": "x"}).status == 201
+        writers.note(file)
+
+    (clash,) = writers.clashes()
+    assert clash.startswith("conversation 'clash' of the server of the doors is written to by a.py and b.py: ")
+
+
+def test_two_files_in_processes_of_their_own_clash() -> None:
+    one, other, both = Writers(), Writers(), Writers()
+    one.merge({"'a'": ["a.py"], "'b'": ["a.py"]})
+    other.merge({"'a'": ["b.py"], "'c'": ["b.py"]})
+    for process in (one, other):
+        both.merge(process.noted())
+
+    assert one.clashes() == other.clashes() == []
+    assert [line.partition(":")[0] for line in both.clashes()] == ["conversation 'a' is written to by a.py and b.py"]
