@@ -61,8 +61,10 @@ endef
 
 $(VENV)/.runtime: requirements/runtime.lock pyproject.toml | $(VENV)/.base
 	$(call install,runtime)
+	@$(BIN)/python -m dashboard.interface_font
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock pyproject.toml | $(VENV)/.base
 	$(call install,dev)
+	@$(BIN)/python -m dashboard.interface_font
 	@touch $@ $(VENV)/.runtime

@@ -6,6 +6,7 @@ from typing import Any
 
 from dashboard import config as _config
 from dashboard import databases as _databases
+from dashboard import interface_font as _interface_font
 
 CONFIG = _config.load()
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,7 +114,7 @@ DEFAULT_FROM_EMAIL = CONFIG.email_from
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
-STATICFILES_DIRS = [PACKAGE_DATA / "static"]
+STATICFILES_DIRS = [PACKAGE_DATA / "static", ("fonts", _interface_font.folder())]
 STORAGES = {
     "staticfiles": {"BACKEND": "dashboard.static_files.Storage"},
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

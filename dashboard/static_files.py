@@ -10,10 +10,11 @@ from typing import Any
 from django.conf import settings
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
-from dashboard import script_bundles
+from dashboard import interface_font, script_bundles
 
 SCRIPTS = "js/*.js"
 SHEETS = ("css/app.css", "css/page.css")
+SHEET_OF_EVERY_PAGE = SHEETS[0]
 _IMPORT = re.compile(r'@import url\("([^"]+)"\);\n')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SCRIPT = re.compile(r"""static\(['"]js/([\w-]+\.js)""")
@@ -57,6 +58,8 @@ def scripts_of_pages() -> list[list[str]]:
 def _whole(paths: dict[str, Any], sheet: str) -> str:
     folder = PurePosixPath(sheet).parent
     whole = _IMPORT.sub(lambda match: _read(paths, str(folder / match[1])), _read(paths, sheet))
+    if sheet == SHEET_OF_EVERY_PAGE and f"fonts/{interface_font.LATIN}" in paths:
+        whole += interface_font.font_faces()
     return _MARGIN.sub("\n", _COMMENT.sub("", whole)).strip() + "\n"
 
 

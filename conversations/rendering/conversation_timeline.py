@@ -16,7 +16,7 @@ from conversations.events.log.timeline_reads import CallTimes, RunTimes, Timelin
 from conversations.rendering import timestamps
 from conversations.rendering.event_rows import line
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
-from conversations.rendering.timeline_scale import TimelineScale, scale_of
+from conversations.rendering.timeline_scale import WIDTH, TimelineScale, scale_of
 
 ENDS = registry.run_ends()
 QUEUE_US = 1_000_000  # a shorter time in the queue has no row
@@ -37,6 +37,7 @@ STATES |= {
     "called": "running",
 }
 BAD = ("failed", "unknown")
+MIN_OPEN_WIDTH = WIDTH // 80  # of what is not over
 
 
 class TimelineRow(NamedTuple):
@@ -140,8 +141,9 @@ def drawn(plan: TimelineLayout, start: int, count: int) -> list[DrawnRow]:
 
 def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
     scale, end = plan.scale, row.end if row.end is not None else plan.last
-    kind = "failed" if row.state in BAD else row.kind
-    bars = [_bar(kind, scale.at(row.start), scale.at(end))]
+    kind = "failed" if row.state in BAD else "wait" if row.state == "waiting" and row.kind == "call" else row.kind
+    outer = _open_bar if row.end is None or row.state == "waiting" else _bar
+    bars = [outer(kind, scale.at(row.start), scale.at(end))]
     bars += [_bar("model", scale.at(begin), scale.at(stop)) for begin, stop in row.turns]
     is_tool = row.kind == "call"
     return DrawnRow(
@@ -157,6 +159,12 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
         seq=row.seq,
         bars=bars,
     )
+
+
+def _open_bar(kind: str, x: int, end: int) -> TimelineBar:
+    """Return the bar of what is not over: wide enough to be seen, even where it began with the last event."""
+    start = min(x, WIDTH - MIN_OPEN_WIDTH)
+    return _bar(kind, start, max(end, start + MIN_OPEN_WIDTH))
 
 
 def _bar(kind: str, x: int, end: int) -> TimelineBar:

@@ -17,7 +17,7 @@ def make(**options: Any) -> Environment:
     """Make it, as Django's template backend asks for it."""
     options["undefined"] = StrictUndefined
     environment = Environment(**options)
-    environment.globals.update(static=static, url=reverse)
+    environment.globals.update(static=static, is_collected=is_collected, url=reverse)
     environment.filters["age"] = timestamps.age
     return environment
 
@@ -27,6 +27,11 @@ def static(path: str) -> str:
     if not getattr(staticfiles_storage, "hashed_files", True):
         return f"{settings.STATIC_URL}{path}"
     return str(staticfiles_storage.url(path))
+
+
+def is_collected(path: str) -> bool:
+    """Whether a static file is served that an environment may lack (`dashboard/interface_font.py`)."""
+    return path in (getattr(staticfiles_storage, "hashed_files", None) or ())
 
 
 @cache

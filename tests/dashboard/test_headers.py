@@ -77,6 +77,7 @@ def test_every_answer_carries_the_headers(viewer, page):
         "script-src": "'self'",
         "style-src": "'self'",
         "img-src": "'self'",
+        "font-src": "'self'",
         "connect-src": "'self' ws://127.0.0.1:8000",
         "form-action": "'self'",
         "base-uri": "'none'",

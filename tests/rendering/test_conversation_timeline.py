@@ -112,6 +112,7 @@ def test_what_goes_on_reaches_to_the_last_event(cut):
 
     for row in conversation_timeline.drawn(found, 0, 50):
         assert all(0 <= bar.x <= bar.x + bar.width <= WIDTH for bar in row.bars)
+        assert row.kind == "message" or row.took or row.bars[0].width >= WIDTH / 100
 
 
 def test_a_conversation_without_anything_to_draw_has_no_rows():

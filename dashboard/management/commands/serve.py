@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core import crash_reports, data_dir, schema_state
 from conversations.core.errors import Unavailable
+from dashboard import interface_font
 from dashboard.command_errors import sentence
 from dashboard.server import listen_addresses
 from dashboard.server.uvicorn_config import DrainingServer, config
@@ -122,9 +123,11 @@ class Command(BaseCommand):
 
     def _collect_static(self, *, is_alone: bool) -> None:
         """Collect static files when they changed since last time. Others may serve from there: then none is removed."""
+        interface_font.prepare()
         stamp = hashlib.sha256()
         for root in settings.STATICFILES_DIRS:
-            for path in sorted(p for p in Path(root).rglob("*") if p.is_file()):
+            folder = Path(str(root[1] if isinstance(root, tuple) else root))
+            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
                 stamp.update(f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}\n".encode())
         mark = Path(settings.STATIC_ROOT).with_suffix(".stamp")
         with data_dir.turn(settings.DATA_DIR, "static.lock"):
