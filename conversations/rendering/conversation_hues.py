@@ -52,12 +52,8 @@ class ConversationHues:
 
     def hues(self) -> Mapping[str, int]:
         """Return the hue of each agent, by the name as it is drawn."""
-        given: dict[str, int] = {}
-        for name in list(self.names):
-            own = participant_marks.hue(name)
-            order = [(own - 1 + step) % HUES + 1 for step in range(HUES)]
-            given[hidden_characters.spelled_out(name)] = next(hue for hue in order if hue not in given.values())
-        return given
+        hues = participant_marks.distinct_hues(list(self.names))
+        return {hidden_characters.spelled_out(name): hue for name, hue in hues.items()}
 
 
 def of_conversation(key: str, head: tuple[int, str] | None = None) -> ConversationHues:

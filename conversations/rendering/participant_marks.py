@@ -5,7 +5,7 @@ Looks only: a name never becomes authority here (law G). That is the principal's
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -67,6 +67,17 @@ def in_conversation(hues: Mapping[str, int]) -> Iterator[None]:
         yield
     finally:
         _hues_here.reset(token)
+
+
+def distinct_hues(names: Iterable[str]) -> dict[str, int]:
+    """Return a hue for each agent: its own, unless one before it has it, then the next that is free. With more agents
+    than hues, those that are left keep their own."""
+    given: dict[str, int] = {}
+    for name in names:
+        own = hue(name)
+        order = [(own - 1 + step) % HUES + 1 for step in range(HUES)]
+        given[name] = next((free for free in order if free not in given.values()), own)
+    return given
 
 
 def mark_for(sender: str, principal: str = "") -> ParticipantMark:

@@ -65,7 +65,7 @@ def numbers(request: HttpRequest) -> HttpResponse:
         request, "statistics.html", status=400 if wrong else 200, wrong=wrong, asked=params,
         ranges={name: TIME_SPANS[name][0] for name in reading.RANGES}, chosen=stats.range.name if stats else "",
         charts=[_calls(stats), _latency(stats), _waiting(stats), _tokens(stats)] if stats else [],
-        spent=_spent(stats) if stats else [], found=stats, bounds=reading,
+        spent=_spent(stats) if stats else [], reviews=_reviews(stats) if stats else [], found=stats, bounds=reading,
         ends=[to_datetime(stats.range.start), to_datetime(stats.range.end)] if stats else [],
         calls_query=f"from={to_iso(stats.range.start)}&to={to_iso(stats.range.end)}" if stats else "",
         totals=_totals(stats) if stats else {},
@@ -142,7 +142,8 @@ def _tokens(stats: Numbers) -> Chart:
     for entry in stats.spent:
         sums[entry.agent] += entry.input + entry.output
     shown = [agent for agent, _ in sums.most_common(MAX_AGENTS)]
-    series = [Series(richtext.inline(agent or "unknown"), hue=participant_marks.hue(agent)) for agent in shown]
+    hues = participant_marks.distinct_hues(shown)
+    series = [Series(richtext.inline(agent or "unknown"), hue=hues[agent]) for agent in shown]
     series += [Series("others")] if len(sums) > len(shown) else []
     kinds = [[0.0] * len(stats.spans) for _ in series]
     for entry in stats.spent:
@@ -172,6 +173,20 @@ def _spent(stats: Numbers) -> list[dict[str, Any]]:
             "cost": model_prices.shown(None if is_demo else model_prices.cost(model, used, output_tokens, cached)),
         }
         for (agent, model, is_demo), (used, output_tokens, turns, cached) in most[:100]
+    ]
+
+
+def _reviews(stats: Numbers) -> list[dict[str, Any]]:
+    """Return what people thought of each speaker, with the share of thumbs up."""
+    return [
+        {
+            "speaker": participant_marks.mark_for(reviews.speaker) if reviews.speaker else None,
+            "up": f"{reviews.up:,}",
+            "down": f"{reviews.down:,}",
+            "notes": f"{reviews.notes:,}",
+            "share": f"{100 * reviews.up / (reviews.up + reviews.down):.0f} %" if reviews.up + reviews.down else "–",
+        }
+        for reviews in stats.reviews[:100]
     ]
 
 

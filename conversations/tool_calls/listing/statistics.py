@@ -1,8 +1,8 @@
 """Calls, failures, latency, waiting time and tokens over time. For the numbers page.
 
 Every query ends at a bound, whatever the range: of each span of time `COUNTED` calls of a status are counted by the
-index alone, the times of the newest `TIMED` done ones are read, and `ASKED` questions and `TURNS` turns of the range,
-the newest. What was cut is said beside the figure.
+index alone, the times of the newest `TIMED` done ones are read, and `ASKED` questions, `TURNS` turns and `REVIEWS`
+thumbs and notes of the range, the newest. What was cut is said beside the figure.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from conversations.core.micros import to_datetime, to_micros
 from conversations.listing import sql_conditions
 from conversations.listing.sql_conditions import SqlCondition
 from conversations.listing.url_filters import TIME_SPANS, parse_time
-from conversations.models import Approval
+from conversations.models import Annotation, Approval
 from conversations.tool_calls.listing.filters import STATUSES
 from conversations.tool_calls.listing.sql_filters import UNSTAGED, is_staging
 
@@ -25,6 +25,7 @@ COUNTED = 5_000
 TIMED = 200
 ASKED = 5_000
 TURNS = 50_000
+REVIEWS = 5_000
 MAX_SPANS = 60
 RANGES = {"1h": 60, "24h": 48, "7d": 42, "30d": 30}  # spans of each
 FAILED = ("failed", "timeout", "unknown")
@@ -98,6 +99,16 @@ class Spent:
     cached: int = 0
 
 
+@dataclass(slots=True)
+class Reviews:
+    """What people thought of one speaker: events with a thumb up, with a thumb down, and notes."""
+
+    speaker: str
+    up: int = 0
+    down: int = 0
+    notes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """Everything the page draws. `turns_since`: the tokens of earlier turns of the range were not counted."""
@@ -107,6 +118,7 @@ class Numbers:
     spent: list[Spent]
     turns_since: datetime | None
     asked_since: datetime | None
+    reviews: list[Reviews]  # the most thumbs first
 
 
 def range_of(last: str, begins: str, ends: str, now: datetime | None = None) -> Range:
@@ -145,7 +157,7 @@ def numbers(time_range: Range) -> Numbers:
     for span in spans:
         span.took.sort()
         span.waited.sort()
-    return Numbers(time_range, spans, spent, turns_since, asked_since)
+    return Numbers(time_range, spans, spent, turns_since, asked_since, _review(time_range))
 
 
 def rank(values: Sequence[float], percent: int) -> float | None:
@@ -215,3 +227,24 @@ def _spend(time_range: Range, seen: SqlCondition) -> tuple[list[Spent], datetime
             spent[min(int(span), time_range.spans - 1), agent, model, bool(is_demo)][index] += int(number)
     is_cut = sum(row[6] for row in rows) >= TURNS
     return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(min(r[8] for r in rows)) if is_cut else None
+
+
+def _review(time_range: Range) -> list[Reviews]:
+    """Count thumbs and notes by who they are about. Of one person's thumbs on an event the newest counts."""
+    rows = Annotation.objects.filter(
+        at__gte=time_range.start, at__lt=time_range.end, conversation__is_staged=False
+    ).order_by("-at", "-seq")
+    by_speaker: dict[str, Reviews] = {}
+    settled = set()
+    for conversation, about, author, thumb, speaker in rows.values_list(
+        "conversation_id", "about", "author", "thumb", "speaker"
+    )[:REVIEWS]:
+        reviews = by_speaker.setdefault(speaker, Reviews(speaker))
+        if not thumb:
+            reviews.notes += 1
+        elif (conversation, about, author) not in settled:
+            settled.add((conversation, about, author))
+            reviews.up += thumb == "up"
+            reviews.down += thumb == "down"
+    counted = [reviews for reviews in by_speaker.values() if reviews.up or reviews.down or reviews.notes]
+    return sorted(counted, key=lambda reviews: (-reviews.up - reviews.down, -reviews.notes, reviews.speaker))

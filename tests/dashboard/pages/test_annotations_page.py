@@ -192,3 +192,25 @@ def test_the_outline_names_notes_and_no_bare_thumbs(browser: Client, otto: User)
     assert f"#e{seq}" in html
     assert f"#e{bare}" not in html
     assert "Well put." in html
+
+
+def test_statistics_count_thumbs_and_notes_by_who_they_are_about(browser: Client, otto: User, people: dict[str, User]):
+    store({"event": "output", "agent": "Triage", "text": "said"})
+    agent_seq = Conversation.objects.get(key=KEY).head_seq
+    note(otto, agent_seq, thumb="down")
+    note(otto, agent_seq, thumb="up", text="Right tone.")  # the newest of one person counts, with its words
+    note(people["admin"], agent_seq, thumb="down")
+    note(people["admin"], 1, text="Who is this?")
+
+    html = browser.get(reverse("numbers")).content.decode()
+
+    table = re.search(r"<h2>Thumbs and notes</h2>.*?</table>", html, re.DOTALL)
+    assert table
+    rows = re.findall(r"<tr data-item>.*?</tr>", table[0], re.DOTALL)
+    figures = [(re.findall(r"<bdi>(.*?)</bdi>", row), re.findall(r'data-cell="[^"]*">([^<]*)<', row)) for row in rows]
+    assert figures[0] == (["Triage"], ["1", "1", "50 %", "0"])
+    assert figures[1][1] == ["0", "0", "–", "1"]
+
+
+def test_statistics_say_nothing_of_thumbs_where_there_are_none(browser: Client):
+    assert "Thumbs and notes" not in browser.get(reverse("numbers")).content.decode()
