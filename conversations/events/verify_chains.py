@@ -10,6 +10,8 @@ from django.db.models import Count, Max, Sum
 from conversations.core import principals
 from conversations.events import payload
 from conversations.events.log import bounded_reads, hash_chain
+from conversations.events.log.import_staging import PREFIX
+from conversations.events.types.redaction import REDACTED, redactions_of
 from conversations.models import Conversation, Event
 
 PAGE = 5_000  # rows held at a time, fewer once their bodies pass 4 MiB
@@ -27,7 +29,7 @@ class ChainReport:
 
 
 class EventRow(NamedTuple):
-    """The columns of an event that its digest and hash cover, and those that its body tells."""
+    """The columns of an event, all of which its digest and hash cover."""
 
     seq: int
     kind: str
@@ -39,17 +41,20 @@ class EventRow(NamedTuple):
     hash: str
     run: str | None
     turn: int | None
+    erased_by: str | None
     body: str  # last, as the bounded reader has it
 
 
 def verify_conversation(conversation: Conversation) -> ChainReport:
     """Walk one history up to the head it had when asked, so that a live writer does not look like a fault."""
-    prev, seq = hash_chain.seed(conversation.key), 0
+    prev, seq, oldest = hash_chain.seed(conversation.key), 0, 1
+    redactions = _Redactions(conversation)
     for row in _rows(conversation.pk, upto=conversation.head_seq):
         seq += 1
-        if fault := _fault(prev, seq, conversation.key, row):
+        format_ = hash_chain.format_of(prev, conversation.key, row, oldest=oldest, is_tombstone=row.salt is None)
+        if fault := _fault(seq, row, redactions, format_):
             return _broken(conversation, seq, fault)
-        prev = row.hash
+        prev, oldest = row.hash, format_
     if seq != conversation.head_seq:
         return _broken(conversation, seq + 1, f"missing: the head counts {conversation.head_seq} events")
     if seq and prev != conversation.head_hash:
@@ -71,6 +76,9 @@ def verify_conversations() -> Iterator[tuple[Conversation, ChainReport]]:
 def verify_events() -> ChainReport:
     """Walk all histories; stop at the first bad event."""
     count = 0
+    if hidden := Conversation.objects.filter(is_staged=True).exclude(key__startswith=PREFIX).order_by("pk").first():
+        why = "hidden: it is marked as staged, although its import has ended"
+        return ChainReport(count, ok=False, first_bad=f"conversation {hidden.key!r}", why=why)
     for _, verdict in verify_conversations():
         count += verdict.count
         if not verdict.ok:
@@ -111,20 +119,67 @@ def _rows(conversation: int, *, upto: int) -> Iterator[EventRow]:
         after = page[-1][0]
 
 
-def _fault(prev: str, seq: int, key: str, row: EventRow) -> str:
+def _fault(seq: int, row: EventRow, redactions: "_Redactions", format_: int) -> str:
     if row.seq != seq:
         return "missing"
+    if fault := _fault_of_body(row, redactions):
+        return fault
+    if row.turn is not None and type(row.turn) is not int:
+        return "the turn was changed: it is no number"
+    if not format_:
+        return "changed after it was written: the stored hash does not match the computed one"
+    return _fault_of_format_1(row) if format_ == 1 else ""
+
+
+def _fault_of_body(row: EventRow, redactions: "_Redactions") -> str:
     if row.salt is None:
-        return "the salt is missing, so the body cannot be checked for changes"
-    if hash_chain.digest(bytes(row.salt), str(row.body)) != row.digest:
+        return redactions.fault_of(row)
+    if len(row.salt) != hash_chain.SALT or hash_chain.digest(bytes(row.salt), str(row.body)) != row.digest:
         return "the body was changed after it was written"
+    return ""
+
+
+def _fault_of_format_1(row: EventRow) -> str:
+    """Return what is wrong with the columns that format 1 does not cover."""
     if row.event_id == "":
         return "the event's id was changed: it is empty"
-    if row.hash != hash_chain.link(prev, key, seq, row.kind, row.at, row.principal, row.event_id, row.digest):
-        return "changed after it was written: the stored hash does not match the computed one"
+    if row.erased_by is not None and row.salt is not None:
+        return "marked as erased, although nobody erased it"
     if (row.run, row.turn) != _run_of(row):
         return "the run or turn was changed: it does not match the body"
     return ""
+
+
+class _Redactions:
+    """What the `event.redacted` of a conversation name: read page by page, when an event without a salt is met."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._upto = 0  # the last event of the page that is held
+        self._digests: dict[int, set[str]] = {}
+
+    def fault_of(self, row: EventRow) -> str:
+        """Return what is wrong with an event that has no salt."""
+        if row.seq > self._upto:
+            self._read(row.seq)
+        if row.seq not in self._digests:
+            return "the salt is missing, so the body cannot be checked for changes, and no event.redacted names it"
+        if hash_chain.tombstone_digest(row.seq, row.erased_by, str(row.body)) not in self._digests[row.seq]:
+            return "what stands in place of the redacted body was changed: event.redacted names other content"
+        return ""
+
+    def _read(self, first: int) -> None:
+        self._upto = first + PAGE - 1
+        self._digests = {}
+        events = Event.objects.filter(
+            conversation=self._conversation, kind=REDACTED, seq__gt=first, seq__lte=self._conversation.head_seq
+        ).order_by("seq")
+        for seq, principal, body in events.values_list("seq", "principal", "body").iterator(chunk_size=100):
+            if not principals.is_people(principal):
+                continue
+            for redacted in redactions_of(body):
+                if first <= redacted.seq <= self._upto and redacted.seq < seq:
+                    self._digests.setdefault(redacted.seq, set()).add(redacted.digest)
 
 
 def _run_of(row: EventRow) -> tuple[str | None, int | None]:

@@ -118,9 +118,11 @@ TABLE = (
     Rule("event.annotated", "about thumb speaker by", "people; the system for a token",
          "the thumb and the note under that event", "an earlier event of this conversation; the principal is whose it "
          "is, `by` of the system for a token alone"),
+    Rule("event.redacted", "events reason by", "people; the system for a token",
+         "which events may be without a salt", "the digest of what stands there; a claim counts nothing in `verify`"),
     Rule("record.gap", "reason why lost", "the recorder, as the system", "nothing: it is shown", "a claim is marked"),
 )  # fmt: skip
-SHOWN = {"from_agent", "to_agent", "how", "why", "lost"}  # read by what draws, compares and refuses; by no fold
+SHOWN = {"from_agent", "to_agent", "how", "why", "lost", "events"}  # read by what draws and verifies; by no fold
 
 READ = [
     envelopes.ParsedPayload,

@@ -37,6 +37,7 @@ from tests.events.test_projections import event, rows
 from tests.support.cast import STRANGER, last_entry, said
 from tests.support.examples import EXAMPLES
 from tests.support.recorded import THEIRS
+from tests.support.redacted import redact
 
 pytestmark = pytest.mark.django_db
 COPIED = ("seq", "kind", "at", "principal", "run", "turn", "event_id", "body", "erased_by")
@@ -260,6 +261,15 @@ def test_who_copies_while_the_same_fork_is_made_is_answered_with_it(otto, hello,
 
     assert [forks.fork(otto, "hello", 1, client_id="once")] == quicker
     assert Conversation.objects.count() == 2
+
+
+def test_a_fork_copies_what_stands_in_place_of_redacted_words(otto, hello):
+    redact("hello", 1, body='{"type":"message"}')
+
+    forked = forks.fork(otto, "hello", 1).conversation
+
+    copy = Event.objects.get(conversation__key=forked, seq=1)
+    assert (copy.body, copy.erased_by, is_whole(forked)) == ('{"type":"message"}', "user:ida", True)
 
 
 def test_a_message_that_was_erased_is_not_said_in_other_words(otto, hello):

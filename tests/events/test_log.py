@@ -96,7 +96,7 @@ def test_chain_covers_every_event():
     prev = hashlib.sha256(b"a").hexdigest()
     for e in Event.objects.order_by("seq"):
         assert e.digest == hashlib.sha256(bytes(e.salt) + e.body.encode()).hexdigest()
-        prev = hash_chain.link(prev, "a", e.seq, e.kind, e.at, e.principal, e.event_id, e.digest)
+        prev = hash_chain.link(prev, "a", e.seq, e.kind, e.at, e.principal, e.run, e.turn, e.event_id, e.digest)
         assert e.hash == prev
     assert Conversation.objects.get(key="a").head_hash == prev
 

@@ -267,7 +267,7 @@ def export_of(key, texts):
     for seq, body in enumerate(texts, 1):
         salt = bytes([seq]) * hash_chain.SALT
         digest = hash_chain.digest(salt, body)
-        prev = hash_chain.link(prev, key, seq, "log", seq, "system", None, digest)
+        prev = hash_chain.link_v1(prev, key, seq, "log", seq, "system", None, digest)
         row = {"seq": seq, "kind": "log", "at": seq, "principal": "system", "event_id": None, "body": body}
         rows.append({**row, "salt": salt.hex(), "digest": digest, "hash": prev, "erased_by": None})
     header = {"format": "switchboard/1", "conversation_id": key, "epoch": "", "head_seq": len(rows), "head_hash": prev}

@@ -19,6 +19,7 @@ from conversations.import_export.import_report import ImportRefused, ImportRepor
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Conversation, Event, Post, ToolCall
 from tests.support.recorded import OWN
+from tests.support.redacted import redact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PRINCIPAL = principals.import_principal("test")
@@ -272,12 +273,22 @@ def test_import_leaves_state_to_our_own(tmp_path):
 
 def test_tombstone_is_imported_as_one(tmp_path):
     ours()
-    Event.objects.filter(seq=2).update(body='{"type":"message","sender":"user:Ida"}', salt=None, erased_by="user:eve")
+    redact("town", 2, body='{"type":"message","sender":"user:Ida"}', by="user:eve")
     path = exported("town", tmp_path / "x.jsonl")
 
     bring_file(path, key="copy", is_strict=True)
 
     assert json.loads(log.read_after("copy", 1, 1)[0].body)["imported"]["erased_by"] == "user:eve"
+
+
+def test_an_erased_line_that_no_event_names_is_told(tmp_path):
+    path = exported(ours(), tmp_path / "x.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[2] |= {"body": '{"event":"log","text":"forged"}', "salt": None, "erased_by": "user:eve"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    with pytest.raises(Invalid, match="event 2 must have a salt, or an"):
+        bring_file(path, key="copy", is_strict=True)
 
 
 @pytest.mark.parametrize(

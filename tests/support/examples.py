@@ -240,5 +240,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"event": "record.gap", "reason": "deleted", "why": "the stream was deleted", "lost": None},
         {"event": "record.gap", "reason": "quarantined", "why": "must be a JSON object", "topic": "chat:c", "lost": 1},
     ],
+    "event.redacted": [
+        {"event": "event.redacted", "events": [{"seq": 3, "digest": "ab" * 32}], "reason": "a phone number"}
+        | {"by": "user:ida"},
+        {"event": "event.redacted", "events": "none", "reason": 7},
+    ],
     "unknown": [{"what": "nobody knows"}],
 }

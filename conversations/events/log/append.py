@@ -169,7 +169,7 @@ class _Work:
         _, kind, body, principal, payload, event_id, run, turn = event[:8]
         salt, at = self.salts[of : self.salted] or os.urandom(hash_chain.SALT), self.at
         digest = sha256(salt + body.encode()).hexdigest()
-        link = hash_chain.link(head.head_hash, head.key, seq, kind, at, principal, event_id, digest)
+        link = hash_chain.link(head.head_hash, head.key, seq, kind, at, principal, run, turn, event_id, digest)
         head.head_hash = link
         self.events += (head.id, seq, kind, at, principal, run, turn, event_id, body, salt, digest, link)
         if existing is not None:

@@ -26,7 +26,7 @@ from conversations.models import Conversation
 
 PAGE = 500  # events a transaction, fewer where bodies are large
 HANDLING = registry.names_with("names_handler")
-_COLUMNS = "seq,kind,at,principal,run,turn,event_id,salt,digest,erased_by,body"
+_COLUMNS = "seq,kind,at,principal,run,turn,event_id,erased_by,body"
 _EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s"
 _ALIVE = "UPDATE conversations_conversation SET last_at=%s WHERE id=%s"
 
@@ -74,16 +74,15 @@ class ForkCopy:
             return bounded_reads.rows(cursor, _COLUMNS, _EVENTS, params, order="seq", limit=PAGE)
 
     def _chained(self, page: list[bounded_reads.Row]) -> list[Any]:
-        """Chain a page anew and fold it. A tombstone has lost its salt: its digest stays."""
+        """Chain a page anew and fold it. What stands in place of a redacted body is this chain's own content."""
         head, flat, salts = self.head, list[Any](), os.urandom(hash_chain.SALT * len(page))
-        for n, (seq, kind, at, principal, run, turn, event_id, salt, digest, erased_by, body) in enumerate(page):
-            if salt is not None:
-                salt = salts[n * hash_chain.SALT : (n + 1) * hash_chain.SALT]
-                digest = hash_chain.digest(salt, body)
+        for n, (seq, kind, at, principal, run, turn, event_id, erased_by, body) in enumerate(page):
+            salt = salts[n * hash_chain.SALT : (n + 1) * hash_chain.SALT]
+            digest = hash_chain.digest(salt, body)
             head.head_seq = seq
-            head.head_hash = hash_chain.link(head.head_hash, head.key, seq, kind, at, principal, event_id, digest)
-            flat += (head.id, seq, kind, at, principal, run, turn, event_id, body, salt, digest, head.head_hash)
-            flat.append(erased_by)
+            of = (kind, at, principal, run, turn, event_id)
+            head.head_hash = hash_chain.link(head.head_hash, head.key, seq, *of, digest, erased_by)
+            flat += (head.id, seq, *of, body, salt, digest, head.head_hash, erased_by)
             parsed = payload.parse(body.encode())
             projections.fold(self._changes, head, kind, EventFacts(parsed, at, principal, run, body))
             if parsed.handler and kind in HANDLING and _may_name(kind, principal):

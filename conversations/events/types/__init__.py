@@ -5,10 +5,14 @@ from conversations.events.types import (
     approvals,
     conversations,
     messages,
+    redaction,
     responses,
     runs,
     tool_calls,
     transport,
 )
 
-__all__ = ["annotations", "approvals", "conversations", "messages", "responses", "runs", "tool_calls", "transport"]
+__all__ = [
+    "annotations", "approvals", "conversations", "messages", "redaction", "responses", "runs", "tool_calls",
+    "transport",
+]  # fmt: skip

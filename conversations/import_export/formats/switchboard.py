@@ -10,8 +10,9 @@
 | `run`, `turn` | stay in the body; the event's own are null, since its principal is not ours |
 | `salt`, `digest`, `hash` | checked; the import has its own |
 
-A line whose digest or hash is wrong is left out (its place told), an erased one keeps its tombstone. Counters: as the
-conversation had them, since every event is there again.
+The lines of `switchboard/2` may begin with links of format 1, those of `switchboard/1` have no others. A
+line whose digest or hash is wrong is left out (its place told). An erased one keeps its tombstone; where no later
+`event.redacted` names it, that is told. Counters: as the conversation had them, since every event is there again.
 """
 
 import re
@@ -20,15 +21,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from conversations.core import principals
 from conversations.core.errors import Invalid
 from conversations.core.json_values import Converter
 from conversations.events.log import hash_chain
+from conversations.events.types.redaction import REDACTED, redactions_of
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import FileTimes, RecordedStep, Recording, decoded
 
 NAME = "Switchboard export"
-FORMAT = "switchboard/1"
+FORMAT = "switchboard/2"
+FORMATS = {"switchboard/1": 1, FORMAT: 2}  # each with the newest format that its links may have
 HALF = re.compile("[\ud800-\udfff]")
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -122,6 +126,8 @@ class _Chain:
     def __init__(self, header: Header, trouble: ImportReport) -> None:
         self._header, self._trouble = header, trouble
         self._seq, self._hash = 0, hash_chain.seed(header.conversation_id)
+        self._newest, self._oldest = FORMATS[header.format], 1
+        self._unnamed: dict[int, str] = {}  # digests of tombstones, until an event names them
 
     def checked(self, value: dict[str, Any], location: str) -> EventLine:
         """Return the row of a line. Raises `Invalid` when it is none, or not what was exported."""
@@ -132,18 +138,34 @@ class _Chain:
             raise Invalid(f"digest of event {row.seq} must match its body")
         if row.salt is None and row.erased_by is None:
             raise Invalid(f"event {row.seq} must have a salt, or erased_by")
-        key = self._header.conversation_id
         if row.seq != before + 1:
             self._trouble.add_problem(
                 location, f"must be event {before + 1}; got {row.seq}", outcome="imported without hash check"
             )
-        elif row.hash != hash_chain.link(prev, key, row.seq, row.kind, row.at, row.principal, row.event_id, row.digest):
+            self._note(row)
+            return row
+        key, is_tombstone = self._header.conversation_id, row.salt is None
+        format_ = hash_chain.format_of(prev, key, row, oldest=self._oldest, is_tombstone=is_tombstone)
+        if not 0 < format_ <= self._newest:
             raise Invalid(f"hash of event {row.seq} must follow from the previous one")
+        self._oldest = format_
+        self._note(row)
         return row
+
+    def _note(self, row: EventLine) -> None:
+        """Note a tombstone, or cross out those that an event names."""
+        if row.salt is None:
+            self._unnamed[row.seq] = hash_chain.tombstone_digest(row.seq, row.erased_by, row.body)
+        elif row.kind == REDACTED and principals.is_people(row.principal):
+            for redacted in redactions_of(row.body):
+                if self._unnamed.get(redacted.seq) == redacted.digest:
+                    del self._unnamed[redacted.seq]
 
     def wrong_end(self) -> str:
         """Return what is wrong with where the lines ended; empty when nothing is."""
         head = self._header
+        if self._unnamed:
+            return f"event {min(self._unnamed)} must have a salt, or an event.redacted that names what stands there"
         if (self._seq, self._hash) == (head.head_seq, head.head_hash) or (not head.head_seq and not self._seq):
             return ""
         return f"the last event must be {head.head_seq} with the head's hash; got {self._seq}"
@@ -151,8 +173,8 @@ class _Chain:
 
 def _header(value: dict[str, Any]) -> Header:
     header = _converted(value, _header_shape, "a header")
-    if header.format != FORMAT:
-        raise Invalid(f"format must be {FORMAT}; got {header.format[:40]!r}")
+    if header.format not in FORMATS:
+        raise Invalid(f"format must be {' or '.join(FORMATS)}; got {header.format[:40]!r}")
     return header
 
 

@@ -1,0 +1,47 @@
+"""What says that words were taken out of the record (§5). No Django."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from conversations.events.event_type import PEOPLE, Lane, Row, Search, event_type
+from conversations.events.types.base import BaseEvent
+
+REDACTED = "event.redacted"
+
+
+class RedactedEvent(msgspec.Struct):
+    """One event that was redacted. `digest`: `hash_chain.tombstone_digest` of what stands there since."""
+
+    seq: int
+    digest: str
+
+
+@event_type(
+    Row(template="event_redacted", glyph="note"), authority=PEOPLE, level="chat", lane=Lane("Redacted", "reason"),
+    search=Search(is_indexed=False), traits={"claimable", "outlined"},
+)  # fmt: skip
+class EventRedacted(BaseEvent):
+    """The words of earlier events of the conversation were taken out, each named in `events` with its number and the
+    digest of what stands there since. Only they may be without a salt. `by` did it."""
+
+    event: Literal["event.redacted"] = "event.redacted"
+    events: list[dict[str, int | str]]
+    reason: str = ""
+    by: str = ""
+
+
+class _Named(msgspec.Struct):
+    events: list[RedactedEvent]
+
+
+_decoder = msgspec.json.Decoder(_Named)
+
+
+def redactions_of(body: str) -> Sequence[RedactedEvent]:
+    """Return what a stored `event.redacted` names; nothing where it cannot be read."""
+    try:
+        return _decoder.decode(body).events
+    except (msgspec.DecodeError, UnicodeError):
+        return ()
