@@ -289,7 +289,7 @@ def test_a_change_from_elsewhere_is_refused(how, db):
 # Over HTTP, by bearer: the same table, and the doors.
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bearers(door_server: Server, callers: dict[str, Caller]) -> dict[str, Caller]:
     """A token of each role, an agent's, a revoked one, and one that never was."""
     callers["admin"].publish("chat:mine", said("mine", "x", recipient="agent:Desk"))

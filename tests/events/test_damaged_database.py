@@ -22,6 +22,7 @@ from conversations.events.log.commit_batch import is_of_database
 from conversations.rendering import agent_colors
 from conversations.transport.recorder import store
 from tests.support.live import Server, prepared, scratch
+from tests.support.tiers import variants
 
 FILL = """
 import json
@@ -90,7 +91,7 @@ def truncate(server: Server) -> None:
         file.truncate(file_of(server).stat().st_size // 2)
 
 
-DAMAGES = [damage_header, damage_schema, damage_newest_events, damage_index, truncate]
+DAMAGES = [truncate, damage_header, damage_schema, damage_newest_events, damage_index]
 COMMANDS = ["rebuild", "token robot --role agent", "export a", "serve --no-demo --port 9"]
 
 
@@ -114,7 +115,7 @@ def test_record_for_these_tests_is_whole() -> None:
     assert (code, "300 events are intact" in said) == (0, True), said
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", variants(DAMAGES), ids=lambda damage: damage.__name__)
 def test_verify_names_damaged_file_and_what_to_do(damage) -> None:
     server = copy()
     damage(server)
@@ -138,7 +139,7 @@ def test_verify_names_table_whose_pages_are_damaged() -> None:
     assert "conversations_conversation" in run(server, "verify")[1]
 
 
-@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.split()[0])
+@pytest.mark.parametrize("line", variants(COMMANDS, quick=2), ids=lambda line: line.split()[0])
 def test_command_on_damaged_file_ends_with_a_sentence(line) -> None:
     server = copy()
     damage_header(server)
@@ -175,7 +176,7 @@ def test_database_that_is_a_directory_is_named() -> None:
     assert f"{file_of(server)}" in said
 
 
-@pytest.mark.parametrize("blocks", [0, 64], ids=["nothing fits", "no tables fit"])
+@pytest.mark.parametrize("blocks", variants([64, 0]), ids=lambda blocks: f"{blocks} blocks")
 @pytest.mark.parametrize("line", ["verify", "serve --no-demo --port 9"])
 def test_full_disk_at_first_start_is_told_in_a_sentence(line, blocks) -> None:
     server = Server(scratch("damaged") / "data")
@@ -206,7 +207,7 @@ def test_server_that_meets_damage_as_it_starts_ends_with_a_sentence() -> None:
     assert f"{file_of(server)} is damaged" in said
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def damage_met() -> DatabaseError:
     """What Django raises where SQLite meets a damaged page, with the real error as its cause."""
     server = copy()
@@ -227,7 +228,7 @@ def raiser(error: Exception) -> Callable[..., NoReturn]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("path", ["/", "/api/v1/conversations"])
-@pytest.mark.parametrize(("place", "name"), [(list_query, "find"), (agent_colors, "refresh_colors")])
+@pytest.mark.parametrize(("place", "name"), variants([(list_query, "find"), (agent_colors, "refresh_colors")]))
 def test_page_that_meets_damage_answers_503_with_what_to_do(team, damage_met, monkeypatch, path, place, name) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(team["viewer"])

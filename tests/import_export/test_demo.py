@@ -16,6 +16,7 @@ from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals.decide import decide
 from dashboard import demo
 from tests.support.cast import cast
+from tests.support.tiers import variants
 
 pytestmark = pytest.mark.django_db
 
@@ -126,12 +127,15 @@ class Stage:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("decision", "more", "status", "words"),
-    [
-        ("approve", {}, "done", "INC-2291"),
-        ("edit", {"arguments": {"incident_type": "lamps", "severity_level": 4, "lamps": []}}, "done", "INC-2291"),
-        ("reject", {"message": "not yet"}, "rejected", "did not file it"),
-        ("respond", {"output": "by phone"}, "done", "did not file it"),
-    ],
+    variants(
+        [
+            ("approve", {}, "done", "INC-2291"),
+            ("edit", {"arguments": {"incident_type": "lamps", "severity_level": 4, "lamps": []}}, "done", "INC-2291"),
+            ("reject", {"message": "not yet"}, "rejected", "did not file it"),
+            ("respond", {"output": "by phone"}, "done", "did not file it"),
+        ],
+        quick=2,
+    ),
 )
 def test_the_demo_goes_on_as_the_newcomer_decided(decision, more, status, words):
     people = cast()
