@@ -69,6 +69,15 @@ def test_a_run_stopped_while_it_waits_withdraws_its_question(team):
     assert conversation_list.waiting() == 0
 
 
+def test_a_question_whose_run_does_not_wait_is_open_nowhere(team):
+    approval = teamwork.ask(team["operator"])
+    assert (list(Approval.objects.open()), conversation_list.waiting()) == ([approval], 1)
+
+    Run.objects.filter(id=approval.run).update(status="running")
+
+    assert (list(Approval.objects.open()), conversation_list.waiting()) == ([], 0)
+
+
 @pytest.mark.parametrize(("kind", "why"), ENDS.items())
 def test_every_bad_end_withdraws_what_is_open_and_says_why(team, kind, why):
     run = ask_twice(team["operator"])
