@@ -27,6 +27,17 @@ def test_same_call_is_the_same_question(server: Server, agent: Caller) -> None:
     assert kinds == ["tool_step", "run.queued", "approval.requested", "run.waiting"]
 
 
+def test_question_decided_between_two_requests_is_answered(caller: Caller, agent: Caller) -> None:
+    asked = agent.ask("POST", PATH, body("decided between")).body
+    decision = encode({"decision": "reject", "message": "Not that one."})
+    assert caller.ask("POST", f"/api/v1/approvals/{asked['approval_id']}/decision", decision).status == 200
+
+    answer = agent.ask("POST", PATH, body("decided between")).body
+
+    assert answer["approval_id"] == asked["approval_id"]
+    assert (answer["status"], answer["decision"], answer["message"]) == ("decided", "reject", "Not that one.")
+
+
 def test_call_in_somebody_elses_conversation_is_not_asked_about(caller: Caller, agent: Caller) -> None:
     caller.publish("stream:asked-elsewhere", {"event": "log", "text": "x"})
 

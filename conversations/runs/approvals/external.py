@@ -66,7 +66,7 @@ def ask(by: Principal, question: Question, beginning: NewEvent) -> Approval | No
         conversation = _own(by, question.conversation)
         if conversation is None:
             return None
-        call = _call(conversation, question)
+        call = _call(conversation, question) or _rejected_call(conversation, question)
         if call is None:
             log.append([beginning])
             call = _call(conversation, question)
@@ -156,6 +156,21 @@ def _call(conversation: Conversation, question: Question) -> ToolCall | None:
     rows = list(calls.order_by("called_seq"))
     known = set(Approval.objects.filter(tool_call__in=[row.id for row in rows]).values_list("tool_call", flat=True))
     return next((row for row in rows if row.id not in known), rows[-1] if rows else None)
+
+
+def _rejected_call(conversation: Conversation, question: Question) -> ToolCall | None:
+    """Return the call that a rejection ended, where the same one is asked about again: its answer was lost on the way,
+    or it was decided between two requests. A further call of that id has begun since, or has other arguments."""
+    if question.call_id is None:
+        return None
+    same = ToolCall.objects.filter(conversation=conversation, run=None, call_id=question.call_id)
+    last = same.order_by("-called_seq").first()
+    if last is None:
+        return None
+    known = Approval.objects.filter(tool_call=last.id, decision="reject", decided_seq=last.finished_seq).first()
+    request = body_of(conversation.pk, known.asked_seq) if known is not None else {}
+    is_same = (request.get("name"), request.get("args_raw")) == (question.name, question.args_raw)
+    return last if is_same else None
 
 
 def _ask(by: Principal, conversation: Conversation, call: ToolCall, question: Question) -> Approval:

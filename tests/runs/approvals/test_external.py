@@ -97,6 +97,36 @@ def test_an_approved_call_ends_as_its_agent_tells(people):
     assert ToolCall.objects.get().approver == "user:april"
 
 
+@pytest.mark.parametrize("recorded", [{}, {"args_raw": None}])
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_question_asked_again_after_its_decision_is_the_same_one(people, decision, recorded):
+    log.append([step(status="start", **recorded)])
+    approval = ask()
+    decide.decide(people["approver"], approval.id, decision, message="so")
+
+    assert ask().id == approval.id
+    assert external.outcome(ask()) == external.QuestionOutcome(decision, "so")
+    assert ToolCall.objects.count() == 1
+
+
+@pytest.mark.parametrize("further", ["begun", "other arguments"])
+def test_a_further_call_of_a_rejected_id_is_asked_about_by_itself(people, further):
+    approval = ask()
+    decide.decide(people["approver"], approval.id, "reject")
+
+    if further == "begun":
+        log.append([step(status="start", id="again")._replace(event_id=None)])
+        other = ask()
+    else:
+        question = external.Question("s", "Coder", "Bash", "t1", {}, '{"a": 1}', "codex", ("reject",), "it asks")
+        begins = step(status="start", args_raw='{"a": 1}')._replace(event_id="another")
+        made = external.ask(CODER, question, begins)
+        assert made is not None
+        other = made
+
+    assert (other.id != approval.id, other.status) == (True, "pending")
+
+
 def test_nobody_decides_for_who_waits_no_more(people):
     approval = ask()
     Run.objects.filter(id=approval.run).update(lease_until=database_now() - 1)
