@@ -70,18 +70,18 @@ class ApprovalRequestEndpoint(route.Route):
         """Return 200 with the decision, `pending` while there is none, or `not_asked` where nobody can decide it."""
         visitor = await self._bearers.visitor(scope, "publish")
         wait_s = _wait_of(scope)
-        call = _read(await route.body(scope, receive, MAX_BODY), visitor)
+        body = await route.body(scope, receive, MAX_BODY)
         if self._open >= MAX_WAITING:
             raise Busy("too many agents wait for decisions", code="too_many")
         deadline = time.monotonic() + wait_s
-        approval = await self._do(external.ask, visitor.principal, _question(call), _beginning(call, visitor))
+        key, approval = await self._do(_ask, body, visitor)
         if approval is None:
             return 200, _answer("", "not_asked", None)
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
         self._open += 1
         try:
             with self._runtime.watch.reading(visitor) as reader:
-                waiting = self._until_decided(scope, approval, call.conversation_id, deadline, gone)
+                waiting = self._until_decided(scope, approval, key, deadline, gone)
                 outcome = await reader.unless_dismissed(waiting)
         finally:
             self._open -= 1
@@ -116,6 +116,12 @@ def _wait_of(scope: route.Scope) -> int:
     if unknown := sorted(fields.keys() - {"wait_s"}):
         raise Invalid("must be wait_s", field=unknown[0][:40])
     return whole_number(fields.get("wait_s", str(WAIT_S)), "wait_s", 0, MAX_WAIT_S)
+
+
+def _ask(body: bytes, visitor: Caller) -> tuple[str, Approval | None]:
+    """Read a question and ask it, in a thread: reading may take long. Return the conversation beside it."""
+    call = _read(body, visitor)
+    return call.conversation_id, external.ask(visitor.principal, _question(call), _beginning(call, visitor))
 
 
 def _read(body: bytes, visitor: Caller) -> WaitingCall:

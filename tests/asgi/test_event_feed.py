@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,8 @@ import pytest
 from conversations.asgi import event_feed
 from tests.support.doors import Caller, said
 from tests.support.live import Server, until
+from tests.support.revocation import LAW, holder, pause_until, revoke
+from tests.support.tiers import variants
 
 
 class Follower:
@@ -139,15 +140,19 @@ def test_pages_lead_to_one_another(caller: Caller) -> None:
     assert read == ["0", "1", "2", "3", "4"]
 
 
-def test_revoked_token_is_told_and_nothing_else(server: Server, caller: Caller) -> None:
-    token = server.token(name := uuid4().hex[:12], "viewer")
-    with following(Caller(server, token)) as follower:
-        with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60) as database:
-            database.execute("UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name=?", [name])
-        name, notice = follower.next()
-        publish(caller, uuid4().hex, 1)
+@pytest.mark.parametrize("role", variants(["viewer", "agent", "operator", "approver", "auditor", "admin"], quick=2))
+def test_revoked_token_is_told_within_a_second_and_nothing_else(server: Server, caller: Caller, role: str) -> None:
+    name = f"feed-{role}-{uuid4().hex[:12]}"
+    follower_caller = holder(server, name, role, agent="Feed" if role == "agent" else "")
+    with following(follower_caller) as follower:
+        pause_until(revoke(server, name) + LAW)
+        caller.publish(f"chat:{(key := uuid4().hex)}", said(key, "1", recipient="agent:Feed"))
+        notices = [follower.next()]
+        while notices[-1][0] != "end":
+            notices.append(follower.next())
 
-        assert (name, notice["code"]) == ("end", "token_revoked")
+        assert notices[-1][1]["code"] == "token_revoked"
+        assert key not in {fields.get("conversation_id") for _, fields in notices}
         assert follower.answer.read() == b""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.doors import Caller, make_tokens
+from tests.support.doors import Caller, encode, make_tokens
 from tests.support.growth import cpu_of, read_numbers
 from tests.support.live import Server, prepared
 
@@ -88,8 +88,17 @@ def bodies(shape: str) -> dict[str, tuple[str, bytes, str]]:
     asked = b'{"model":"x","input":' + value + b"}"
     item = b'{"model":"x","input":[{"type":"acme:note","id":"n","status":"completed","kept":' + value + b"}]}"
     traced = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"x":' + filled(shape, 7 * MIB) + b"}]}]}]}"
+    logged = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"x":' + filled(shape, 7 * MIB) + b"}]}]}]}"
+    hook = b'{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"x":' + value + b"}}"
+    call = b'{"conversation_id":"s","agent":"Stall","name":"n","tool_call_id":"c",'
+    arguments = encode(filled("objects", 250_000).decode())  # the most that a question may have
     return {
         "traces": ("/v1/traces", traced, json),
+        "logs": ("/v1/logs", logged, json),
+        "hook": ("/api/v1/hooks/claude-code", hook, json),
+        "codex": ("/api/v1/hooks/codex", hook, json),
+        "question": ("/api/v1/approvals/requests?wait_s=0", call + b'"args_raw":' + arguments + b"}", json),
+        "no question": ("/api/v1/approvals/requests?wait_s=0", call + b'"args_raw":' + value + b"}", json),
         "one": ("/api/v1/publish", one, json),
         "batch": ("/api/v1/publish", b'{"messages":[' + b",".join([one] * 4) + b"]}", json),
         "lines": ("/api/v1/publish", b"\n".join([one] * 4), lines),

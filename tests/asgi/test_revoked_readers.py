@@ -17,7 +17,7 @@ from django.test import override_settings
 from django.urls import path
 
 from conversations.access import authentication
-from conversations.access.accounts import one_time_secret, tokens
+from conversations.access.accounts import tokens
 from conversations.asgi import import_upload, token_auth
 from conversations.asgi.topics import TopicEndpoint, TopicRequest
 from conversations.core import principals
@@ -34,38 +34,7 @@ from tests.support import toolcalls
 from tests.support.cast import client_of, person
 from tests.support.doors import Answer, Caller, encode, said
 from tests.support.live import Server, until
-
-LAW = 1.0  # seconds after which nothing may come (law H)
-
-
-def execute(server: Server, sql: str, *values: str) -> None:
-    """Change the database as another process would that rings nobody."""
-    with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60) as database:
-        database.execute(sql, values)
-
-
-def holder(server: Server, name: str) -> Caller:
-    """Make an admin's token without starting a process."""
-    words = one_time_secret.make(tokens.PREFIX)
-    execute(
-        server,
-        "INSERT INTO conversations_token (name,role,agent,digest,created_by,created_at)"
-        " VALUES (?,'admin','',?,'system','2026-01-01 00:00:00')",
-        name,
-        one_time_secret.digest(words),
-    )
-    return Caller(server, words)
-
-
-def revoke(server: Server, name: str) -> float:
-    """Revoke it there; return when that was committed."""
-    execute(server, "UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name=?", name)
-    return time.monotonic()
-
-
-def pause_until(moment: float) -> None:
-    """Let time pass: a law about a second is tested by what happens after one."""
-    threading.Event().wait(moment - time.monotonic())
+from tests.support.revocation import LAW, holder, pause_until, revoke
 
 
 @pytest.mark.parametrize("topic", ["stream:poll-{}", "chat:poll-{}"])

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.utils import CursorWrapper
 
+from conversations.core.errors import NotSignedIn
 from conversations.events.log.lock_waits import LockedElsewhere
 from conversations.events.log.records import NewEvent
 from conversations.events.log.sql import marks
@@ -43,6 +44,14 @@ def reject_revoked_tokens(events: Sequence[NewEvent], *, skips: bool = False) ->
             _refuse_held(cursor, set(names) - {name for name, _ in rows})
     if gone := frozenset(TOKEN + name for name, revoked_at in rows if revoked_at is not None):
         raise TokenRevoked(gone)
+
+
+def require_good_tokens(events: Sequence[NewEvent]) -> None:
+    """Raise `NotSignedIn` when a token among the principals is revoked, after the conversations are locked."""
+    try:
+        reject_revoked_tokens(events)
+    except TokenRevoked:
+        raise NotSignedIn("this token has been revoked; nothing was stored") from None
 
 
 def _refuse_held(cursor: CursorWrapper, unseen: Collection[str]) -> None:

@@ -19,6 +19,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
+from conversations.events.log import token_check
 from conversations.events.log.records import NewEvent
 from conversations.events.recorded_arguments import body_of, edited
 from conversations.models import Approval, Conversation, Run, ToolCall, ToolSchema
@@ -59,13 +60,15 @@ class QuestionOutcome(NamedTuple):
 
 def ask(by: Principal, question: Question, beginning: NewEvent) -> Approval | None:
     """Ask about an open call of a conversation that `by` opened, and return the request, the same one for the same
-    call. Where the call is not known yet, `beginning` begins it. None: the conversation is somebody else's."""
+    call. Where the call is not known yet, `beginning` begins it. None: the conversation is somebody else's. Raises
+    NotSignedIn for a token that is revoked by now."""
     with write_transaction():
         if not Conversation.objects.filter(key=question.conversation).exists():
             log.append([beginning])
         conversation = _own(by, question.conversation)
         if conversation is None:
             return None
+        token_check.require_good_tokens([beginning])
         call = _call(conversation, question) or _rejected_call(conversation, question)
         if call is None:
             log.append([beginning])
