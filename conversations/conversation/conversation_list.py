@@ -10,8 +10,6 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from django.db import connection
-
 from conversations.access import permissions
 from conversations.conversation import attention, list_query, spending
 from conversations.conversation.conversation_row import GROUPS, IMPORTED, RUN_STATES, ConversationRow, drawn
@@ -19,6 +17,7 @@ from conversations.conversation.list_query import ListFilters
 from conversations.core.errors import NotFound
 from conversations.core.micros import to_datetime
 from conversations.events.log.sql import any_of
+from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Approval, Conversation, Run, User
 from conversations.rendering import agent_colors
 from conversations.runs import stuck_detection
@@ -43,8 +42,8 @@ _COLUMNS = (
 
 _owned = itemgetter(*(_COLUMNS.index(name) for name in attention.Owned._fields))
 
-_PARTICIPANTS = "SELECT conversation_id,name,kind FROM conversations_participant WHERE conversation_id{}"
-_MARKERS = """SELECT conversation_id,messages_seen FROM conversations_readmarker
+_PARTICIPANTS = "SELECT conversation_id,name,kind,0 FROM conversations_participant WHERE conversation_id{}"
+_MARKERS = """SELECT conversation_id,'','',messages_seen FROM conversations_readmarker
 WHERE conversation_id{} AND user_id=%s"""
 _NEWEST_RUNS = """SELECT conversation_id,status,reason FROM conversations_run r
 WHERE conversation_id{} AND parent_call IS NULL AND (status IN ('waiting','running','queued')
@@ -200,9 +199,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     ids = [values[0] for values in fetched]
     runs = _runs(ids)
     alarms = stuck_detection.alarms([id_ for id_ in ids if runs.get(id_) == "running"])
-    named: dict[int, list[tuple[str, str]]] = {}
-    for conversation, name, kind in _read(_PARTICIPANTS, ids):
-        named.setdefault(conversation, []).append((name, kind))
+    named, seen = _people(ids, reader)
     needs = attention.of(
         waiting=[id_ for id_ in ids if runs.get(id_) == "waiting"],
         failed=[id_ for id_ in ids if runs.get(id_) == "failed"],
@@ -210,7 +207,6 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
         alarms=alarms,
     )
     costs = spending.costs_of(ids)
-    seen: dict[int, int] = dict(_read(_MARKERS, ids, reader.pk)) if reader else {}
     return [
         ConversationRow(
             **(columns := dict(zip(_COLUMNS, values, strict=True))),
@@ -227,19 +223,28 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     ]
 
 
+def _people(ids: Sequence[int], reader: User | None) -> tuple[dict[int, list[tuple[str, str]]], dict[int, int]]:
+    """Return who takes part, by name and kind, and how many messages the reader has seen: in one query, since asking
+    takes longer than answering."""
+    if not ids:
+        return {}, {}
+    test, values = any_of(ids)
+    parts, given = [_PARTICIPANTS.format(test)], [*values]
+    if reader is not None:
+        parts, given = [*parts, _MARKERS.format(test)], [*given, *values, reader.pk]
+    named: dict[int, list[tuple[str, str]]] = {}
+    seen: dict[int, int] = {}
+    for conversation, name, kind, messages in fetch_rows(" UNION ALL ".join(parts), given):
+        if kind:
+            named.setdefault(conversation, []).append((name, kind))
+        else:
+            seen[conversation] = messages
+    return named, seen
+
+
 def _unmarked(columns: Mapping[str, Any]) -> int:
     """Return how many messages count as seen by who never opened a conversation: of an import, all it has by now."""
     return int(columns["messages"]) if columns["opened_by"].startswith(IMPORTED) else 0
-
-
-def _read(sql: str, ids: Sequence[int], *more: Any) -> list[Any]:
-    """Read the rows of these conversations, by SQL as it is: building a query takes longer than answering it."""
-    if not ids:
-        return []
-    with connection.cursor() as cursor:
-        test, values = any_of(ids)
-        cursor.execute(sql.format(test), [*values, *more])
-        return list(cursor.fetchall())
 
 
 def _alarm(alarm: stuck_detection.StuckRun | None) -> str:
@@ -249,7 +254,10 @@ def _alarm(alarm: stuck_detection.StuckRun | None) -> str:
 def _runs(ids: Sequence[int]) -> dict[int, str]:
     """Return the loudest state among unfinished runs and the newest one. Only a question is waiting."""
     states: dict[int, set[str]] = {}
-    for conversation, status, reason in _read(_NEWEST_RUNS, ids):
+    if not ids:
+        return {}
+    test, values = any_of(ids)
+    for conversation, status, reason in fetch_rows(_NEWEST_RUNS.format(test), values):
         if status == "waiting" and reason != "approval":
             status = "" if reason == "pause" else "queued"
         states.setdefault(conversation, set()).add(_RUNS.get(status, ""))

@@ -245,6 +245,8 @@ def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
 def _few(filters: ListFilters) -> list[SqlCondition]:
     """Return the tests for the conversations that one filter leaves by its index, of the filter with the fewest, and
     for all the other filters; none where all leave too many."""
+    if filters.state == "waiting" and len(ids := _waiting()) <= FEW:
+        return [*conditions(replace(filters, state="")), _among(ids)]
     indexes = _by_index(filters)
     if not indexes:
         return []
@@ -256,6 +258,11 @@ def _few(filters: ListFilters) -> list[SqlCondition]:
     if sizes[smallest] > FEW:
         return []
     return [*conditions(replace(filters, **{smallest: ""})), _any_of(indexes[smallest])]
+
+
+def _waiting() -> list[int]:
+    """Return the conversations with an open question, `FEW` and one at most: to count them is to find them."""
+    return [id_ for (id_,) in fetch_rows(f"{_WAITING} LIMIT %s", [FEW + 1])]
 
 
 def _counted(part: SqlCondition) -> SqlCondition:
@@ -278,8 +285,6 @@ def _by_index(filters: ListFilters) -> dict[str, list[SqlCondition]]:
     if filters.agent:
         names = permissions.names_of(filters.agent)
         indexes["agent"] = [SqlCondition(_NAMED.format(" AND is_named"), (name,)) for name in names]
-    if filters.state == "waiting":
-        indexes["state"] = [SqlCondition(_WAITING)]
     if filters.state == "mine":
         indexes["state"] = [SqlCondition(_MINE, (filters.holder,))]
     return indexes

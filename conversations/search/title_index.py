@@ -18,6 +18,7 @@ TEXT = "conversations_captiontext"  # what was indexed; on PostgreSQL with its g
 LENGTH = 3  # characters of a gram
 DENSE = "\u0e00"  # from here on scripts of which one or two characters are a word
 MOST_GRAMS = 6  # of a query; the list holds each row against the words themselves
+ENOUGH = 2  # grams that PostgreSQL looks up where one of them is in very many: it reads all the rows of each
 COMMON = "etaoinsrhdlucm"  # letters, the most frequent first
 MOST_READ = 5_000  # rows of the rarest gram that PostgreSQL reads for a page: it reads all before it returns the first
 STATISTICS_FOR = 300.0  # seconds for which the frequencies of grams are taken for true
@@ -42,7 +43,7 @@ def find(words: Iterable[str], most: int) -> list[int] | None:
     are in very many.
     """
     query_grams = _rarest({gram for word in words for gram in _grams_of(word)})
-    if not query_grams or _are_frequent(query_grams):
+    if not query_grams:
         return None
     with connection.cursor() as cursor:
         cursor.execute(_PENDING, [most + 1])  # first: what is indexed meanwhile is found below
@@ -123,32 +124,31 @@ def _grams_of(word: str) -> set[str]:
 
 
 def _rarest(query_grams: set[str]) -> list[str]:
-    """Return a few that are likely to leave the fewest: each gram that nearly everything has costs a look at all."""
+    """Return a few that are likely to leave the fewest: each gram that nearly everything has costs a look at all. None
+    where on PostgreSQL each is in very many; SQLite reads no more rows than are asked for."""
 
     def frequency(gram: str) -> int:
         return sum(len(COMMON) - COMMON.index(character) for character in gram if character in COMMON)
 
-    return sorted(query_grams, key=lambda gram: (frequency(gram), gram))[:MOST_GRAMS]
-
-
-def _are_frequent(query_grams: Iterable[str]) -> bool:
-    """Return whether PostgreSQL would read very many rows, by what its last ANALYZE counted. SQLite reads no more than
-    are asked for."""
+    ordered = sorted(query_grams, key=lambda gram: (frequency(gram), gram))
     if connection.vendor == "sqlite":
-        return False
+        return ordered[:MOST_GRAMS]
+    frequent = _frequent()
+    rare = [gram for gram in ordered if gram not in frequent][:MOST_GRAMS]
+    others = sorted((gram for gram in ordered if gram in frequent), key=lambda gram: frequent[gram])
+    return [*rare, *others[: max(0, ENOUGH - len(rare))]] if rare else []
+
+
+def _frequent() -> dict[str, float]:
+    """Return the grams that are in very many conversations, with in how many, by what the last ANALYZE counted."""
+    global _counted
     read_at, frequent = _counted
     if time.monotonic() - read_at > STATISTICS_FOR:
-        frequent = _count()
-    return frequent.issuperset(query_grams)
-
-
-def _count() -> frozenset[str]:
-    """Read which grams are in very many conversations."""
-    global _counted
-    with connection.cursor() as cursor:
-        cursor.execute(_FREQUENT, [TEXT, MOST_READ])
-        _counted = time.monotonic(), frozenset(gram for gram, _ in cursor.fetchall())
-    return _counted[1]
+        with connection.cursor() as cursor:
+            cursor.execute(_FREQUENT, [TEXT, MOST_READ])
+            frequent = dict(cursor.fetchall())
+        _counted = time.monotonic(), frequent
+    return frequent
 
 
 def _is_dense(gram: str) -> bool:
@@ -172,5 +172,5 @@ def _indexed_titles(cursor: CursorWrapper, conversations: Iterable[int]) -> dict
     return dict(cursor.fetchall())
 
 
-_counted: tuple[float, frozenset[str]] = (-STATISTICS_FOR, frozenset())  # when they were read, and which are frequent
+_counted: tuple[float, dict[str, float]] = (-STATISTICS_FOR, {})  # when they were read, and which are frequent
 _signs = {code: SIGNS + code for code in range(0x80) if not chr(code).isalnum()}

@@ -105,13 +105,13 @@ def test_a_participant_is_found_with_and_without_the_prefix() -> None:
     assert keys(participant="Tri") == []
 
 
-def test_the_list_takes_five_queries_however_long_it_is(maria: User, django_assert_num_queries: Any) -> None:
+def test_the_list_takes_four_queries_however_long_it_is(maria: User, django_assert_num_queries: Any) -> None:
     for n in range(40):
         make(f"c{n}", n, participants=["agent:A", f"agent:{n}"])
 
     agent_colors.refresh_colors()  # now and then one more
 
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(4):
         page = conversation_list.newest_conversations(reader=maria, limit=30)
 
     assert len(page.rows) == 30
