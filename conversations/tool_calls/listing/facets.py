@@ -18,6 +18,7 @@ from conversations.tool_calls.listing.sql_filters import BY_ITSELF, CallConditio
 
 MAX_ITEMS = 999
 WALK = 200  # calls that one count looks at: a page has forty of these counts
+RANKED = 300  # calls of each value that are counted to choose the most frequent ones, under filters
 KNOWN = 200  # values of a name that are offered for typing
 SHOWN = 8  # of them, the most frequent
 
@@ -88,9 +89,9 @@ def _counts(
     """Count each value; and say which ones may have more calls than were counted, since the walk ended."""
     if conditions.tests and _are_few(conditions, walk):
         return _grouped(column, conditions, walk), set()
-    sizes = _each(column, values, conditions.bounds(), [], MAX_ITEMS + 1)
     if not walk.rest and not conditions.tests:
-        return sizes, set()
+        return _each(column, values, conditions.bounds(), [], MAX_ITEMS + 1), set()
+    sizes = _each(column, values, conditions.bounds(), [], RANKED)
     often = sorted(sizes, key=lambda value: (value not in chosen, -sizes[value], value))[: max(SHOWN, len(chosen))]
     rest = [*conditions.tests.values(), *walk.rest]
     return _each(column, often, conditions.bounds(), rest, walk.bound), {
@@ -118,13 +119,14 @@ def _grouped(column: str, conditions: CallConditions, walk: ScanPlan) -> Counter
 def _each(
     column: str, candidates: Sequence[str], bounds: Sequence[SqlCondition], rest: Sequence[SqlCondition], most: int
 ) -> Counter[str]:
-    """Count the calls of each value that pass `rest`, among its newest `most`."""
+    """Count the calls of each value that pass `rest`, among its newest `most`: by one plan for all values."""
     if not candidates:
         return Counter()
-    inside, held = sql_conditions.join_conditions([SqlCondition(f"t.{column}=%s"), *bounds])
+    inside, held = sql_conditions.join_conditions([SqlCondition(f"t.{column}=v.value"), *bounds])
     passing, passed = sql_conditions.join_conditions([SqlCondition("1=1"), *rest])
     columns, order = ("t.*", f" ORDER BY {BY_ITSELF.newest}") if rest else ("1", "")
     walk = f"SELECT {columns} FROM conversations_toolcall t WHERE {inside}{order} LIMIT %s"
-    part = f"SELECT %s,COUNT(*) FROM ({walk}) AS t WHERE {passing}"
-    values = [value for candidate in candidates for value in (candidate, candidate, *held, most, *passed)]
-    return Counter(dict(sql_conditions.fetch_rows(" UNION ALL ".join([part] * len(candidates)), values)))
+    counted = f"SELECT COUNT(*) FROM ({walk}) AS t WHERE {passing}"
+    named = ",".join(["(%s)"] * len(candidates))
+    sql = f"WITH v(value) AS (VALUES {named}) SELECT v.value,({counted}) FROM v"
+    return Counter(dict(sql_conditions.fetch_rows(sql, [*candidates, *held, most, *passed])))
