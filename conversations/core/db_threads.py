@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import Error, InterfaceError, OperationalError, connection
+from django.db import Error, InterfaceError, InternalError, OperationalError, connection
 
 from conversations.core.errors import Unavailable
 
@@ -51,6 +51,7 @@ POOL_SIZE = {
 
 damage: deque[str] = deque(maxlen=1)  # what this process met last; a restart forgets it
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+READ_ONLY = "25006"  # PostgreSQL's: a standby, or one that was made read-only
 DAMAGE_OF_POSTGRESQL = ("XX001", "XX002")  # of data, of an index
 
 
@@ -96,7 +97,12 @@ def release_connection() -> None:
 
 def is_unavailable(error: BaseException | None) -> bool:
     """Return whether the database as a whole is at fault, not a statement or a value."""
-    return isinstance(error, OperationalError | InterfaceError) or is_damage(error)
+    return isinstance(error, OperationalError | InterfaceError) or is_read_only(error) or is_damage(error)
+
+
+def is_read_only(error: BaseException | None) -> bool:
+    """Return whether PostgreSQL takes reads alone, which Django calls internal."""
+    return isinstance(error, InternalError) and sqlstate(error) == READ_ONLY
 
 
 def is_damage(error: BaseException | None) -> bool:

@@ -11,10 +11,10 @@ import time
 from collections.abc import Container, Sequence
 from functools import partial
 
-from django.db import Error, InterfaceError, InternalError, OperationalError, connection
+from django.db import Error, InterfaceError, OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 
-from conversations.core.db_threads import is_damage, release_connection, sqlstate, unavailable
+from conversations.core.db_threads import is_damage, is_read_only, release_connection, sqlstate, unavailable
 from conversations.core.errors import NotSignedIn, TooLarge
 from conversations.events.log import lock_waits, token_check
 from conversations.events.log.append import DEADLOCKS, append
@@ -28,7 +28,6 @@ CHECKPOINT = 16_000  # pages; by the writer's connections alone
 WRITER_CACHE_KIB = 64 << 10  # of the database's pages; every other connection has `dashboard.databases.PRAGMAS`'
 EMPTY_WITHIN_MS = 1000  # how long a server that stops waits for readers
 SEARCH_FOR = 0.3  # seconds one batch may spend to find out which of its jobs waits for a lock
-READ_ONLY = "25006"  # PostgreSQL's: a standby, or one that was made read-only
 # What is an event's own fault, though the databases call it operational: PostgreSQL's class for a value that no index
 # can take, and a statement that was cancelled; SQLite's for a statement that it cannot run.
 TOO_LARGE, CANCELLED = "54", "57014"
@@ -149,10 +148,8 @@ def empty_wal() -> None:
 
 def is_of_database(error: Exception) -> bool:
     """Return whether the database itself cannot do it, so that no job of a batch would come through."""
-    if is_damage(error):
+    if is_damage(error) or is_read_only(error):
         return True
-    if isinstance(error, InternalError):
-        return sqlstate(error) == READ_ONLY
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     code = getattr(error.__cause__, "sqlite_errorcode", None)
