@@ -5,6 +5,7 @@ import sys
 
 NAMES = (
     *("append", "ingest", "bus", "history", "list", "live_list", "growth", "toolcalls", "search"),
+    "audit",
     *("fanout", "latency", "latency_nodes", "resume", "render", "lanes", "timeline", "start", "runs", "responses"),
     *("watch_agents", "otlp"),
 )

@@ -172,10 +172,9 @@ def rows(entries: Sequence[EntryRow], may: Collection[str]) -> list[AuditRow]:
 
 def _changed(entries: Sequence[EntryRow]) -> dict[str, json_diff.RenderedDiff]:
     """Draw what decisions changed of arguments, by target. The log keeps hashes alone: the texts are the record's."""
-    edits = [
-        entry.target for entry in entries if entry.outcome == "done" and _correlation(entry).get("decision") == "edit"
-    ]
-    ids = [id_ for kind, _, id_ in (target.partition(":") for target in edits) if kind == "approval"]
+    decided = [entry for entry in entries if entry.outcome == "done" and entry.target.startswith("approval:")]
+    edits = [entry.target for entry in decided if _correlation(entry).get("decision") == "edit"]
+    ids = [target.partition(":")[2] for target in edits]
     if not ids:
         return {}
     approvals = Approval.objects.filter(id__in=ids, conversation__is_staged=False)
