@@ -22,7 +22,7 @@ from conversations.listing.sql_conditions import SqlCondition, fetch_rows, join_
 from conversations.search import title_index
 
 FIRST = 300  # conversations looked at before words are looked up
-BOUND = {"sqlite": 1_400, "postgresql": 700}  # conversations of one walk: so many take 5 ms
+BOUND = {"sqlite": 1_400, "postgresql": 600}  # conversations of one walk: so many take 5 ms
 SCATTERED = 500  # of one along a state's index: nearly each of them is on a page of its own
 FEW = 700  # conversations of an index that are all looked at
 MAX_WORDS = 8  # of a filter; more are ignored

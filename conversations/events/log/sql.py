@@ -76,15 +76,20 @@ def any_of(ids: Sequence[int]) -> tuple[str, list[Any]]:
     """Return what a column is compared with to be one of these, and the values of that. PostgreSQL reads one array
     faster than it reads fifty numbers."""
     if connection.vendor == "postgresql":
-        return "=ANY(%s)", [list(ids)]
+        return "=ANY(%s)", [_array(ids)]
     return f" IN ({marks(len(ids))})", list(ids)
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """Write PostgreSQL's array: psycopg takes ten times as long for a list, a tenth of a millisecond for fifty."""
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def wanted(places: Sequence[tuple[int, int]]) -> tuple[str, list[Any]]:
     """Return the WITH of a table `wanted(conversation,seq)` of places in the record, and its values. It is joined:
     SQLite serves a row value IN several rows by no index, it reads all events there are."""
     if connection.vendor == "postgresql":  # two arrays: psycopg looks at each placeholder
-        arrays = [list(column) for column in zip(*places, strict=True)] or [[], []]
+        arrays = [_array(column) for column in zip(*places, strict=True)] or [_array(()), _array(())]
         return "WITH wanted(conversation,seq) AS (SELECT * FROM unnest(%s::bigint[],%s::bigint[]))", arrays
     rows = ",".join(["(%s,%s)"] * len(places))
     return f"WITH wanted(conversation,seq) AS (VALUES {rows})", [number for place in places for number in place]
