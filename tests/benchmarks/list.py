@@ -116,6 +116,7 @@ def drawn(reader: User) -> tuple[float, float]:
     some: tuple[dict[str, str], ...] = ({}, {"q": "marker31"}, {"q": "refund"}, {"participant": "A1"})
     for filters in some:
         browser.get("/", filters)  # what a server has imported and read by then
+    common.as_a_server()
     for round_ in range(ROUNDS):
         start = time.perf_counter()
         answer = browser.get("/", some[round_ % len(some)])
