@@ -16,10 +16,11 @@ from django.db.models.functions import Length
 
 from conversations.conversation import conversation_row
 from conversations.core.errors import SwitchboardError
+from conversations.core.ids import copy_id
 from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
-from conversations.events import payload
-from conversations.models import Agent, Conversation, Event, Post, Run
+from conversations.events import payload, registry
+from conversations.models import Agent, Conversation, Event, Participant, Post, Run
 from conversations.models.run import LIVE
 from conversations.rendering import richtext
 from conversations.runs import deliver_messages
@@ -39,8 +40,16 @@ ENDS = {
     "interrupted": "was interrupted",
     "incompatible": "could not resume",
 }
+UNSIGNED = registry.names_with("unsigned")
 STEPS = {"stored": 1, "bus": 2, "waits": 1, "late": 1, "picked": 3, "answered": 4, "failed": 3}
 REASONS = {"hop_limit": "too many hops", "error": ""}
+
+
+class _Sign(NamedTuple):
+    """An event of whoever a message went to; not `is_signed`: it names nobody."""
+
+    seq: int
+    is_signed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,7 @@ def _posts(conversation: Conversation, sent: list[SentMessage]) -> dict[int, boo
     """Tell of each message whether all its posts are on Redis; None: it will be, and is not yet."""
     agents = {message.recipient.removeprefix("agent:") for message in sent if message.recipient.startswith("agent:")}
     topics = {f"chat:{name}" for name in {conversation.key, *agents}}
-    ids = [f"{message.event_id}{n}" for message in sent if message.event_id for n in ("", "1")]
+    ids = [copy_id(message.event_id, n) for message in sent if message.event_id for n in (0, 1)]
     rows = Post.objects.filter(topic__in=topics, bus_id__in=ids, conversation=conversation)
     sent_by_seq: dict[int, bool | None] = {}
     for seq, sent_at in rows.values_list("event_seq", "sent_at"):
@@ -242,9 +251,11 @@ def _elsewhere(conversation: Conversation, message: SentMessage, posted: bool | 
         signs = _first_signs(conversation, message)
         if signs:
             state = next(kind for kind in ("answered", "picked") if kind in signs)
+            sign = signs[state]
             label = "Answered by" if state == "answered" else "Picked up by"
+            label = label if sign.is_signed else f"Probably {label[:1].lower()}{label[1:]}"
             agent = richtext.inline(conversation_row.strip_prefix(message.recipient))
-            return DeliveryStatus(message.seq, state, label, agent, link=signs[state], on_bus=posted is True)
+            return DeliveryStatus(message.seq, state, label, agent, link=sign.seq, on_bus=posted is True)
     if posted is True:
         return DeliveryStatus(message.seq, "bus", "On the bus", on_bus=True)
     if posted is None:
@@ -255,16 +266,24 @@ def _elsewhere(conversation: Conversation, message: SentMessage, posted: bool | 
     return DeliveryStatus(message.seq, "stored", "Stored")
 
 
-def _first_signs(conversation: Conversation, message: SentMessage) -> Mapping[str, int]:
-    """Return the seqs of the first sign of the recipient after a message, and of its first words."""
+def _other_agents(conversation: Conversation, name: str) -> bool:
+    agents = Participant.objects.filter(conversation=conversation, kind="agent").values_list("name", flat=True)[:10]
+    return any(conversation_row.strip_prefix(agent) != name for agent in agents)
+
+
+def _first_signs(conversation: Conversation, message: SentMessage) -> Mapping[str, _Sign]:
+    """Return the first sign of the recipient after a message, and its first words. What is streamed without a name is
+    probably of the recipient where the conversation has no other agent."""
     later = Event.objects.filter(conversation=conversation, seq__range=(message.seq + 1, message.seq + AFTERWARDS))
     later = later.exclude(principal__startswith="user:").annotate(size=Length("body")).filter(size__lt=LEGIBLE)
-    signs: dict[str, int] = {}
+    signs: dict[str, _Sign] = {}
+    recipient = conversation_row.strip_prefix(message.recipient)
+    is_alone = not _other_agents(conversation, recipient)
     for seq, kind, body in later.order_by("seq").values_list("seq", "kind", "body"):
         try:
             speaker = payload.parse(body.encode("utf-8", "replace")).speaker or ""
         except SwitchboardError:
             continue
-        if conversation_row.strip_prefix(speaker) == conversation_row.strip_prefix(message.recipient):
-            signs.setdefault("answered" if kind in ("message", "output") else "picked", seq)
+        if conversation_row.strip_prefix(speaker) == recipient or (is_alone and not speaker and kind in UNSIGNED):
+            signs.setdefault("answered" if kind in ("message", "output") else "picked", _Sign(seq, bool(speaker)))
     return signs

@@ -10,6 +10,8 @@ from markupsafe import Markup
 from conversations.core import hidden_characters
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.log.tool_calls import STEPS
+from conversations.events.payload import ParsedPayload
+from conversations.events.projections import repeats_message
 from conversations.rendering import (
     annotation_rows,
     control_action_rows,
@@ -22,7 +24,7 @@ from conversations.rendering import (
     transport_rows,
 )
 from conversations.rendering.event_rows import Repeat
-from conversations.rendering.participant_marks import ParticipantMark
+from conversations.rendering.participant_marks import ParticipantMark, lone_agent
 from conversations.rendering.participant_marks import learn_hues as learn
 from conversations.rendering.render_cache import DrawnCache
 
@@ -121,7 +123,7 @@ class EventRenderer:
         return group, self._drawn(call, group)
 
     def _drawn(self, call: CallEvents, group: str | None) -> Markup:
-        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, self.look)
+        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, lone_agent(), self.look)
         return _cache.get(key, self.conversation, call.seqs, partial(self._call_face, call, group))
 
     def _call_face(self, call: CallEvents, group: str | None) -> Markup:
@@ -135,9 +137,10 @@ class EventRenderer:
 
     def _event(self, event: Stored) -> Fragment:
         group = self._turn(event) if event.kind == "output" else None
-        repeat = repeats(event, self._previous) if event.kind == "message" else ""
+        repeat = repeats(event, self._previous)
         names = offered_tools.learned() if event.kind == "model.turn" else 0
-        key = (self.conversation, event.seq, event.at, group, repeat, names, self.look)
+        guess = lone_agent() if event.kind in event_rows.UNSIGNED else ""
+        key = (self.conversation, event.seq, event.at, group, repeat, names, guess, self.look)
         make = partial(self._face, event, group, repeat)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 
@@ -153,13 +156,23 @@ class EventRenderer:
 
 
 def repeats(event: Stored, previous: Stored | None) -> Repeat:
-    """Return whether an envelope repeats an output: `same` as the event right before it, or just `named` by it."""
-    parsed = event_rows.read(event).payload
+    """Return whether an event says again what was said: an envelope an output, `same` as the event right before it or
+    just `named` by it; and what a person typed, as a stream tells it, the envelope right before it."""
+    if event.kind == "user_message":
+        follows = previous is not None and previous.kind == "message" and previous.seq == event.seq - 1
+        return "same" if follows and repeats_message(_payload(event), _payload(previous)) else ""
+    if event.kind != "message":
+        return ""
+    parsed = _payload(event)
     if previous is not None and previous.kind == "output" and previous.seq == event.seq - 1:
-        output = event_rows.read(previous).payload
+        output = _payload(previous)
         if parsed.speaker and parsed.speaker == output.speaker and parsed.words == output.words:
             return "same"
     return "named" if parsed.metadata is not None and parsed.metadata.output_id else ""
+
+
+def _payload(event: Stored | None) -> ParsedPayload:
+    return event_rows.read(event).payload if event is not None else ParsedPayload()
 
 
 def learn_hues(hues: Mapping[str, int]) -> None:

@@ -106,11 +106,15 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
         return _card(row, event, None, text=_short(event.body[:_READ]), verb=event.kind[:64], code=True)
     is_claim = "claimable" in event_type.traits and not principals.is_ours(event.principal)
     state = "" if is_claim else event_type.state
-    row = event_rows.row(read, event_type.level, state=state, group=group, sender=_sender(read) or NOBODY)
+    is_echo = repeat == "same" and event.kind == "user_message"
+    level = "all" if is_echo else event_type.level
+    row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY)
     notes = (_duration(read), "claim" if is_claim else "", "again" if repeat == "named" else "")
     card = _card(row, event, None, text=_words(read, event_type.lane.field), verb=event_type.lane.verb)
     card = card._replace(note=annotation_rows.item_of(read) if "annotates" in event_type.traits else None)
-    return card._replace(facts=tuple(filter(None, notes)), folds=event.seq - 1 if repeat == "same" else 0)
+    return card._replace(
+        facts=tuple(filter(None, notes)), folds=event.seq - 1 if repeat == "same" and not is_echo else 0
+    )
 
 
 def _of_call(call: CallEvents, group: str | None) -> Card:
@@ -134,7 +138,7 @@ def _sender(read: ParsedEvent) -> str:
     if event.kind.startswith(_CALLER) and principals.is_ours(event.principal):
         by = event_rows.line(body.get("by"))
         return by if by and event.principal == "system" else event.principal
-    return parsed.speaker or event_rows.default_speaker(event.kind)
+    return parsed.speaker or event_rows.default_speaker(event.kind) or event_rows.probable_speaker(read)
 
 
 def _recipient(read: ParsedEvent) -> str:

@@ -79,7 +79,7 @@ def _entry(event: Stored, previous: Stored | None) -> TextEntry | None:
         return None
     if event.kind in ANNOTATIONS and (known := registry.get(event.kind)) and known.may_be_said_by(event.principal):
         return None  # it stands under its event
-    if event.kind == "message" and repeats(event, previous):
+    if repeats(event, previous):
         return None
     sender, recipient = lane_cards.ends(event, None)
     when = timestamps.of_event(event.at, event.principal, read.body).shown

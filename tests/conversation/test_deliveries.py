@@ -193,8 +193,10 @@ def test_a_relayed_message_is_on_the_bus_once_all_its_posts_are(otto, settings):
     assert shown(seq) == ("stored", "Stored", "waiting for the bus")
     assert told(seq).again_s == 2
 
-    posts.filter(topic="chat:Foreign").update(sent_at=1)
-    assert told(seq).state == "stored"
+    for first, then in (("chat:Foreign", "chat:flood"), ("chat:flood", "chat:Foreign")):
+        posts.filter(topic=first).update(sent_at=1)
+        posts.filter(topic=then).update(sent_at=None)
+        assert told(seq).state == "stored", first
     posts.update(sent_at=1)
 
     assert shown(seq) == ("bus", "On the bus", "")
@@ -214,6 +216,19 @@ def test_a_foreign_agents_first_event_picks_it_up_and_its_first_words_answer_it(
 
     answer = from_outside({"type": "message", "sender": "agent:Foreign", "recipient": "user:otto", "content": "Yes"})
     assert (*shown(seq), told(seq).link) == ("answered", "Answered by Foreign", "", answer)
+
+
+def test_what_is_streamed_without_a_name_is_probably_of_the_lone_agent(otto):
+    """As magent2's workers stream."""
+    seq = say_to(otto, "agent:Foreign")
+
+    picked = from_outside({"event": "tool_step", "name": "look"})
+    assert (*shown(seq), told(seq).link) == ("picked", "Probably picked up by Foreign", "", picked)
+    answer = from_outside({"event": "output", "text": "Yes"})
+    assert (*shown(seq), told(seq).link) == ("answered", "Probably answered by Foreign", "", answer)
+
+    from_outside({"type": "message", "sender": "agent:Other", "recipient": "chat:flood", "content": "I am here"})
+    assert told(seq).state == "stored"
 
 
 def test_only_what_people_sent_has_a_delivery(otto):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from conversations.events.log.records import CallEvents, Stored
-from conversations.rendering import event_renderer, event_rows
+from conversations.rendering import event_renderer, event_rows, participant_marks
 from conversations.rendering.event_renderer import EventRenderer
 from tests.support.drawn_html import Seen
 
@@ -349,3 +349,49 @@ def test_a_failed_call_says_why_in_its_line():
 
     assert '<span class="reason clip" dir="auto">Refused: &lt;b&gt;no&lt;/b&gt;</span>' in html
     assert 'class="reason' not in draw(called, call._replace(status="done"))
+
+
+def drawn_in_order(*events):
+    pen = EventRenderer("c1")
+    return [str(pen.draw(event).html) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("seq", "told", "level"),
+    [
+        (2, {"sender": "user:rosa", "text": "hello"}, "all"),
+        (3, {"sender": "user:rosa", "text": "hello"}, "chat"),
+        (2, {"sender": "user:otto", "text": "hello"}, "chat"),
+        (2, {"sender": "user:rosa", "text": "other words"}, "chat"),
+        (2, {"sender": "user:rosa", "text": ""}, "chat"),
+    ],
+)
+def test_what_a_stream_tells_of_the_message_right_before_is_a_line(seq, told, level):
+    said = stored(1, "message", sender="user:rosa", recipient="agent:Desk", content=told["text"] and "hello")
+
+    _, drawn = drawn_in_order(said, stored(seq, "user_message", **told))
+
+    assert f'data-level="{level}"' in drawn
+    assert ("on the stream as well" in drawn) == (level == "all")
+
+
+@pytest.mark.parametrize("kind", ["output", "tool_step"])
+def test_what_names_nobody_is_probably_of_the_lone_agent(kind):
+    unsigned = stored(1, kind, text="hello", name="look", principal="bus:redis")
+
+    with participant_marks.in_conversation({"Desk": 3}):
+        alone = draw(unsigned)
+    with participant_marks.in_conversation({"Desk": 3, "Other": 4}):
+        of_two = draw(unsigned)
+
+    assert 'data-sender="agent:Desk"' in alone
+    assert 'title="probably Desk: the event names nobody"' in alone
+    assert 'data-sender=""' in of_two
+    assert "probably" not in of_two
+
+
+def test_what_names_its_agent_or_is_no_agents_is_not_guessed_at():
+    with participant_marks.in_conversation({"Desk": 3}):
+        signed, gap = draw(stored(1, "output", agent="Desk", text="hello")), draw(stored(2, "record.gap", reason="x"))
+
+    assert "probably" not in signed + gap

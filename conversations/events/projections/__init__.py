@@ -28,7 +28,7 @@ from __future__ import annotations
 from conversations.core import principals
 from conversations.events.event_type import TYPES
 from conversations.events.projections import token_access
-from conversations.events.projections.messages import mark_output, repeats_output
+from conversations.events.projections.messages import mark_output, repeats_message, repeats_output
 from conversations.events.projections.open_calls import FoldedCall
 from conversations.events.projections.participants import kind_of
 from conversations.events.projections.row_changes import (
@@ -63,6 +63,7 @@ __all__ = [
     "fold",
     "kind_of",
     "mark_output",
+    "repeats_message",
     "repeats_output",
     "starts_call",
 ]

@@ -36,6 +36,12 @@ def repeats_output(payload: ParsedPayload, repeatable: str) -> bool:
     )
 
 
+def repeats_message(payload: ParsedPayload, message: ParsedPayload) -> bool:
+    """Return whether what a stream says that a person typed is the message right before it: a gateway of magent2 sends
+    each message as both."""
+    return bool(payload.words) and (payload.speaker, payload.words) == (message.speaker, message.words)
+
+
 def mark_output(speaker: str, text: str) -> str:
     """Return what identifies an output for an envelope that may repeat it; an unknown speaker matches any."""
     return hashlib.sha256(f"{speaker}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -30,7 +30,7 @@ class ControlMessage(Envelope):
     state="running",
     lane=Lane(),
     search=Search(is_indexed=False),
-    traits={"relayed"},
+    traits={"relayed", "unsigned"},
 )
 class StreamedToken(RunEvent):
     """A piece of an answer while it is written; `index` restarts each turn. Pieces up to `last_index` may be joined."""
@@ -44,7 +44,8 @@ class StreamedToken(RunEvent):
 
 @event_type(
     Row(view="output"), fold=messages.output, level="chat", lane=Lane(),
-    search=Search(label="answer", filter="Agent answers"), traits={"speech", "copied", "relayed", "remembered"},
+    search=Search(label="answer", filter="Agent answers"),
+    traits={"speech", "copied", "relayed", "remembered", "unsigned"},
 )  # fmt: skip
 class FinalOutput(RunEvent):
     """The final text of a turn; its tokens were the preview. `is_partial`: it was broken off; `refusal`: the model

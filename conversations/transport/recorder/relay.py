@@ -1,7 +1,8 @@
 """Posts → Redis: what our processes published on `chat:`, `control:`, `signal:` and `dlq:` topics, for foreign agents.
 
 After the commit, in order, at least once, under the same envelope id and bus id; the echo comes back by the recorder
-and is dropped by its id (§3.2). What came from Redis itself is marked as sent when it is stored; what is from
+and is dropped by its id (§3.2). What a person said is told on the conversation's `stream:` topic as well, for whoever
+watches through a gateway of magent2. What came from Redis itself is marked as sent when it is stored; what is from
 before Redis was first set stays here (`relay_start`).
 """
 
@@ -12,6 +13,7 @@ import os
 import re
 import time
 from collections import OrderedDict
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +21,10 @@ import redis
 import redis.asyncio
 from django.db import connection
 
+from conversations.core.errors import SwitchboardError
 from conversations.core.failpoints import failpoint
+from conversations.core.ids import copy_id
+from conversations.events import payload
 from conversations.events.log import write_transaction
 from conversations.models import Post
 from conversations.transport import relay_start
@@ -30,7 +35,9 @@ REMEMBERED = 20_000  # echoes that may still come
 SWEEP = 5.0  # seconds of one sweep at most: what was committed behind it waits no longer
 REFUSED_FOR = 60.0  # seconds until a topic whose key is no stream is tried again
 
-_UNSENT = """SELECT p.id,p.topic,p.bus_id,COALESCE(p.body,e.body) FROM conversations_post p
+STREAM_COPY = 2  # of an envelope: its copies 0 and 1 are on the topics of its conversation and of its agent
+
+_UNSENT = """SELECT p.id,p.topic,p.bus_id,COALESCE(p.body,e.body),COALESCE(e.principal,'') FROM conversations_post p
 LEFT JOIN conversations_event e ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq
 WHERE p.sent_at IS NULL AND p.id>%s {} ORDER BY p.id LIMIT %s"""
 
@@ -42,6 +49,29 @@ class Unsent(NamedTuple):
     topic: str
     bus_id: str
     body: str
+    principal: str  # who said it; empty where it is in no conversation
+
+    def on_stream(self) -> tuple[str, str, str] | None:
+        """Return topic, bus id and text of what tells followers of the stream what a person said, as magent2's gateway
+        does; None for all else. It has the envelope's id, by which the record knows it again."""
+        if not self.principal or not self.topic.startswith("chat:"):
+            return None
+        try:
+            message = payload.parse(self.body.encode("utf-8", "replace"))
+        except SwitchboardError:
+            return None
+        is_persons = "user:" in (self.principal[:5], (message.sender or "")[:5])
+        is_here = message.kind == "message" and self.topic == f"chat:{message.conversation_id}"
+        if not message.id or not (is_persons and is_here):
+            return None
+        fields = {"event": "user_message", "id": message.id, "conversation_id": message.conversation_id}
+        fields |= {
+            "sender": message.sender,
+            "text": message.content,
+            "created_at": message.created_at or datetime.now(UTC).isoformat(),
+        }
+        bus_id = copy_id(message.id, STREAM_COPY)
+        return f"stream:{message.conversation_id}", bus_id, json.dumps(fields, separators=(",", ":"))
 
 
 class Echoes:
@@ -100,11 +130,23 @@ class Relay:
         failpoint("before-xadd")
         pipeline = client.pipeline(transaction=False)
         for post in posts:
-            self.echoes.add(post.topic, post.bus_id)
-            pipeline.execute_command("XADD", *self._command(post))
+            self._add(pipeline, post.topic, post.bus_id, wire_text(post.body))
         answers = await pipeline.execute(raise_on_error=False)
         failpoint("after-xadd")
-        return [post.id for post, answer in zip(posts, answers, strict=True) if self._is_there(post, answer)]
+        there = [post for post, answer in zip(posts, answers, strict=True) if self._is_there(post.topic, answer)]
+        await self._tell_streams(client, there)
+        return [post.id for post in there]
+
+    async def _tell_streams(self, client: redis.asyncio.Redis, posts: list[Unsent]) -> None:
+        """Tell the streams of what people said in these."""
+        copies = [copy for post in posts if (copy := post.on_stream()) is not None]
+        if not copies:
+            return
+        pipeline = client.pipeline(transaction=False)
+        for copy in copies:
+            self._add(pipeline, *copy)
+        for (topic, _, _), answer in zip(copies, await pipeline.execute(raise_on_error=False), strict=True):
+            self._is_there(topic, answer)
 
     def mark(self, posts: list[Unsent], sent: list[int]) -> None:
         """Note which of these posts are on Redis, and go on behind them."""
@@ -117,16 +159,17 @@ class Relay:
         """Begin a new sweep: the last one broke off, and nobody knows what of it arrived."""
         self._after = 0
 
-    def _command(self, post: Unsent) -> list[Any]:
+    def _add(self, pipeline: Any, topic: str, bus_id: str, text: str) -> None:
+        self.echoes.add(topic, bus_id)
         trim = ["MAXLEN", "~", self._maxlen] if self._maxlen else []
-        return [post.topic, *trim, "*", "id", post.bus_id, "payload", wire_text(post.body)]
+        pipeline.execute_command("XADD", topic, *trim, "*", "id", bus_id, "payload", text)
 
-    def _is_there(self, post: Unsent, answer: Any) -> bool:
+    def _is_there(self, topic: str, answer: Any) -> bool:
         if not isinstance(answer, Exception):
             return True
         if not isinstance(answer, redis.ResponseError) or not str(answer).startswith("WRONGTYPE"):
             raise answer  # Redis as a whole cannot take it now
-        self._refused[post.topic] = time.monotonic() + REFUSED_FOR
+        self._refused[topic] = time.monotonic() + REFUSED_FOR
         return False
 
 

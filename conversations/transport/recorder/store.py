@@ -20,10 +20,11 @@ from conversations.core.db_threads import is_unavailable, sqlstate
 from conversations.core.ids import new_id
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
-from conversations.events import log
+from conversations.events import log, payload
 from conversations.events.log.commit_batch import is_of_lock
 from conversations.events.log.lock_waits import AT_ONCE, BRIEFLY, LockedElsewhere, LockWait
 from conversations.events.log.records import NewEvent
+from conversations.events.projections import repeats_message
 from conversations.models import Conversation, Event, Post, Quarantine, RedisPosition
 from conversations.transport import entry_ids as ids
 from conversations.transport.recorder import gap_detection, parse_entry
@@ -373,7 +374,18 @@ def _clashes(event: NewEvent) -> bool:
     if event.event_id is None:
         return False
     stored = Event.objects.filter(conversation__key=event.conversation, event_id=event.event_id)
-    return not any(erased or _same(body, event.body) for body, erased in stored.values_list("body", "erased_by"))
+    return not any(
+        erased or _same(body, event.body) or _is_echo(event, body)
+        for body, erased in stored.values_list("body", "erased_by")
+    )
+
+
+def _is_echo(event: NewEvent, body: str) -> bool:
+    """Return whether it is what the relay told the stream of a stored message (`relay.Unsent.on_stream`)."""
+    if event.kind != "user_message":
+        return False
+    message = payload.parse(body.encode("utf-8", "replace"))
+    return message.kind == "message" and repeats_message(event.payload, message)
 
 
 def _same(first: str | None, other: str) -> bool:
