@@ -6,6 +6,7 @@ late, the client left, the server stops) the answer is `{}`, and the program ask
 """
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from conversations.access.authentication import Caller
 from conversations.asgi import long_poll, route
 from conversations.asgi.long_poll import LongPoll
 from conversations.asgi.token_auth import TokenAuthenticator
-from conversations.coding_agents import hooks, session_events
+from conversations.coding_agents import hook_identity, hooks, session_events
 from conversations.coding_agents.hooks import Hook
 from conversations.coding_agents.session_events import SessionEvent
 from conversations.core.db_threads import DatabaseThreads
@@ -154,6 +155,7 @@ def _read(tool: str, body: bytes, visitor: Caller) -> tuple[Hook, list[NewEvent]
     except ValueError as error:
         raise Invalid(f"must be a hook's JSON object: {error}") from None
     hook = hooks.read(tool, value, visitor.agent.removeprefix("agent:") or hooks.TOOLS[tool])
+    hook = hook_identity.identified(hook, hashlib.sha256(body).hexdigest(), visitor.principal)
     return hook, [_event(visitor, event) for event in hooks.events_of(hook)]
 
 

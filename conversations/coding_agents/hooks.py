@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 from conversations.coding_agents import session_events
 from conversations.coding_agents.session_events import SessionEvent, SessionSpeaker
 from conversations.core.errors import Invalid
-from conversations.core.ids import new_id
 from conversations.core.json_values import text_of
 
 Tool = Literal["claude-code", "codex"]
@@ -33,7 +32,10 @@ Body = dict[str, Any]  # JSON
 
 
 class Hook(NamedTuple):
-    """One hook: which program posted it, of which session, what happened, and who speaks in which conversation."""
+    """One hook: which program posted it, of which session, what happened, and who speaks in which conversation.
+
+    `delivery` names what was posted where the hook itself tells no id: the same for the same hook sent again.
+    """
 
     tool: str
     name: str
@@ -41,6 +43,7 @@ class Hook(NamedTuple):
     sub_agent: str  # its id; empty in the session itself
     speaker: SessionSpeaker
     body: Body
+    delivery: str = ""
 
 
 class AskedCall(NamedTuple):
@@ -121,14 +124,14 @@ def decision(approved: bool, *, message: str = "", arguments: object = None) -> 
 
 def _started(hook: Hook) -> SessionEvent:
     call = _id(hook.body, "tool_use_id")
-    id_ = session_events.derived_id(hook.tool, hook.session, "call", call) if call else new_id()
+    id_ = session_events.derived_id(hook.tool, hook.session, "call", call) if call else _own_id(hook, "call")
     arguments = hook.body.get("tool_input")
     return session_events.call_started(hook.speaker, _tool_name(hook), call, arguments, id_, origin=hook.tool)
 
 
 def _ended(hook: Hook) -> SessionEvent:
     call = _id(hook.body, "tool_use_id")
-    id_ = session_events.derived_id(hook.tool, hook.session, "result", call) if call else new_id()
+    id_ = session_events.derived_id(hook.tool, hook.session, "result", call) if call else _own_id(hook, "result")
     output, error = hook.body.get("tool_response"), None
     if hook.name != "PostToolUse":
         error = _text(hook, "error") or _text(hook, "reason") or "failed"
@@ -156,7 +159,11 @@ def _sub_agent_started(hook: Hook) -> list[SessionEvent]:
 
 def _in_session(hook: Hook, what: str) -> SessionEvent:
     kind = _text(hook, "agent_type") or "sub-agent"
-    id_ = session_events.derived_id(hook.tool, hook.session, what, hook.sub_agent) if hook.sub_agent else new_id()
+    id_ = (
+        session_events.derived_id(hook.tool, hook.session, what, hook.sub_agent)
+        if hook.sub_agent
+        else _own_id(hook, what)
+    )
     words = f"Sub-agent {kind} {what}: conversation {hook.speaker.conversation}"
     return session_events.notice(_session_speaker(hook), words, id_, sub_agent=hook.speaker.conversation)
 
@@ -166,7 +173,7 @@ def _session_speaker(hook: Hook) -> SessionSpeaker:
 
 
 def _notice(hook: Hook, words: str) -> SessionEvent:
-    return session_events.notice(hook.speaker, words, new_id(), hook=hook.name)
+    return session_events.notice(hook.speaker, words, _own_id(hook, "notice"), hook=hook.name)
 
 
 def _words(hook: Hook) -> str:
@@ -178,9 +185,16 @@ def _words(hook: Hook) -> str:
 
 
 def _turn_id(hook: Hook, what: str) -> str:
-    """Return an id for what a turn has one of; a new one where the turn has no id."""
+    """Return an id for what a turn has one of."""
     turn = _id(hook.body, "turn_id") or _id(hook.body, "prompt_id")
-    return session_events.derived_id(hook.tool, hook.session, hook.sub_agent, what, turn) if turn else new_id()
+    return (
+        session_events.derived_id(hook.tool, hook.session, hook.sub_agent, what, turn) if turn else _own_id(hook, what)
+    )
+
+
+def _own_id(hook: Hook, what: str) -> str:
+    """Return an id for what a hook tells without one."""
+    return session_events.derived_id(hook.tool, hook.session, hook.sub_agent, hook.name, what, hook.delivery)
 
 
 def _tool_name(hook: Hook) -> str:

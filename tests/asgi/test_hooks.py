@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.doors import Answer, Caller, encode, events_of
 from tests.support.live import Server, until
-from tests.support.tiers import variants
+from tests.support.tiers import rounds, variants
 
 CLAUDE, CODEX = "/api/v1/hooks/claude-code", "/api/v1/hooks/codex"
 
@@ -226,6 +226,53 @@ def test_the_same_hooks_again_and_in_any_order_are_one_record(server, agent):
 
     assert sorted(calls_of(server, "claude-code-twice")) == [(f"toolu_{n}", "Bash", "done", "Desk") for n in (1, 2, 3)]
     assert len(kinds(server, "claude-code-twice")) == 6
+
+
+NAMELESS = {
+    "start": lambda session: hook(session, "SessionStart", source="startup"),
+    "prompt": lambda session: hook(session, "UserPromptSubmit", prompt="go on"),
+    "call": lambda session: hook(session, "PreToolUse", tool_name="Bash", tool_input={"command": "make"}),
+    "result": lambda session: hook(session, "PostToolUse", tool_name="Bash", tool_response={"stdout": "ok"}),
+    "answer": lambda session: hook(session, "Stop", last_assistant_message="Done."),
+    "end": lambda session: hook(session, "SessionEnd", reason="logout"),
+}
+
+
+@pytest.mark.parametrize("name", variants(NAMELESS))
+def test_hook_without_ids_that_is_sent_again_is_one(server, agent, name):
+    session = f"resent-{name}"
+    agent.ask("POST", CLAUDE, hook(session, "SessionStart", source="resume"))
+    body = NAMELESS[name](session)
+    first = agent.ask("POST", CLAUDE, body)
+    once = kinds(server, f"claude-code-{session}")
+
+    again = [agent.ask("POST", CLAUDE, body) for _ in range(2)]
+
+    assert {answer.status for answer in (first, *again)} == {200}
+    assert len(once) > 1
+    assert kinds(server, f"claude-code-{session}") == once
+
+
+def test_the_same_words_at_another_place_of_the_session_are_said_again(server, agent):
+    prompt, answer = NAMELESS["prompt"]("repeats"), NAMELESS["answer"]("repeats")
+
+    for body in (prompt, prompt, answer, answer, prompt, prompt, answer):
+        agent.ask("POST", CLAUDE, body)
+
+    assert kinds(server, "claude-code-repeats") == ["message", "output"] * 2
+
+
+def test_a_hook_without_ids_that_comes_twice_at_once_is_one(server, agent):
+    bodies = [hook("at-once", "UserPromptSubmit", prompt=f"number {n}") for n in range(rounds(4, 20))]
+
+    for body in bodies:
+        both = [threading.Thread(target=agent.ask, args=("POST", CLAUDE, body)) for _ in range(2)]
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
+
+    assert kinds(server, "claude-code-at-once") == ["message"] * len(bodies)
 
 
 def test_the_same_question_again_is_the_same(agent, callers):
