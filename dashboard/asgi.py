@@ -32,7 +32,7 @@ from conversations.asgi.hooks import HooksEndpoint
 from conversations.asgi.import_upload import ImportEndpoint
 from conversations.asgi.local_token import LocalTokenEndpoint
 from conversations.asgi.metrics import MetricsEndpoint
-from conversations.asgi.publish import PublishEndpoint
+from conversations.asgi.publish import PublishEndpoint, ReportEndpoint
 from conversations.asgi.responses.routes import PREFIX as OPEN
 from conversations.asgi.responses.routes import ResponsesRoutes
 from conversations.asgi.responses.shared import ResponsesContext
@@ -91,8 +91,8 @@ class Application:
         hooks = HooksEndpoint(self.runtime, self.bearers)
         self._doors: dict[str, Door] = {
             PUBLISH: PublishEndpoint(self.runtime, self.bearers),
-            f"{HOOKS}claude-code": hooks,
-            f"{HOOKS}codex": hooks,
+            "/api/v1/report": ReportEndpoint(self.runtime, self.bearers),
+            **dict.fromkeys((f"{HOOKS}claude-code", f"{HOOKS}codex"), hooks),
             FEED: EventFeedEndpoint(self.runtime, self.bearers),
             QUESTIONS: ApprovalRequestEndpoint(self.runtime, self.bearers),
             "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),

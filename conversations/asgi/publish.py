@@ -39,6 +39,7 @@ class PublishEndpoint(route.Route):
     """The route, bound to one server runtime."""
 
     methods = ("POST",)
+    verb = "publish"
 
     def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
         self._runtime, self._bearers = runtime, bearers
@@ -46,7 +47,7 @@ class PublishEndpoint(route.Route):
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 201 `{id, conversation_id, seq}`, or 200 `{"items": […]}` for several."""
-        visitor = await self._bearers.visitor(scope, "publish")
+        visitor = await self._bearers.visitor(scope, self.verb)
         body = await route.body(scope, receive, MAX_BATCH)
         is_lines = route.header(scope, b"content-type").startswith(NDJSON)
         if len(body) < MANY:
@@ -54,6 +55,7 @@ class PublishEndpoint(route.Route):
         else:
             reading = partial(without_frames, _read, body, visitor, is_lines=is_lines)
             parsed = await asyncio.get_running_loop().run_in_executor(self._readers, reading)
+        parsed = self._prepared_events(parsed)
         if isinstance(parsed, NewEvent):
             (stored,) = await self._runtime.store([parsed])
             if stored.clashes:
@@ -61,6 +63,29 @@ class PublishEndpoint(route.Route):
             return 201, parse_message.answer_of(parsed, stored.seq)
         items, events = parsed
         return 200, batch_publish.answer(items, await self._runtime.store(events) if events else [])
+
+    def _prepared_events(self, read: NewEvent | Several) -> NewEvent | Several:
+        return read
+
+
+class ReportEndpoint(PublishEndpoint):
+    """`POST /api/v1/report`: what was said and done elsewhere, told as messages are published, by a token that may do
+    no more than that. Nothing of it starts a run, reaches an agent on a bus, or lets anybody in."""
+
+    verb = "report"
+
+    def _prepared_events(self, read: NewEvent | Several) -> NewEvent | Several:
+        if isinstance(read, NewEvent):
+            return _reported(read)
+        items, events = read
+        return items, [_reported(event) for event in events]
+
+
+def _reported(event: NewEvent) -> NewEvent:
+    """Return it as history: on no topic that agents read. Raises `Invalid` where it is filed nowhere."""
+    if event.conversation is None:
+        raise Invalid("must be the conversation's id", field="payload.conversation_id")
+    return event._replace(is_live=False, topic="")
 
 
 def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several:

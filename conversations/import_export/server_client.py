@@ -23,6 +23,7 @@ from conversations.events.payload import clean_text
 from conversations.import_export.ndjson import ImportedConversation, Taker, imported
 from conversations.import_export.recording import encoded
 
+PUBLISH, REPORT = "/api/v1/publish", "/api/v1/report"
 KNOCKS = 50  # tries to get in, 0.1 s apart: a server that starts writes the file a moment after it takes the lock
 RETRIES = 8  # when the server is busy: 0.1 s, then twice as long each time
 TIMEOUT = 600.0  # seconds for one answer; the end of a large import publishes it all
@@ -36,8 +37,8 @@ _ERRORS: dict[int, type[SwitchboardError]] = {
 class ServerClient:
     """One connection to the server, with a token that is `import:NAME` there."""
 
-    def __init__(self, address: str, token: str) -> None:
-        self._address, self._token = address, token
+    def __init__(self, address: str, token: str, path: str = PUBLISH) -> None:
+        self._address, self._token, self._path = address, token, path
         self._connection = _connect(address)
         self._renewed: Callable[[], str] | None = None  # how to get another token
 
@@ -74,12 +75,12 @@ class ServerClient:
     def _publish(self, body: bytes) -> None:
         """Publish with this token, or with another one after a pause of the recording in which this one ended."""
         try:
-            self._post("/api/v1/publish", body)
+            self._post(self._path, body)
         except NotSignedIn:
             if self._renewed is None:
                 raise
             self._token = self._renewed()
-            self._post("/api/v1/publish", body)
+            self._post(self._path, body)
 
     def _post(self, path: str, body: bytes) -> Any:
         """Send and read the answer. A server closes a connection that was quiet for some seconds, hence the second try;

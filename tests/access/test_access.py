@@ -146,6 +146,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
     # doors: bearers only
     "/api/v1/publish": {"POST": ADMIN | {AGENT}},
+    "/api/v1/report": {"POST": ADMIN | {AGENT, TELEMETRY}},
     "/api/v1/hooks/claude-code": {"POST": ADMIN | {AGENT}},
     "/api/v1/hooks/codex": {"POST": ADMIN | {AGENT}},
     "/api/v1/events": {"GET": PROGRAMS},

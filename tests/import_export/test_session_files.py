@@ -18,6 +18,7 @@ from django.core.management import call_command
 from conversations.core.errors import Conflict, Unavailable
 from conversations.import_export.session_follower import SessionFollower
 from conversations.models import Conversation, Event, ToolCall, Turn
+from tests.support.doors import events_of
 from tests.support.live import ROOT, Server, until
 
 THEIRS = Path(settings.SAMPLES_DIR)
@@ -278,3 +279,36 @@ def counts(server: Server) -> tuple[int, int, int]:
     with server.database() as database:
         row = database.execute("SELECT messages,tool_calls,errors FROM conversations_conversation").fetchone()
     return row or (0, 0, 0)
+
+
+def test_a_telemetry_token_follows_a_session_into_a_server_elsewhere(tmp_path, door_server, callers):
+    """It may report and nothing else; no run starts, nothing reaches an agent's topic."""
+    session = "followed-from-elsewhere"
+    lines = [json.loads(line) | {"sessionId": session} for line in CLAUDE.read_text().splitlines() if line.strip()]
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    environment = {"SWITCHBOARD_URL": door_server.url, "SWITCHBOARD_DATA_DIR": str(tmp_path / "none")}
+    sent = [_follow(path, environment | {"SWITCHBOARD_TOKEN": callers["telemetry"].token}) for _ in range(2)]
+    refused = _follow(path, environment | {"SWITCHBOARD_TOKEN": callers["viewer"].token})
+
+    assert [done.returncode for done in sent] == [0, 0], sent
+    assert (refused.returncode, "may not report" in refused.stderr.decode()) == (1, True), refused.stderr
+    told = events_of(door_server, f"claude-code-{session}")
+    published = Published()
+    followed(path, published)
+    assert sorted(published.payloads) == sorted(body["id"] for *_, body in told)
+    posts = "SELECT COUNT(*) FROM conversations_post WHERE topic LIKE '%' || ?"
+    runs = (
+        "SELECT COUNT(*) FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id"
+        " WHERE c.key=?"
+    )
+    with door_server.database() as database:
+        for count in (posts, runs):
+            assert database.execute(count, [f"claude-code-{session}"]).fetchone() == (0,)
+    assert callers["telemetry"].publish("chat:elsewhere", {"type": "message", "content": "no"}).status == 403
+
+
+def _follow(path, environment):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SWITCHBOARD_", "DJANGO_"))}
+    command = [sys.executable, "manage.py", "follow", "--once", str(path)]
+    return subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, timeout=120)

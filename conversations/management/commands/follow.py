@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core.errors import Busy, NotSignedIn, SwitchboardError, Unavailable
 from conversations.import_export.file_reader import RecordingFile
-from conversations.import_export.server_client import ServerClient
+from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
 
 LOOK_EVERY = 0.25  # seconds between two looks at the file
@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     help = (
         "Follow a session file of Claude Code, Codex or pi while it is written. Publishes to the server of this data "
-        "directory, or to SWITCHBOARD_URL with SWITCHBOARD_TOKEN (a token of the role admin)."
+        "directory, or to SWITCHBOARD_URL with SWITCHBOARD_TOKEN (a token of the role telemetry, or admin)."
     )
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
@@ -79,7 +79,7 @@ class Command(BaseCommand):
 def _server(name: str) -> Iterator[ServerClient]:
     """Get to the server: where the environment says, else that of the data directory."""
     if address := os.environ.get("SWITCHBOARD_URL"):
-        client = ServerClient(address, os.environ.get("SWITCHBOARD_TOKEN", ""))
+        client = ServerClient(address, os.environ.get("SWITCHBOARD_TOKEN", ""), REPORT)
         try:
             yield client
         finally:

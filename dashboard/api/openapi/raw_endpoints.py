@@ -15,6 +15,16 @@ ROUTES = {
             security=(BEARER,),
         )
     },
+    "api/v1/report": {
+        "post": Operation(
+            "Report what was said and done elsewhere, in messages as they are published; it starts no run.",
+            {201: core.Published, 200: core.PublishedMany},
+            body=(core.ToPublish, core.Batch),
+            takes_lines=True,
+            errors=(409, 429, 503),
+            security=(BEARER,),
+        )
+    },
     **{
         f"api/v1/hooks/{tool}": {
             "post": Operation(
