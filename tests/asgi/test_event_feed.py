@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import re
+import socket
+import sqlite3
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -176,3 +182,124 @@ def test_followers_are_bounded(server: Server) -> None:
 @pytest.mark.parametrize("query", ["?after=x", "?after=-1", "?after=1.x", "?before=1", "?after=" + "9" * 30])
 def test_wrong_places_are_refused(caller: Caller, query: str) -> None:
     assert caller.get(f"/api/v1/events{query}").status == 400
+
+
+@pytest.mark.thorough
+def test_quiet_feed_is_kept_alive(caller: Caller) -> None:
+    """By comments with the place: a proxy hangs up on a line where nothing passes."""
+    with following(caller, f"?conversation={uuid4().hex}") as follower:
+        lines = [follower.answer.readline().decode() for _ in range(6)]
+
+    assert lines[:3] == ["retry: 1000\n", lines[1], "\n"]
+    assert (lines[3], lines[4][:4], lines[5]) == (": keepalive\n", "id: ", "\n")
+    place = lines[4].removeprefix("id: ").strip()
+    assert caller.get(f"/api/v1/events?after={place}").status == 200
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """What is closed with the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.mark.thorough
+def test_reader_that_does_not_read_is_cut_off_and_comes_back_to_the_rest(
+    server: Server, caller: Caller, stack: ExitStack
+) -> None:
+    """While it is connected the server holds no more for it than one read of the record."""
+    key, number = uuid4().hex, 40
+    assert server.process is not None
+    pid = server.process.pid
+    before, lines = _resident_mb(pid), _sockets(pid)
+    followers = [stack.enter_context(closing(_Idle(caller, key))) for _ in range(4)]
+    for n in range(number):  # 20 MB: no buffer of a socket takes that
+        answer = caller.publish(f"chat:{key}", said(key, f"{n} " + "x" * 500_000))
+        assert answer.status == 201, answer
+
+    assert _sockets(pid) >= lines + len(followers)
+    until(lambda: _sockets(pid) < lines + len(followers), within=120, what="the server to hang up on a reader")
+    assert _resident_mb(pid) - before < 150
+    until(lambda: _sockets(pid) <= lines, within=120, what="the server to hang up on all of them")
+
+    ends = [follower.read_on() for follower in followers]
+
+    for texts, place, is_cut in ends:
+        assert is_cut
+        assert len(texts) < number
+        while items := (page := caller.get(f"/api/v1/events?conversation={key}&after={place}").body)["items"]:
+            texts += [item["body"]["content"] for item in items]
+            place = page["cursor"]
+        assert [text.split(" ")[0] for text in texts] == [str(n) for n in range(number)]
+
+
+class _Idle:
+    """A follower that reads the head and then, for as long as the server bears it, nothing."""
+
+    def __init__(self, caller: Caller, key: str) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        self._socket.settimeout(100)
+        self._socket.connect(("127.0.0.1", caller.server.port))
+        head = f"GET /api/v1/events?conversation={key}&after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        head += f"Authorization: Bearer {caller.token}\r\nAccept: text/event-stream\r\n\r\n"
+        self._socket.sendall(head.encode())
+        assert self._socket.recv(12) == b"HTTP/1.1 200"
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def read_on(self) -> tuple[list[str], str, bool]:
+        """Read what had come when the line was cut: the texts of whole events, the last place, and whether the body
+        has no end."""
+        data = b""
+        with suppress(ConnectionError):
+            while more := self._socket.recv(1 << 20):
+                data += more
+        events = re.findall(rb"id: (\S+)\ndata: (\{.*\})\n\n", data)
+        texts = [json.loads(body)["body"]["content"] for _, body in events]
+        return texts, events[-1][0].decode() if events else "0", b"0\r\n\r\n" not in data[-20:]
+
+
+def _resident_mb(pid: int) -> float:
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
+
+
+def _sockets(pid: int) -> int:
+    number = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(OSError):  # closed by now
+            number += os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
+    return number
+
+
+def test_revoked_reader_gets_nothing_after_a_second(server: Server, caller: Caller) -> None:
+    """Law H, with no notification: events go on, and the last one that came was said within a second of it."""
+    key, name = uuid4().hex, uuid4().hex[:12]
+    done, times = threading.Event(), dict[str, float]()
+    token = server.token(name, "viewer")
+
+    def talk() -> None:
+        number = 0
+        while not done.wait(0.02):
+            times[str(number)] = time.monotonic()
+            publish(caller, key, number)
+            number += 1
+
+    talker = threading.Thread(target=talk, daemon=True)
+    with following(Caller(server, token), f"?conversation={key}&after=0") as follower:
+        talker.start()
+        assert follower.next()[0] == "event"
+        with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60) as database:
+            database.execute("UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name=?", [name])
+        revoked_at = time.monotonic()
+        last = ""
+        while (told := follower.next())[0] == "event":
+            last = told[1]["body"]["content"]
+        done.set()
+        talker.join(60)
+
+    assert told[1]["code"] == "token_revoked"
+    assert times[last] - revoked_at <= 1.0  # by when it was said, which no slow reader puts off

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from agents import Agent, RunConfig, Runner, function_tool
 from agents.agent import AgentBase
 from agents.tracing import set_trace_processors
 
-from switchboard import HttpBus
+from switchboard import HttpBus, agent_approvals
 from switchboard.agent_watch import AgentWatch
+from switchboard.http_bus import LONGEST_QUESTION
 from switchboard.span_events import SpanEvents
 from tests.support.cutting_proxy import CuttingProxy, proxied
 from tests.support.live import Server, until
@@ -164,6 +166,29 @@ def test_program_decides_by_itself_while_the_server_is_away(proxy: CuttingProxy)
 
     assert [item.name for item in result.interruptions] == ["wipe"]
     assert result.interruptions[0].arguments == '{"path": "/a"}'
+
+
+@pytest.mark.usefixtures("watch")
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_program_decides_by_itself_within_its_bound_while_the_server_hangs(
+    served: Server, proxy: CuttingProxy, approver: str, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    """The server takes the connection and never answers: from the first, or once the question is there."""
+    monkeypatch.setattr(agent_approvals, "GIVE_UP_S", 3.0)
+    proxy.be("there" if is_asked else "hanging")
+    began = time.monotonic()
+    program = Program()
+    if is_asked:
+        question(served, approver, program)
+        began = time.monotonic()
+        proxy.be("hanging")
+
+    result = program.ended()
+
+    bound = 3.0 + 2.0 + LONGEST_QUESTION * is_asked  # what is given up after, and the try that is under way then
+    assert [item.name for item in result.interruptions] == ["wipe"]
+    assert program.wiped == []
+    assert time.monotonic() - began < 3 * bound
 
 
 @pytest.mark.usefixtures("watch")
