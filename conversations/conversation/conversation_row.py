@@ -148,7 +148,9 @@ class ConversationRow:
 
     @property
     def preview(self) -> Markup:
-        """The last line without the signs of Markdown, every character visible."""
+        """The last line without the signs of Markdown, every character visible; empty where the title says the same."""
+        if not self.last_sender and self.last_line == self.title:
+            return safe("")
         return _visible(without_markers(self.last_line))
 
     @property

@@ -16,6 +16,7 @@ from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
 from conversations.events.log import run_history
 from conversations.models import Approval, Conversation, Run
+from conversations.models.run import UNFINISHED
 from conversations.rendering import richtext
 from conversations.runs import stuck_detection
 from conversations.runs.approvals import pending_counts
@@ -79,13 +80,16 @@ ABORT = ControlButton(
 
 def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     """Return how it stands, with the verbs of this reader."""
-    runs = list(Run.objects.of(conversation).only("id", "status", "reason", "agent", "stop", "queued_seq"))
+    columns = ("id", "kind", "parent_call", "status", "reason", "agent", "stop", "queued_seq")
+    unfinished = Run.objects.filter(conversation=conversation, status__in=UNFINISHED).order_by("queued_seq")
+    all_runs = list(unfinished.only(*columns))  # of replays and of agents elsewhere too: they ask as well
+    runs = [run for run in all_runs if run.kind == "agent" and run.parent_call is None]
     me = str(permissions.principal_of(request.user))
     alarms = stuck_detection.alarms([conversation.pk]) if any(run.status == "running" for run in runs) else {}
     alarm = alarms.get(conversation.pk)
     may_control = permissions.has_permission(request.user, "control")
     verbs = _verbs(conversation, runs, me) if may_control else []
-    states = live_state.states(_facts(request, conversation, runs, me, alarms))
+    states = live_state.states(_facts(request, conversation, runs, me, alarms, all_runs))
     return ControlPanel(
         action=reverse("api-control", args=[conversation.key]),
         shown="person" if conversation.owner else conversation.state,
@@ -99,9 +103,10 @@ def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
 
 
 def _facts(
-    request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun]
-) -> live_state.Facts:
-    waiting = [conversation.pk] if _has_question(conversation, runs) else []
+    request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun],
+    unfinished: Sequence[Run],
+) -> live_state.Facts:  # fmt: skip
+    waiting = [conversation.pk] if _has_question(conversation, unfinished) else []
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
     needs = attention.of(waiting=waiting, failed=[] if runs else [conversation.pk], owned=owned, alarms=alarms)
     need = needs.get(conversation.pk)

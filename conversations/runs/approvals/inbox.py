@@ -125,11 +125,9 @@ class ApprovalCard:
         """What the operators' policy says of such a call, beside its effect; empty when it says nothing."""
         row = self.policy.effect_by or self.policy.by
         note = f": {row.note}" if row is not None and row.note else ""
-        return (
-            hidden_characters.spelled_out(f"by policy for {describe_target(row)}{note}")
-            if row is not None
-            else "set in team code"
-        )
+        if row is None:
+            return "assumed of what runs elsewhere" if self.is_external else "set in team code"
+        return hidden_characters.spelled_out(f"by policy for {describe_target(row)}{note}")
 
     @property
     def verdict(self) -> str:

@@ -255,6 +255,20 @@ def test_the_card_offers_what_the_asker_takes_and_decides(people):
     assert states("t1") == ("decided", "approved", "done")
 
 
+def test_its_conversation_says_that_it_waits(people):
+    ask()
+
+    heads = {
+        role: client_of(people[role]).get("/conversations/s/").content.decode() for role in ("approver", "operator")
+    }
+
+    assert "Waiting for you" in heads["approver"]
+    assert "Waiting for approval" in heads["operator"]
+    assert not any(">Idle<" in head for head in heads.values())
+    assert "assumed of what runs elsewhere" in heads["approver"]
+    assert "set in team code" not in heads["approver"]
+
+
 def test_a_transcript_draws_the_question_in_the_block_of_its_call(people):
     approval = ask()
 
