@@ -82,9 +82,12 @@ class ReportEndpoint(PublishEndpoint):
 
 
 def _reported(event: NewEvent) -> NewEvent:
-    """Return it as history: on no topic that agents read. Raises `Invalid` where it is filed nowhere."""
+    """Return it as history: on no topic that agents read. Raises `Invalid` where it is filed nowhere, and for what
+    would name or change a conversation."""
     if event.conversation is None:
         raise Invalid("must be the conversation's id", field="payload.conversation_id")
+    if event.kind.startswith("conversation."):
+        raise Invalid("must tell what was said or done; a report changes no conversation", field="payload.event")
     return event._replace(is_live=False, topic="")
 
 

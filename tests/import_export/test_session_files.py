@@ -18,7 +18,7 @@ from django.core.management import call_command
 from conversations.core.errors import Conflict, Unavailable
 from conversations.import_export.session_follower import SessionFollower
 from conversations.models import Conversation, Event, ToolCall, Turn
-from tests.support.doors import events_of
+from tests.support.doors import encode, events_of, message
 from tests.support.live import ROOT, Server, until
 
 THEIRS = Path(settings.SAMPLES_DIR)
@@ -305,6 +305,9 @@ def test_a_telemetry_token_follows_a_session_into_a_server_elsewhere(tmp_path, d
     with door_server.database() as database:
         for count in (posts, runs):
             assert database.execute(count, [f"claude-code-{session}"]).fetchone() == (0,)
+    title = {"event": "conversation.opened", "conversation_id": session, "title": "Another title"}
+    renamed = callers["telemetry"].ask("POST", "/api/v1/report", encode(message(f"stream:{session}", title)))
+    assert (renamed.status, renamed.body["error"]["field"]) == (400, "payload.event")
     assert callers["telemetry"].publish("chat:elsewhere", {"type": "message", "content": "no"}).status == 403
 
 
