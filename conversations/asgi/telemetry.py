@@ -19,6 +19,8 @@ from conversations.asgi import parse_message, route
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.db_threads import without_frames
 from conversations.core.errors import Busy, Invalid, MethodNotAllowed, SwitchboardError
+from conversations.events import log
+from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.realtime.server import ServerRuntime
 from conversations.telemetry import intake, otlp_answer, otlp_json, otlp_protobuf
@@ -34,6 +36,7 @@ _PIECE = 64 << 10  # bytes unpacked at a time
 _GZIP = zlib.MAX_WBITS | 16
 
 Decoder = Callable[[bytes], Decoded]
+_encoder = msgspec.json.Encoder()
 TRACES, LOGS = "/v1/traces", "/v1/logs"
 _DECODERS: dict[str, dict[Encoding, Decoder]] = {
     TRACES: {"protobuf": otlp_protobuf.traces, "json": otlp_json.traces},
@@ -111,24 +114,36 @@ class TelemetryEndpoint:
 def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], int, str]:
     """Make the events that this token may publish; say of how many spans it may publish nothing, and why not."""
     events: list[NewEvent] = []
-    fit, unfit, why = set[str](), set[str](), ""
-    for step in steps:
-        span_id = step.body["span_id"]
+    unfit, why = dict[int, str](), ""
+    event_of = _event_of_agent if visitor.agent else _event_of
+    for at, step in enumerate(steps):
         try:
-            raw = msgspec.Raw(_encoded(step))
-            event = parse_message.event_of(f"stream:{step.conversation}", raw, None, visitor)
+            events.append(event_of(step, visitor))
         except SwitchboardError as error:
-            unfit.add(span_id)
+            unfit[at] = step.body["span_id"]
             why = why or error.full_message
-        else:
-            fit.add(span_id)
-            events.append(event._replace(is_live=False))  # it tells of what was done elsewhere: it starts no run
-    return events, len(unfit - fit), why
+    fit = {step.body["span_id"] for at, step in enumerate(steps) if at not in unfit} if unfit else set[str]()
+    return events, len(set(unfit.values()) - fit), why
+
+
+def _event_of(step: Step, visitor: Caller) -> NewEvent:
+    """Make the event that a step is. It tells of what was done elsewhere: it starts no run."""
+    topic, body = f"stream:{step.conversation}", _encoded(step)
+    envelopes.check_topic(topic)
+    event = log.from_bus(topic, step.id, body.decode(), envelopes.parse(body), visitor.principal)
+    return event._replace(is_live=False)
+
+
+def _event_of_agent(step: Step, visitor: Caller) -> NewEvent:
+    """Make it where the token is an agent's, which tells of itself alone."""
+    raw = msgspec.Raw(_encoded(step))
+    event = parse_message.event_of(f"stream:{step.conversation}", raw, None, visitor)
+    return event._replace(is_live=False)
 
 
 def _encoded(step: Step) -> bytes:
     try:
-        return msgspec.json.encode(step.body)
+        return _encoder.encode(step.body)
     except (ValueError, OverflowError, RecursionError) as error:
         raise Invalid(f"a span must fit JSON: {error}") from None
 

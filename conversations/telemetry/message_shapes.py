@@ -3,7 +3,7 @@ the Vercel AI SDK's, LangChain's serialised ones, Gemini's contents. One lenient
 
 import json
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,6 +19,24 @@ LONGEST_HISTORY = 4 << 20  # characters of a history
 SMALL_HISTORY = 256 << 10  # characters of one that is cut in a millisecond
 SMALL_PIECE = 8 << 10  # bytes of a message that is remembered
 Json = Any  # whatever an instrumentation wrote
+
+
+class PlainPart(msgspec.Struct, forbid_unknown_fields=True):
+    """A part of the GenAI conventions that is words."""
+
+    type: Literal["text"]
+    content: str
+
+
+class PlainMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """A message of the GenAI conventions that is words alone."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: list[PlainPart]
+    finish_reason: str | None = None
+
+
+_plain_message = msgspec.json.Decoder(PlainMessage)
 _list = msgspec.json.Decoder(list[msgspec.Raw])
 
 _ROLES: dict[str, Role] = {
@@ -82,7 +100,19 @@ def _pieces(history: str) -> list[bytes] | None:
 
 def _message_of_piece(piece: bytes, role: Role) -> Message | None:
     """Read one message; those of a history are in each later one again, and are read once."""
-    return (_read_again if len(piece) <= SMALL_PIECE else _read_piece)(piece, role)
+    if len(piece) > SMALL_PIECE:
+        return _read_piece(piece, role)
+    return _read_plain_again(piece) or _read_again(piece, role)
+
+
+def _read_plain(piece: bytes) -> Message | None:
+    """Read a message of plain words that tells its role, as most do; None for any other."""
+    try:
+        plain = _plain_message.decode(piece)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    texts = [part.content for part in plain.parts if part.content.strip()]
+    return Message(plain.role, "\n".join(texts)) if texts else None
 
 
 def _read_piece(piece: bytes, role: Role) -> Message | None:
@@ -93,6 +123,7 @@ def _read_piece(piece: bytes, role: Role) -> Message | None:
 
 
 _read_again = lru_cache(2048)(_read_piece)
+_read_plain_again = lru_cache(4096)(_read_plain)
 
 
 def message_of(value: Json, role: Role = "user") -> Message | None:

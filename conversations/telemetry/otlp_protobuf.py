@@ -102,7 +102,7 @@ def _message(kind: Any, body: bytes, start: int, end: int) -> Any:  # Any: the m
 
 
 def _attributes(pairs: Any) -> Attributes:
-    return {pair.key: _value(pair.value) for pair in pairs}
+    return {pair.key: (value := pair.value).string_value or _value(value) for pair in pairs}  # most are texts
 
 
 def _value(value: Any) -> Any:
@@ -125,7 +125,11 @@ def _fields(body: bytes, start: int, end: int) -> Iterator[Piece]:
     """Return the fields of a message that have a length; all others are passed over."""
     at = start
     while at < end:
-        tag, at = _varint(body, at, end)
+        tag = body[at]
+        if tag < 128:  # as nearly all are
+            at += 1
+        else:
+            tag, at = _varint(body, at, end)
         kind = tag & 7
         if kind == _LENGTH:
             size, at = _varint(body, at, end)

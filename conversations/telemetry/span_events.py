@@ -13,7 +13,7 @@ same event, so a start that comes late opens nothing.
 """
 
 import hashlib
-from collections import Counter
+import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -26,6 +26,7 @@ from conversations.telemetry.span import Span
 SMALL = 8 << 10  # characters of a message whose digest is remembered
 SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
 Body = dict[str, Any]  # a payload: any JSON
+Uses = dict[tuple[str, ...], int]  # how often: a message by its role and text, a call by its digest
 
 
 IsKnown = Callable[[str, str, int], bool]  # whether an event of a conversation need not be told, at this time
@@ -99,7 +100,7 @@ class _Teller:
 
     def say_all(self, reading: SpanReading) -> Iterator[Step]:
         """Tell the messages of a history and of an answer, and the calls in them that have no span of their own."""
-        uses: Counter[str] = Counter()
+        uses: Uses = {}
         calls: dict[str, Call] = {}
         for messages, at in ((reading.inputs, self._span.start), (reading.outputs, self._span.end)):
             for message in messages:
@@ -137,22 +138,23 @@ class _Teller:
             return digest("call", call.id), call.id
         return digest("call", self._trace), call.id or self._span.span_id
 
-    def _of_message(self, call: Call, uses: Counter[str]) -> tuple[str, str]:
+    def _of_message(self, call: Call, uses: Uses) -> tuple[str, str]:
         if len(call.id) >= SURE:
             return digest("call", call.id), call.id
         content = digest("told", call.id, call.name, encoded(call.args))
-        uses[content] += 1
-        key = digest(content, str(uses[content]))
+        uses[content,] = nth = uses.get((content,), 0) + 1
+        key = digest(content, str(nth))
         return key, call.id or key[:16]
 
-    def _end_told(self, result: Result, calls: dict[str, Call], uses: Counter[str], at: int) -> Iterator[Step]:
+    def _end_told(self, result: Result, calls: dict[str, Call], uses: Uses, at: int) -> Iterator[Step]:
         """End a call that the history told before; one that it did not tell is told now."""
         call = calls.get(result.id)
         if call is None:
             call = Call(result.id, "tool", None)
             yield self.begin_call(call, *self._of_message(call, uses), at)
         elif len(call.id) < SURE:
-            uses[digest("told", call.id, call.name, encoded(call.args))] -= 1
+            content = digest("told", call.id, call.name, encoded(call.args))
+            uses[content,] = uses.get((content,), 0) - 1
         key, call_id = self._of_message(call, uses)
         yield self._end_call(call.name, key, call_id, result.output, at, status="success")
 
@@ -160,35 +162,40 @@ class _Teller:
         fields = {"name": name, "tool_call_id": call_id, "output": fitting(output), **ending}
         return self._step("tool_step", at, digest(key, "end"), **fields)
 
-    def _say(self, message: Message, uses: Counter[str], at: int) -> Iterator[Step]:
-        content = _digest_of(message)
-        uses[content] += 1
-        key = digest("message", content, str(uses[content]))
+    def _say(self, message: Message, uses: Uses, at: int) -> Iterator[Step]:
+        words = message.role, message.text
+        uses[words] = nth = uses.get(words, 0) + 1
+        key = (_key_again if len(message.text) <= SMALL else _key_of)(*words, nth)
         if self._is_known(self._place.conversation, key, at):
             return
+        body = self._begun(key)
         if message.role == "assistant":
-            yield self._step("output", at, key, text=cut(message.text), reasoning=cut(message.reasoning) or None)
-            return
-        envelope: Body = {
-            "type": "control" if message.role == "system" else "message",
-            "sender": message.role,
-            "recipient": f"chat:{self._place.conversation}",
-            "content": cut(message.text),
-        }
-        yield self._payload_step(at, key, envelope)
+            body |= {"event": "output", "agent": self._place.agent, "text": cut(message.text)}
+            if message.reasoning:
+                body["reasoning"] = cut(message.reasoning)
+        else:
+            body["type"] = "control" if message.role == "system" else "message"
+            body["sender"], body["recipient"] = message.role, f"chat:{self._place.conversation}"
+            body["content"] = cut(message.text)
+        yield self._ended(at, key, body)
 
     def _of_span(self, kind: str, at: int, **fields: Any) -> Step:
         return self._step(kind, at, digest(kind, self._trace), **fields)
 
     def _step(self, kind: str, at: int, key: str, **fields: Any) -> Step:
-        body: Body = {"event": kind, "agent": self._place.agent}
-        body |= {name: value for name, value in fields.items() if value is not None}
-        return self._payload_step(at, key, body)
+        body = self._begun(key)
+        body["event"], body["agent"] = kind, self._place.agent
+        for name, value in fields.items():
+            if value is not None:
+                body[name] = value
+        return self._ended(at, key, body)
 
-    def _payload_step(self, at: int, key: str, body: Body) -> Step:
-        whole = {"id": key, "conversation_id": self._place.conversation, **body, "created_at": _moment(at)}
-        whole |= {"trace_id": self._span.trace_id, "span_id": self._span.span_id}
-        return Step(at, self._place.conversation, key, whole)
+    def _begun(self, key: str) -> Body:
+        return {"id": key, "conversation_id": self._place.conversation}
+
+    def _ended(self, at: int, key: str, body: Body) -> Step:
+        body["created_at"], body["trace_id"], body["span_id"] = _moment(at), self._span.trace_id, self._span.span_id
+        return Step(at, self._place.conversation, key, body)
 
     def _duration_ms(self) -> float | None:
         took = (self._span.end - self._span.start) / 1e6
@@ -200,12 +207,11 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _digest_of(message: Message) -> str:
-    role, text = message.role, message.text
-    return (_digest_again if len(text) <= SMALL else digest)(role, text)
+def _key_of(role: str, text: str, nth: int) -> str:
+    return digest("message", digest(role, text), str(nth))
 
 
-_digest_again = lru_cache(2048)(digest)
+_key_again = lru_cache(4096)(_key_of)
 
 
 def cut(text: str) -> str:
@@ -231,7 +237,20 @@ def _usage(usage: Usage) -> Body | None:
 
 
 def _moment(at: int) -> str | None:
+    """Return a time (ns since 1970) to the microsecond; None for none, or one after the year 9999."""
+    if at <= 0:
+        return None
+    rest, second = math.modf(at / 1e9)
+    micros = round(rest * 1e6)
+    begun = _second(int(second) + micros // 1_000_000)
+    if begun is None:
+        return None
+    return f"{begun}.{left:06d}+00:00" if (left := micros % 1_000_000) else f"{begun}+00:00"
+
+
+@lru_cache(1024)
+def _second(at: int) -> str | None:
     try:
-        return datetime.fromtimestamp(at / 1e9, UTC).isoformat() if at > 0 else None
+        return datetime.fromtimestamp(at, UTC).isoformat()[:19]
     except (ValueError, OverflowError, OSError):
         return None

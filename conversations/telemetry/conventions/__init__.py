@@ -5,6 +5,7 @@ To add one: a module here, its place in `READERS`, and a test of what it reads. 
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from conversations.telemetry.conventions import (
     genai,
@@ -19,36 +20,58 @@ from conversations.telemetry.reading import SpanReading
 from conversations.telemetry.span import Span
 
 Reader = Callable[[Span, SpanReading], None]
+Names = frozenset[str]
 
-# Each reader with the first words of the attributes that it reads: of a span that has none of them it is not asked.
-# One that has none here is asked of every span.
-READERS: tuple[tuple[Reader, frozenset[str]], ...] = (
-    (langfuse.read, frozenset({"langfuse", "session"})),
-    (vercel_ai.read, frozenset({"ai"})),
-    (langsmith.read, frozenset({"langsmith"})),
-    (openinference.read, frozenset({"openinference"})),
-    (logfire.read, frozenset({"logfire", "agent_name", "pydantic_ai", "events", "all_messages_events", "model_name"})),
-    (openllmetry.read, frozenset({"traceloop", "llm", "gen_ai"})),
-    (genai.read, frozenset()),
+
+def _has_word(*words: str) -> Callable[[Names], bool]:
+    """Return what tells whether any name begins with one of these words."""
+    return lambda names: any(name.partition(".")[0] in words for name in names)
+
+
+# Each reader with the attributes without which it reads nothing: of a span that has none of them it is not asked.
+READERS: tuple[tuple[Reader, Callable[[Names], bool]], ...] = (
+    (langfuse.read, _has_word("langfuse", "session")),
+    (vercel_ai.read, _has_word("ai")),
+    (langsmith.read, _has_word("langsmith")),
+    (openinference.read, _has_word("openinference")),
+    (logfire.read, _has_word("logfire", "agent_name", "pydantic_ai", "events", "all_messages_events", "model_name")),
+    (openllmetry.read, openllmetry.is_of_library),
 )
 # The libraries that give every tool call a span of its own: what their messages tell of calls is told already.
 _WITH_TOOL_SPANS = (
     "openai_agents", "langchain", "langgraph", "pydantic-ai", "pydantic_ai", "gcp.vertex.agent", "google_adk",
     "smolagents", "crewai", "llama_index", "autogen", "agno", "strands", "haystack", "dspy", "langsmith",
 )  # fmt: skip
+MOST_NAMES, LONGEST_NAMES = 64, 4_096  # attributes of a kind of span that is remembered, and characters of their names
 
 
-@lru_cache(256)
-def _has_tool_spans(scope: str) -> bool:
-    return any(name in scope for name in _WITH_TOOL_SPANS)
+class Kind(NamedTuple):
+    """What the names of a span's attributes and its instrumentation tell: who reads it."""
+
+    readers: tuple[Reader, ...]
+    has_tool_spans: bool
+    is_of_genai: bool
+
+
+def _kind_of(scope: str, *names: str) -> Kind:
+    known = frozenset(names)
+    readers = tuple(reader for reader, may_read in READERS if may_read(known))
+    is_of_genai = bool(readers) or any(name.startswith(genai.PREFIXES) for name in names)
+    return Kind(readers, any(name in scope for name in _WITH_TOOL_SPANS), is_of_genai)
+
+
+_kind_again = lru_cache(512)(_kind_of)  # a program has few kinds of spans, and sends them again and again
 
 
 def read(span: Span) -> SpanReading:
     """Read a span by all conventions."""
     logfire.settle(span)
-    reading = SpanReading(has_tool_spans=_has_tool_spans(span.source.scope))
-    words = {name.partition(".")[0] for name in span.attributes}
-    for reader, first_words in READERS:
-        if not first_words or not words.isdisjoint(first_words):
-            reader(span, reading)
+    names, scope = span.attributes, span.source.scope
+    is_small = len(names) <= MOST_NAMES and len(scope) + sum(map(len, names)) <= LONGEST_NAMES
+    readers, has_tool_spans, is_of_genai = (_kind_again if is_small else _kind_of)(scope, *names)
+    reading = SpanReading(has_tool_spans=has_tool_spans)
+    for reader in readers:
+        reader(span, reading)
+    if is_of_genai or span.events:
+        genai.read(span, reading)
     return reading

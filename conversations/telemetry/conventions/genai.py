@@ -10,9 +10,10 @@
 from typing import Any
 
 from conversations.telemetry import message_shapes
-from conversations.telemetry.reading import Call, Message, Role, SpanReading, Usage
+from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Role, SpanReading, Usage
 from conversations.telemetry.span import Span, SpanEvent
 
+PREFIXES = ("gen_ai.", "gcp.vertex.")
 _KINDS = {
     "invoke_agent": "agent", "create_agent": "", "invoke_workflow": "agent", "execute_tool": "tool",
     "chat": "model", "text_completion": "model", "generate_content": "model", "completion": "model",
@@ -43,7 +44,7 @@ def read(span: Span, reading: SpanReading) -> None:
     reading.conversation = reading.conversation or span.text("gen_ai.conversation.id", "gcp.vertex.agent.session_id")
     reading.agent = reading.agent or span.text("gen_ai.agent.name", "gen_ai.workflow.name")
     reading.model = reading.model or span.text("gen_ai.response.model", "gen_ai.request.model")
-    if reading.usage == Usage():
+    if reading.kind == "model" and reading.usage == NOTHING_SPENT:
         reading.usage = Usage(
             span.number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
             span.number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),

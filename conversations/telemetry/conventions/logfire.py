@@ -31,7 +31,7 @@ def read(span: Span, reading: SpanReading) -> None:
 
 def settle(span: Span) -> None:
     """Give a pending span the ids of the span that it announces."""
-    if span.text("logfire.span_type") == PENDING:
+    if span.attributes.get("logfire.span_type") == PENDING:
         span.is_pending = True
         span.span_id = span.parent_id or span.span_id
         span.parent_id = span.text("logfire.pending_parent_id").strip("0") and span.text("logfire.pending_parent_id")

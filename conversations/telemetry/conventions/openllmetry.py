@@ -1,17 +1,17 @@
 """OpenLLMetry (Traceloop): the older flattened `gen_ai.prompt.0.content`, and `traceloop.*` of workflows and tools."""
 
+from collections.abc import Iterable
+
 from conversations.telemetry import message_shapes
 from conversations.telemetry.reading import Call, Kind, SpanReading
 from conversations.telemetry.span import Span
 
-_OWN = ("traceloop.", "llm.", "gen_ai.handoff.", "gen_ai.completion.0")
+_OWN = ("traceloop.", "llm.", "gen_ai.handoff.", "gen_ai.completion.0", "gen_ai.prompt.0.role")
 _KINDS: dict[str, Kind] = {"agent": "agent", "tool": "tool"}
 
 
 def read(span: Span, reading: SpanReading) -> None:
     """Fill in what the library tells."""
-    if "gen_ai.prompt.0.role" not in span.attributes and not _is_of_library(span):
-        return
     kind = span.text("traceloop.span.kind")
     reading.kind = reading.kind or _KINDS.get(kind, "")
     reading.conversation = reading.conversation or span.text(
@@ -29,11 +29,9 @@ def read(span: Span, reading: SpanReading) -> None:
     _read_messages(span, reading)
 
 
-def _is_of_library(span: Span) -> bool:
-    """Return whether a span has an attribute of the library's own."""
-    return any(
-        name.startswith(("traceloop.", "llm.", "gen_ai.handoff.", "gen_ai.completion.0")) for name in span.attributes
-    )
+def is_of_library(names: Iterable[str]) -> bool:
+    """Return whether attributes are the library's own."""
+    return any(name.startswith(_OWN) for name in names)
 
 
 def _read_messages(span: Span, reading: SpanReading) -> None:
