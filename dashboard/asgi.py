@@ -75,6 +75,8 @@ SECURE_HOSTS = https_hosts(settings.CONFIG.allowed_origins)
 class Application:
     """Routes by path; owns the runtime's life."""
 
+    _exporter: Any = None  # `telemetry_export`'s, imported where it is asked for
+
     def __init__(self) -> None:
         self.runtime = ServerRuntime()
         self.bearers = TokenAuthenticator()
@@ -186,6 +188,7 @@ class Application:
         self._keep(asyncio.to_thread(_import_pages), "importing pages")
         self._index()
         self._send_alerts()
+        await asyncio.to_thread(self._export)
         if self.url:
             self.key.open(self.url)
             await self._work()
@@ -220,6 +223,16 @@ class Application:
         alerts.start()
         self.runtime.further_parts["alerts"] = lambda: alerts.state
 
+    def _export(self) -> None:
+        """Send traces of runs to a collector, where one is set: of several processes one does, the others stand by."""
+        if not settings.CONFIG.otlp_endpoint:
+            return
+        from conversations.telemetry_export.exporter import Exporter
+
+        exporter = self._exporter = Exporter()
+        exporter.start()
+        self.runtime.further_parts["export"] = lambda: exporter.state
+
     def load_agents(self) -> None:
         """Import the agents' SDK and the teams, before the port answers. Raises Unavailable for a wrong team."""
         if settings.WORKER:
@@ -250,6 +263,8 @@ class Application:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._alerts is not None:
             await asyncio.to_thread(self._alerts.close)
+        if self._exporter is not None:
+            await asyncio.to_thread(self._exporter.close)
         if self.runtime.indexer is not None:
             await asyncio.to_thread(self.runtime.indexer.close)
         if self._recorder is not None:

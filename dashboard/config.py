@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import secrets
 import sys
 from collections.abc import Mapping
@@ -19,8 +20,19 @@ from conversations.core import model_prices
 from conversations.core.model_prices import ModelPrice
 from dashboard import databases
 
-SECRETS = ("secret_key", "database_url", "redis_url", "email_url", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+SECRETS = (
+    "secret_key",
+    "database_url",
+    "redis_url",
+    "email_url",
+    "otlp_endpoint",
+    "otlp_headers",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+)
 MIN_SECRET = 32  # characters
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of HTTP
+_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -121,6 +133,19 @@ class Config(BaseSettings):
         description="mail server for alerts: smtp://user:password@host:port, smtps:// for TLS from the start",
     )
     email_from: str = Field(default="switchboard@localhost", description="sender of alerts by e-mail")
+    otlp_endpoint: str = Field(
+        default="",
+        description="OpenTelemetry collector (OTLP/HTTP) that gets a trace of every run: http://host:4318",
+    )
+    otlp_headers: str = Field(
+        default="", description="headers of those requests, comma-separated: name=value, percent-encoded"
+    )
+    otlp_content: bool = Field(
+        default=False, description="send what was said, arguments and outputs too, not only names, times and tokens"
+    )
+    otlp_timeout_s: float = Field(
+        default=10, gt=0, le=60, description="maximum seconds without an answer of the collector"
+    )
     prices: Path | None = Field(
         default=None, description="JSON file of model prices, which go before the listed ones (how-to: operate)"
     )
@@ -135,6 +160,20 @@ class Config(BaseSettings):
     @classmethod
     def _http(cls, value: str) -> str:
         return _expect(value, "http", "https")
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _collector(cls, value: str) -> str:
+        return _expect(value, "http", "https")
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def _headers(cls, value: str) -> str:
+        if not all(_HEADER.fullmatch(name) and _VALUE.fullmatch(text) for name, text in _pairs(value)):
+            raise PydanticCustomError(
+                "headers", "must be name=value, comma-separated; a value is printable ASCII, percent-encoded"
+            )
+        return value
 
     @field_validator("data_dir", "samples_dir")
     @classmethod
@@ -218,6 +257,11 @@ class Config(BaseSettings):
         return AllowList.of(_parts(self.alert_hosts))
 
     @cached_property
+    def otlp_header_fields(self) -> dict[str, str]:
+        """What every request to the collector says beside its content."""
+        return dict(_pairs(self.otlp_headers))
+
+    @cached_property
     def price_table(self) -> Mapping[str, ModelPrice]:
         """The operator's prices by model."""
         return model_prices.read_file(self.prices) if self.prices else {}
@@ -247,6 +291,12 @@ class Config(BaseSettings):
 def _parts(value: str) -> list[str]:
     """Cut a list at its commas."""
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _pairs(value: str) -> list[tuple[str, str]]:
+    """Cut name=value, comma-separated; a value is percent-encoded."""
+    cut = (part.partition("=") for part in _parts(value))
+    return [(name.strip(), unquote(text.strip())) for name, _, text in cut]
 
 
 def _is_origin(text: str) -> bool:

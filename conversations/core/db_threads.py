@@ -32,6 +32,7 @@ POOL_SIZE = {
     "recorder": 1,
     "indexer": 1,
     "alerts": 1,
+    "export": 1,
     "pages": 8,
     "errand": 8,
     "topics": 4,

@@ -93,6 +93,7 @@ class Receiver(ThreadingHTTPServer):
         self.requests = 0
         self.answers: list[int | str] = []  # for the next requests, one by one; then 200
         self.headers: dict[str, str] = {}
+        self.body = b""  # of every answer
         self.lock = threading.Lock()
         self.released = threading.Event()
 
@@ -105,6 +106,9 @@ class Receiver(ThreadingHTTPServer):
         """Return what this request meets."""
         return self.answers.pop(0) if self.answers else 200
 
+    def judge(self, body: bytes) -> int | None:
+        """Return a status for what came; None where nothing is wrong with it."""
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: senders are killed here."""
 
@@ -116,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         with self.server.lock:
             self.server.requests += 1
-            what = self.server.behave(self.server.requests)
+            what = self.server.judge(body) or self.server.behave(self.server.requests)
         if what == "stall":
             self.server.released.wait(30)
             return
@@ -129,8 +133,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(int(what))
         for name, value in self.server.headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(self.server.body)))
         self.end_headers()
+        self.wfile.write(self.server.body)
 
     def log_message(self, *_: Any) -> None:
         pass

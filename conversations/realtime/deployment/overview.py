@@ -15,6 +15,8 @@ from conversations.realtime.deployment import bus_state, database
 from conversations.realtime.deployment.bus_state import RedisStream, Topic
 from conversations.realtime.deployment.database import DatabaseFacts
 from conversations.realtime.deployment.nodes import Process, processes
+from conversations.telemetry_export import cursor, ended_runs
+from conversations.telemetry_export.cursor import Cursor
 from conversations.transport import relay_start
 
 MAX_COUNT = 1_000  # §3.6: "1,000+"
@@ -42,6 +44,13 @@ def bounded(rows: QuerySet[Any], most: int = MAX_COUNT) -> Count:
     return Count(min(count, most), count > most)
 
 
+class Export(NamedTuple):
+    """What went to the collector, and how many ended runs wait."""
+
+    cursor: Cursor
+    waiting: Count
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What `/ops/` shows. `lag_s`: None where nobody reads Redis."""
@@ -67,6 +76,7 @@ class Deployment:
     last_event: datetime | None
     epoch: str
     versions: str
+    export: Export | None
     warnings: Sequence[str]
 
 
@@ -76,7 +86,7 @@ def state(stream: str = "") -> Deployment:
     living = [process for process in all_processes if process.is_alive]
     active = next((process for process in living if process.role == "active"), None)
     has_redis = bool(settings.CONFIG.redis_url) or active is not None
-    looked = database.look()
+    looked, export = database.look(), _export()
     unsent = bounded(relay_start.unsent()) if has_redis else Count(0)
     last_at = Conversation.objects.visible().newest_first().values_list("last_at", flat=True).first()
     return Deployment(
@@ -101,8 +111,18 @@ def state(stream: str = "") -> Deployment:
         last_event=to_datetime(last_at) if last_at else None,
         epoch=epoch.current(),
         versions=_versions(living),
-        warnings=_warnings(living, active, looked, has_redis=has_redis),
+        export=export,
+        warnings=_warnings(living, active, looked, export, has_redis=has_redis),
     )
+
+
+def _export() -> Export | None:
+    """Return how the export of runs stands; None where there is none."""
+    place = cursor.read() if settings.CONFIG.otlp_endpoint else None
+    if place is None:
+        return None
+    waiting = ended_runs.count(place.row, MAX_COUNT + 1)
+    return Export(place, Count(min(waiting, MAX_COUNT), waiting > MAX_COUNT))
 
 
 def _sum(living: Sequence[Process], name: str) -> float | None:
@@ -118,7 +138,12 @@ def _count(living: Sequence[Process], name: str) -> int | None:
 
 
 def _warnings(
-    living: Sequence[Process], active: Process | None, looked: DatabaseFacts, *, has_redis: bool
+    living: Sequence[Process],
+    active: Process | None,
+    looked: DatabaseFacts,
+    export: Export | None,
+    *,
+    has_redis: bool,
 ) -> list[str]:
     """Return what needs a person, the worst first; each once."""
     warnings = []
@@ -130,6 +155,10 @@ def _warnings(
         warnings.append(f"The recorder is {active.number('lag_s'):,.0f} s behind Redis.")
     if sum(process.role == "active" for process in living) > 1:
         warnings.append("Two recorders are active. One steps down at its next batch; nothing is stored twice.")
+    if export is not None and export.cursor.trouble:
+        warnings.append(
+            f"Traces of runs are not exported: {export.cursor.trouble}. Nothing is lost; they are sent later."
+        )
     places_by_warning: dict[str, list[str]] = {}
     for process in living:
         for warning in (*process.warnings, *_skewed(process)):

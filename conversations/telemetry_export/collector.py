@@ -1,0 +1,89 @@
+"""One request to a collector: OTLP/HTTP in protobuf, packed. No redirect is followed, no proxy asked."""
+
+import contextlib
+import gzip
+import http.client
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+PATH = "/v1/traces"
+MAX_ANSWER = 64 << 10  # bytes
+PORTS = {"http": 80, "https": 443}
+FINAL = (400, 413, 415, 422)  # the request is at fault: sent again it would be refused again
+
+
+class CollectorAnswer(NamedTuple):
+    """What a collector said: how many spans it refused, and why; a status other than 2xx took nothing."""
+
+    status: int
+    rejected: int = 0
+    words: str = ""
+    retry_after_s: float | None = None
+
+    @property
+    def is_taken(self) -> bool:
+        """Return whether the request was accepted, maybe without some spans."""
+        return 200 <= self.status < 300
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether it is refused for good."""
+        return self.status in FINAL
+
+
+class Collector:
+    """Where spans go. `close`, from any thread, ends what is under way."""
+
+    def __init__(self, endpoint: str, headers: Mapping[str, str], timeout_s: float) -> None:
+        parts = urlsplit(endpoint)
+        self._scheme, self._host = parts.scheme, parts.hostname or ""
+        self._port = parts.port or PORTS.get(parts.scheme, 80)
+        path = parts.path.rstrip("/")
+        self._path = path if path.endswith(PATH) else path + PATH
+        self._headers, self._timeout_s = headers, timeout_s
+        self._connection: http.client.HTTPConnection | None = None
+
+    def send(self, body: bytes) -> CollectorAnswer:
+        """Send one request. Raises OSError or http.client.HTTPException where no answer came."""
+        connection = self._connection = self._open()
+        try:
+            headers = {
+                "Content-Type": "application/x-protobuf",
+                "Content-Encoding": "gzip",
+                "User-Agent": "Switchboard",
+            }
+            connection.request("POST", self._path, gzip.compress(body, 1), {**headers, **self._headers})
+            return _answer(connection.getresponse())
+        finally:
+            self._connection = None
+            connection.close()
+
+    def close(self) -> None:
+        """End a request under way."""
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._scheme == "https":
+            tls = ssl.create_default_context()
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=tls)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+
+
+def _answer(response: http.client.HTTPResponse) -> CollectorAnswer:
+    body, wait = response.read(MAX_ANSWER), response.headers.get("Retry-After", "")
+    retry_after_s = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
+    if not 200 <= response.status < 300:
+        return CollectorAnswer(response.status, words=f"HTTP {response.status}", retry_after_s=retry_after_s)
+    with contextlib.suppress(DecodeError):  # an answer in another encoding refuses nothing that we could know of
+        partial = ExportTraceServiceResponse.FromString(body).partial_success
+        return CollectorAnswer(response.status, max(0, partial.rejected_spans), partial.error_message[:300])
+    return CollectorAnswer(response.status)

@@ -1,0 +1,241 @@
+"""The thread that exports: reads the runs that ended, sends their spans, then moves the cursor.
+
+Where many serve one database, the one that holds the lease works. What a collector does not take now is sent again,
+from the same place, until it does; what it refuses for good is sent alone, so that it costs no other run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import logging
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from conversations.core.db_threads import with_connection
+from conversations.core.errors import Unavailable
+from conversations.core.failpoints import failpoint
+from conversations.core.node_heartbeat import release
+from conversations.core.secret_masking import mask
+from conversations.core.single_process_lease import SingleProcessLease
+from conversations.events import commit_listeners
+from conversations.events.log import feed_reads
+from conversations.events.log.records import Stored
+from conversations.models import Event
+from conversations.telemetry_export import cursor, ended_runs, run_spans
+from conversations.telemetry_export.collector import Collector, CollectorAnswer
+from conversations.telemetry_export.cursor import Cursor
+from conversations.telemetry_export.ended_runs import ENDS, EndedRun
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 1.0  # seconds, whatever was announced
+PATIENCE = 2.0  # seconds for rows to settle
+MAX_RUNS = 100  # of one read
+MAX_SPANS, MAX_BYTES = 512, 1 << 20  # of one request; one run's are never parted
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds until a request is sent again, doubled each time
+LONGEST_WISH = 600.0  # seconds that a collector may ask to be left alone
+KEEP_EVERY = 20_000  # rows without an end of a run, after which the cursor is written all the same
+
+
+class RunOfSpans(NamedTuple):
+    """A run that ended, and its spans."""
+
+    row: int
+    spans: list[Span]
+
+
+class Work(NamedTuple):
+    """What is to be sent from a place, and where the next look begins."""
+
+    begun: Cursor
+    runs: list[RunOfSpans]
+    upto: int
+
+
+class Exporter(threading.Thread):
+    """Started by the server where an endpoint is set, ended by `close`."""
+
+    def __init__(self) -> None:
+        super().__init__(name="telemetry-export", daemon=True)
+        config = settings.CONFIG
+        self._collector = Collector(config.otlp_endpoint, config.otlp_header_fields, config.otlp_timeout_s)
+        self._has_content = config.otlp_content
+        self._lease = SingleProcessLease("telemetry_export_lease") if connection.vendor == "postgresql" else None
+        self._news, self._is_open = threading.Event(), True
+        self._row = 0  # up to where there is nothing to send, ahead of the cursor
+        self._newest = 0  # row, as it was seen last
+        self._pause = 0.0  # seconds, while the collector does not take what it gets
+        self._trouble = ""
+
+    @property
+    def state(self) -> str:
+        """`ok`, or why nothing is sent."""
+        return (self._trouble or "ok") if self.is_alive() else "the exporting thread has ended"
+
+    def run(self) -> None:
+        """Export until `close`. Trouble is waited out."""
+        stop_listening = [commit_listeners.on_committed(self._committed), commit_listeners.on_remote_heads(self._wake)]
+        while self._is_open:
+            self._news.clear()
+            pause = self._round()
+            if self._is_open:
+                self._news.wait(pause)
+        for stop in stop_listening:
+            stop()
+        if self._lease is not None:
+            with contextlib.suppress(Unavailable):  # then it ends in its time
+                with_connection(self._lease.release)
+        connection.close()
+
+    def close(self) -> None:
+        """End the thread; a request under way is broken off, and sent again by whoever comes next."""
+        self._is_open = False
+        self._news.set()
+        self._collector.close()
+        if self.is_alive():
+            self.join()
+
+    def _wake(self, _: object) -> None:
+        if not self._pause:
+            self._news.set()
+
+    def _committed(self, stored: Sequence[Stored]) -> None:
+        if not self._pause and any(event.kind in ENDS for event in stored):
+            self._news.set()
+
+    def _round(self) -> float:
+        """Send what there is from one read; answer for how many seconds there is nothing to do."""
+        try:
+            work = with_connection(self._read)
+            if work is None:
+                return LOOK_EVERY
+            if not work.runs:
+                with_connection(self._pass, work)
+                return 0.0 if work.upto < self._newest else LOOK_EVERY
+            return self._send_all(work)
+        except (Unavailable, DatabaseError) as error:
+            self._tell((str(error).splitlines() or [""])[0][:200])
+        except Exception as error:  # whatever it is, the thread must live
+            if not self._trouble:
+                logger.exception("runs could not be exported")
+            self._tell(f"internal error: {error}"[:200])
+        return LOOK_EVERY
+
+    def _read(self) -> Work | None:
+        """Read what is to be sent; None where another process does."""
+        if self._lease is not None and not self._lease.hold():
+            return None
+        newest = feed_reads.settled_row(PATIENCE)
+        if newest is None:
+            return None
+        begun = cursor.begin()
+        self._newest = newest
+        after = max(begun.row, self._row if self._row <= newest else 0)
+        upto = min(newest, after + ended_runs.MAX_ROWS)
+        ends = ended_runs.between(after, upto, MAX_RUNS)
+        runs = [each for end in ends if (each := self._spans_of(end)) is not None]
+        return Work(begun, runs, ends[-1].row if len(ends) == MAX_RUNS else upto)
+
+    def _spans_of(self, end: EndedRun) -> RunOfSpans | None:
+        run = ended_runs.run_of(end)
+        if run is None:
+            return None
+        queued_at = Event.objects.filter(conversation=end.conversation, seq=run.queued_seq).values_list("at", flat=True)
+        place = run_spans.RunSurroundings(
+            end, run.agent, ended_runs.outermost(run), run.parent_call, queued_at.first() or 0,
+            ended_runs.input_of(end, run) if self._has_content else "",
+        )  # fmt: skip
+        steps = ended_runs.steps_of(end, run)
+        return RunOfSpans(end.row, run_spans.of_run(place, steps, has_content=self._has_content))
+
+    def _pass(self, work: Work) -> None:
+        """Go on where no run ended; written now and then, since every write is one."""
+        self._row = work.upto
+        if work.upto - work.begun.row >= KEEP_EVERY or work.begun.trouble:
+            cursor.move(work.begun, work.begun.to(row=work.upto, trouble=""))
+        self._settle()
+
+    def _send_all(self, work: Work) -> float:
+        """Send in requests of a bounded size; stop at the first that is not taken now."""
+        here = work.begun
+        requests = _cut(work.runs)
+        while requests:
+            runs = requests.pop(0)
+            failpoint("before-export")
+            answer = self._send(runs)
+            if answer.is_final and len(runs) > 1:
+                half = len(runs) // 2
+                requests[:0] = [runs[:half], runs[half:]]
+                continue
+            if not answer.is_taken and not answer.is_final:
+                return self._wait(here, answer)
+            failpoint("after-export")
+            number = sum(len(run.spans) for run in runs)
+            refused = number if answer.is_final else min(number, answer.rejected)
+            to = here.to(
+                row=runs[-1].row if requests else work.upto, runs=here.runs + len(runs) - answer.is_final,
+                spans=here.spans + number - refused, refused=here.refused + refused, trouble="",
+                refusal=answer.words if refused else here.refusal,
+            )  # fmt: skip
+            if not with_connection(cursor.move, here, to):
+                return LOOK_EVERY  # another process has moved it
+            here = to
+        self._row = work.upto
+        self._settle()
+        return 0.0
+
+    def _send(self, runs: Sequence[RunOfSpans]) -> CollectorAnswer:
+        try:
+            return self._collector.send(_request([span for run in runs for span in run.spans]))
+        except (OSError, http.client.HTTPException) as error:
+            return CollectorAnswer(0, words=mask(str(error)) or type(error).__name__)
+
+    def _wait(self, here: Cursor, answer: CollectorAnswer) -> float:
+        """Note what is wrong, and say how long to wait."""
+        self._pause = min(self._pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
+        self._tell(f"the collector does not take them: {answer.words}"[:300])
+        if here.trouble != self._trouble:
+            with_connection(cursor.move, here, here.to(trouble=self._trouble))
+        return max(self._pause, min(answer.retry_after_s or 0, LONGEST_WISH))
+
+    def _settle(self) -> None:
+        self._pause = 0.0
+        self._tell("")
+
+    def _tell(self, trouble: str) -> None:
+        if trouble and trouble != self._trouble:
+            logger.warning("exporting runs is waiting: %s", trouble)
+        self._trouble = trouble
+
+
+def _cut(runs: Sequence[RunOfSpans]) -> list[list[RunOfSpans]]:
+    """Cut into requests; one run's spans stay together."""
+    requests: list[list[RunOfSpans]] = []
+    spans = size = 0
+    for run in runs:
+        here = sum(span.ByteSize() for span in run.spans)
+        if not requests or spans + len(run.spans) > MAX_SPANS or size + here > MAX_BYTES:
+            requests.append([])
+            spans = size = 0
+        requests[-1].append(run)
+        spans, size = spans + len(run.spans), size + here
+    return requests
+
+
+def _request(spans: Sequence[Span]) -> bytes:
+    request = ExportTraceServiceRequest()
+    resource = request.resource_spans.add()
+    for name, value in (("service.name", "switchboard"), ("service.version", release())):
+        resource.resource.attributes.add(key=name).value.string_value = value
+    part = resource.scope_spans.add()
+    part.scope.name, part.scope.version = "switchboard", release()
+    part.spans.extend(spans)
+    body: bytes = request.SerializeToString()
+    return body
