@@ -78,12 +78,22 @@ def messages_of(value: Json, role: Role = "user") -> list[Message]:
     if isinstance(value, str) and value[:2] == "[{" and (pieces := _pieces(value)) is not None:
         return [message for piece in pieces if (message := _message_of_piece(piece, role)) is not None]
     value = decoded(value, LONGEST_HISTORY)
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        value = value["messages"]
+    if isinstance(value, dict) and "role" not in value:
+        value = _within(value)
     items = value if isinstance(value, list) else [value]
     while len(items) == 1 and isinstance(items[0], list):  # LangChain nests the messages of each prompt
         items = items[0]
     return [message for item in items[:MOST] if (message := message_of(item, role)) is not None]
+
+
+def _within(value: dict[str, Json]) -> Json:
+    """Take the messages out of a whole request or answer: LangChain's, a response's, Gemini's."""
+    if value.get("object") == "response" and isinstance(value.get("output"), list):
+        return value["output"]
+    messages = next((value[name] for name in ("messages", "contents") if isinstance(value.get(name), list)), None)
+    content = value.get("content")
+    answer = content if isinstance(content, dict) and "parts" in content else value
+    return answer if messages is None else messages
 
 
 def _pieces(history: str) -> list[bytes] | None:

@@ -1,7 +1,6 @@
 """No body, of whatever size or shape, keeps a server's event loop: measured by the CPU of the loop's own thread, which
 spends some on waiting for the interpreter, too, while a decoder in another thread has it."""
 
-import os
 import shutil
 from collections.abc import Iterator
 
@@ -9,53 +8,14 @@ import pytest
 
 from tests.support.doors import Caller, encode, make_tokens
 from tests.support.growth import cpu_of, read_numbers
-from tests.support.live import Server, prepared
+from tests.support.live import prepared
+from tests.support.loop_turns import WatchedServer
 
-# The loop's thread is asked for its own CPU time between two turns: another process beside it changes that little.
-SERVE = """
-import asyncio, time
-from django.conf import settings
-from django.core.management import call_command
-from conversations.realtime.server import ServerRuntime
-
-start = ServerRuntime.start
-
-async def watched(engine, **options):
-    await start(engine, **options)
-    engine.beating = asyncio.create_task(beat())
-
-async def beat():
-    with (settings.DATA_DIR / "turns").open("a", buffering=1) as turns:
-        while True:
-            before = time.thread_time()
-            await asyncio.sleep(0.001)
-            if (took := time.thread_time() - before) > 0.002:
-                turns.write(f"{took}\\n")
-
-ServerRuntime.start = watched
-call_command("serve", "--no-demo", port=%s)
-"""
 MOST = 0.2  # of the CPU that reading 1 MiB of JSON takes in one piece: 5 ms where that takes 25
 TRIES = 20  # Python may collect what other threads left at any time, and a machine that is busy makes every turn dearer
 MIB = 1 << 20
 SHAPES = {"brackets": b"[", "pairs": b"[],", "backslashes": b'"\\\\",', "digits": b"1", "objects": b'{"a":1},'}
 QUICK_SHAPES = ("brackets",)
-
-
-class WatchedServer(Server):
-    """A server that writes down how long its loop was busy at a time."""
-
-    def spawn(self, arguments, stdout, stderr, stdin=os.devnull):
-        if arguments[0] == "serve":
-            arguments = ["shell", "--no-imports", "-c", SERVE % self.port]
-        return super().spawn(arguments, stdout, stderr, stdin)
-
-    def longest(self):
-        """Return the longest turn since it was asked before."""
-        turns = self.data_dir / "turns"
-        found = [float(line) for line in turns.read_text().splitlines()]
-        turns.write_text("")
-        return max(found, default=0.0)
 
 
 @pytest.fixture(scope="module")

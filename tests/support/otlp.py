@@ -144,17 +144,20 @@ class Counts(NamedTuple):
 
 def counts_of(server: Server, conversation: str) -> Counts:
     """Count a conversation by its rows."""
+    mark = "%s" if "SWITCHBOARD_DATABASE_URL" in server.environment else "?"
     with server.database() as database:
         number, messages, errors = database.execute(
-            "SELECT id,messages,errors FROM conversations_conversation WHERE key=?", [conversation]
+            f"SELECT id,messages,errors FROM conversations_conversation WHERE key={mark}", [conversation]
         ).fetchone()
         agents = database.execute(
-            "SELECT name FROM conversations_participant WHERE conversation_id=? AND kind='agent'", [number]
+            f"SELECT name FROM conversations_participant WHERE conversation_id={mark} AND kind='agent'", [number]
         ).fetchall()
-        calls = database.execute("SELECT name FROM conversations_toolcall WHERE conversation_id=?", [number]).fetchall()
+        calls = database.execute(
+            f"SELECT name FROM conversations_toolcall WHERE conversation_id={mark}", [number]
+        ).fetchall()
         spent = database.execute(
             "SELECT COALESCE(SUM(input_tokens),0),COALESCE(SUM(output_tokens),0) FROM conversations_turn"
-            " WHERE conversation_id=?",
+            f" WHERE conversation_id={mark}",
             [number],
         ).fetchone()
     return Counts(

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
+import shutil
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +20,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.support.doors import Caller
+from tests.support.doors import Caller, make_tokens
+from tests.support.growth import cpu_of, read_numbers
+from tests.support.live import prepared
+from tests.support.loop_turns import WatchedServer
 from tests.support.otlp import JSON, PROTOBUF, raw_export, span, traces
 from tests.telemetry.test_genai import weather
+
+logger = logging.getLogger(__name__)
+MOST = 0.25  # of the CPU that reading 1 MiB of numbers takes: 5 ms where that takes 20
 
 NAMES = [
     "gen_ai.operation.name", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.prompt", "gen_ai.completion",
@@ -104,9 +114,24 @@ def test_no_body_is_answered_with_a_500(caller):
     assert set(fuzz(caller, 200)) <= {200, 400, 413}
 
 
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[WatchedServer]:
+    """A server of its own, whose loop is watched."""
+    made = WatchedServer(tmp_path / "data")
+    shutil.copytree(prepared(), made.data_dir)
+    yield made.start()
+    made.terminate()
+
+
 @pytest.mark.faults
-def test_no_body_of_10_000_is_answered_with_a_500(caller):
+def test_no_body_of_10_000_is_answered_with_a_500_or_keeps_the_loop(watched):
+    caller = make_tokens(watched)["admin"]
+    watched.turns()
+
     seen = fuzz(caller, 10_000)
 
+    turns, allowed = watched.turns(), MOST * cpu_of(read_numbers)
+    logger.info("%s: %d turns over 2 ms, longest %.4f s", dict(seen), len(turns), max(turns, default=0))
     assert set(seen) <= {200, 400, 413}
     assert seen.total() >= 9_000
+    assert [took for took in turns if took > allowed] == []

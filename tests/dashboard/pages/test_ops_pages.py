@@ -14,9 +14,11 @@ from conversations.events import log
 from conversations.models import AuditEntry, Event, Node, Quarantine
 from conversations.realtime.deployment import bounded
 from conversations.rendering import hex_dump
+from conversations.telemetry_export import cursor
 from conversations.transport import quarantine, relay_start
 from tests.support import quarantined
 from tests.support.cast import CAST, client_of
+from tests.support.collecting import ran
 from tests.support.drawn_html import Seen
 from tests.support.growth import ratio, read_numbers
 from tests.support.hostile import payloads
@@ -399,3 +401,17 @@ def test_pages_that_are_read_take_no_changes(admin, method):
 @pytest.mark.parametrize("path", POSTS)
 def test_changes_are_not_made_by_reading(admin, path):
     assert admin.get(path).status_code == 405
+
+
+def test_the_export_of_traces_says_what_was_sent_what_waits_and_why(team, settings):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"otlp_endpoint": "http://127.0.0.1:9"})
+    begun = cursor.begin()
+    away = "the collector does not take them: HTTP 503"
+    assert cursor.move(begun, begun.to(runs=12, spans=1_234, refused=2, refusal="<b>too old</b>", trouble=away))
+    ran("exported")
+
+    page = client_of(team["admin"]).get("/ops/")
+
+    assert "Traces exported 12 runs, 1,234 spans; 2 spans refused: <b>too old</b>; 1 waiting" in text_of(page)
+    assert f"Traces of runs are not exported: {away}. Nothing is lost" in text_of(page)
+    assert b"<b>too old" not in page.content
