@@ -17,6 +17,9 @@ MAX_LINE = 64 << 20  # bytes: one conversation of a line-based file
 MAX_DOCUMENT = 512 << 20  # bytes, unpacked: read whole, so bounded
 LOOK = 20  # lines looked at to tell a format
 
+GZIP = b"\x1f\x8b"
+ZIP, SQLITE = b"PK\x03\x04", b"SQLite format 3\x00"  # the first bytes of archives (APPNOTE 4.3.7) and databases
+
 Document = dict[str, msgspec.Raw] | list[msgspec.Raw]
 
 _items = msgspec.json.Decoder(list[msgspec.Raw])
@@ -40,7 +43,26 @@ class RecordingFile:
     @property
     def stem(self) -> str:
         """The name without its endings, fit for an address."""
-        return fit_name(re.sub(r"\.(gz|json|jsonl|ndjson)$", "", re.sub(r"\.gz$", "", self.path.name)))
+        return fit_name(
+            re.sub(r"\.(gz|json|jsonl|ndjson|eval|db|sqlite3?|ipynb)$", "", re.sub(r"\.gz$", "", self.path.name))
+        )
+
+    def begins_with(self, mark: bytes) -> bool:
+        """Return whether these are the first bytes of the file, unpacked."""
+        with self._open() as file:
+            return file.read(len(mark)) == mark
+
+    def begins_with_database(self) -> bool:
+        """Return whether it is a SQLite database."""
+        return self.begins_with(SQLITE)
+
+    @contextmanager
+    def binary(self) -> Iterator[IO[bytes]]:
+        """Open the file for a reader that seeks. Raises `Invalid` for a compressed one."""
+        with self.path.open("rb") as plain:
+            if plain.peek(2)[:2] == GZIP:
+                raise Invalid("an archive or a database must not be compressed once more: unpack it first")
+            yield plain
 
     def lines(self) -> Iterator[FileLine]:
         """Read line by line, empty ones left out."""
@@ -88,7 +110,7 @@ class RecordingFile:
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         with self.path.open("rb") as plain:
-            is_packed = plain.peek(2)[:2] == b"\x1f\x8b"
+            is_packed = plain.peek(2)[:2] == GZIP
             if not is_packed:
                 yield plain
                 return
@@ -100,8 +122,14 @@ class RecordingFile:
 
 
 def parts(raw: msgspec.Raw) -> list[msgspec.Raw]:
-    """Cut a raw JSON list into its items, still raw."""
-    return _items.decode(raw)
+    """Cut a raw JSON list into its items, still raw. Raises `Invalid` for what is none."""
+    try:
+        return _items.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = decoded(raw)  # takes lone surrogates, and says line and column of what is not JSON
+    if not isinstance(value, list):
+        raise Invalid(f"must be a JSON list; got {type(value).__name__}")
+    return [msgspec.Raw(encoded(item)) for item in value]
 
 
 def fit_name(text: str) -> str:
@@ -123,7 +151,7 @@ def _is_object(text: bytes | None) -> bool:
 def _document_of(text: bytes) -> Document:
     try:
         document = _documents.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = decoded(text)  # says line and column of what is not JSON
     else:
         return document

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from conversations.core.errors import Invalid
+from conversations.events.payload import clean_text
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation, Taker, end, lines_of
 from conversations.import_export.recording import Recording
@@ -14,9 +15,16 @@ Progress = Callable[[int, int], None]  # conversations and events so far
 
 
 def import_recordings(
-    recordings: Iterable[Recording], taker: Taker, trouble: ImportReport, *, key: str = "", progress: Progress
+    recordings: Iterable[Recording],
+    taker: Taker,
+    trouble: ImportReport,
+    *,
+    key: str = "",
+    is_update: bool = False,
+    progress: Progress,
 ) -> list[ImportedConversation]:
-    """Hand every recording over. With `key` the first takes that id, the next `key-2`, `key-3` and so on.
+    """Hand every recording over. With `key` the first takes that id, the next `key-2`, `key-3` and so on. An update
+    adds what is new to conversations that an import made.
 
     Raises `Refused` at the first bad line when strict, `Conflict` when a conversation exists, `Invalid` for a file
     without a single event. Whatever is raised, nothing of the file appears.
@@ -26,7 +34,7 @@ def import_recordings(
         for recording in recordings:
             name = key_of(recording, key, count + 1)
             line_count = 0
-            for chunk in _chunks(lines_of(recording, name, trouble)):
+            for chunk in _chunks(lines_of(recording, name, trouble, is_update=is_update)):
                 taker.take(chunk)
                 line_count += len(chunk)
                 progress(count + 1, events + line_count - 1)
@@ -42,7 +50,8 @@ def import_recordings(
 
 def key_of(recording: Recording, key: str, number: int) -> str:
     """Choose the id of the `number`-th conversation of a file."""
-    return recording.name if not key else key if number == 1 else f"{key}-{number}"
+    name = recording.name if not key else key if number == 1 else f"{key}-{number}"
+    return clean_text(name)
 
 
 def _chunks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:

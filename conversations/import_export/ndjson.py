@@ -3,6 +3,7 @@
 | line | meaning |
 |---|---|
 | `{"conversation": "key"}` | the events that follow belong to this conversation, which must not exist |
+| `{"conversation": "key", "update": true}` | the same; one that an import made may exist, and gets what it has not |
 | `{"payload": {…}, "id": "…"?}` | one event; `id` is its bus id, where it has one of its own |
 | `{"end": 3}` | that was all: 3 conversations. Without it nothing appears |
 """
@@ -16,7 +17,7 @@ from conversations.core.errors import Invalid, TooLarge
 from conversations.core.json_values import Converter, text_of
 from conversations.events import payload as envelopes
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.recording import Recording, addressed, decoded, encoded, with_opening
+from conversations.import_export.recording import DerivedIds, Recording, addressed, decoded, encoded, with_opening
 
 NOTHING = msgspec.Raw()  # msgspec reads no `Raw | None`
 
@@ -25,6 +26,7 @@ class ImportLine(msgspec.Struct, omit_defaults=True):
     """One line of an import."""
 
     conversation: str | None = None
+    update: bool = False
     payload: msgspec.Raw = NOTHING
     id: str | None = None
     end: int | None = None
@@ -57,23 +59,28 @@ class Taker(Protocol):
         """Forget everything."""
 
 
-def lines_of(recording: Recording, key: str, trouble: ImportReport) -> Iterator[bytes]:
+def lines_of(recording: Recording, key: str, trouble: ImportReport, *, is_update: bool = False) -> Iterator[bytes]:
     """Write the lines of one conversation; an event that the log would refuse is reported and left out.
 
     A recording without a single good event has no lines.
     """
-    is_begun = False
+    is_begun, ids = False, DerivedIds()
     for step in with_opening(recording):
-        body = encoded(addressed(step, key))
+        payload, bus_id = addressed(step, key), step.bus_id
+        if not step.has_own_id:
+            payload["id"] = ids.of(payload)
+        elif not bus_id and not payload.get("id"):
+            bus_id = ids.of(payload)
+        body = encoded(payload)
         try:
             envelopes.parse(body)
         except (Invalid, TooLarge) as error:
             trouble.add_problem(step.place, error.message)
             continue
         if not is_begun:
-            yield encoded(ImportLine(conversation=key))
+            yield encoded(ImportLine(conversation=key, update=is_update))
         is_begun = True
-        yield encoded(ImportLine(payload=msgspec.Raw(body), id=step.bus_id))
+        yield encoded(ImportLine(payload=msgspec.Raw(body), id=bus_id))
 
 
 def end(conversations: int) -> bytes:

@@ -1,6 +1,8 @@
 """What every format is read into: a `Recording` of `RecordedStep`s, and the builders of the payloads (§3.1)."""
 
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +30,7 @@ class RecordedStep:
     offset: float | None = None
     place: str = ""  # where in the file, for reports
     bus_id: str | None = None  # kept from an export; else a new one is made
+    has_own_id: bool = False  # the payload's id is what the source calls it; else an import derives one
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,23 @@ def addressed(step: RecordedStep, key: str) -> dict[str, Any]:
     return payload
 
 
+class DerivedIds:
+    """Ids of the events of one conversation that have none of their own, made of what they tell: a file that is
+    imported again, or once more when it has grown, says the same. What is said twice are two events."""
+
+    def __init__(self) -> None:
+        self._uses: Counter[str] = Counter()
+
+    def of(self, payload: Payload) -> str:
+        """Return the id of the next event that tells this. A conversation is opened once, whatever its title."""
+        is_opening = payload.get("event") == "conversation.opened"
+        content = encoded({name: value for name, value in payload.items() if name != "id" and not is_opening})
+        digest = hashlib.sha256(content).hexdigest()[:32]
+        self._uses[digest] += 1
+        count = self._uses[digest]
+        return digest if count == 1 else hashlib.sha256(f"{digest} {count}".encode()).hexdigest()[:32]
+
+
 def encoded(value: object) -> bytes:
     """Write compact JSON; raw parts stay as they are. Lone surrogates, which UTF-8 cannot hold, are escaped."""
     try:
@@ -117,11 +137,13 @@ def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
     """Read JSON. Raises `Invalid` saying where it stops being JSON."""
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # lone surrogates are fine for us, and the standard library says line and column of what is not
     try:
         return json.loads(bytes(raw))
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise Invalid("must be JSON that is nested less deeply") from None
+    except ValueError as error:
         raise Invalid(f"must be JSON: {error}") from None
 
 

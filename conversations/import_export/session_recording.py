@@ -38,4 +38,4 @@ def _step(event: SessionEvent, times: FileTimes, location: str) -> RecordedStep:
     payload = event.payload
     if str(payload.get("recipient")).startswith(HERE):
         payload = payload | {"recipient": HERE}
-    return RecordedStep(event.prefix, payload, times.of(payload.get("created_at")).offset, location)
+    return RecordedStep(event.prefix, payload, times.of(payload.get("created_at")).offset, location, has_own_id=True)

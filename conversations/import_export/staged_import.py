@@ -6,6 +6,7 @@ from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import Principal
 from conversations.events import commit_listeners, log, payload
 from conversations.events.log import NewEvent
+from conversations.import_export.additions import Additions
 from conversations.import_export.ndjson import ImportedConversation, ImportLine, line_of
 from conversations.models import Conversation
 
@@ -23,6 +24,7 @@ class StagedImport:
         self._keys: list[str] = []
         self._staged = ""
         self._waiting: list[NewEvent] = []
+        self._additions = Additions()
         self._bytes = 0
         self._is_complete = False
 
@@ -33,7 +35,7 @@ class StagedImport:
             if self._is_complete:
                 raise Invalid("the end line must be the last line")
             if line.conversation is not None:
-                self._begin(line.conversation)
+                self._begin(line.conversation, is_update=line.update)
             elif line.end is not None:
                 self._end(line.end)
             else:
@@ -46,8 +48,10 @@ class StagedImport:
         with log.write_transaction():
             self._require_still()
             self._batch.publish()
+            self._additions.append()
         imported = [item for at in range(0, len(self._keys), CHUNK) for item in _imported(self._keys[at : at + CHUNK])]
-        commit_listeners.notify_imported({item.conversation_id: item.events for item in imported})
+        new = [item for item in imported if item.conversation_id not in self._additions.keys]
+        commit_listeners.notify_imported({item.conversation_id: item.events for item in new})
         return imported
 
     def discard(self) -> None:
@@ -55,14 +59,21 @@ class StagedImport:
         self._waiting.clear()
         self._batch.discard()
 
-    def _begin(self, key: str) -> None:
+    def _begin(self, key: str, *, is_update: bool) -> None:
         if not 1 <= len(key) <= payload.MAX_KEY or payload.clean_text(key) != key:
             raise Invalid(f"must be 1 to {payload.MAX_KEY} characters", field="conversation")
+        if is_update or not self._staged:
+            self._flush()  # what is held back and what is staged do not go together
+        if is_update and key not in self._keys and self._additions.begin(key):
+            self._staged = ""
+            self._keys.append(key)
+            return
         try:
             self._staged = self._batch.stage(key)
         except Conflict:
             raise Conflict(
-                f"conversation {key!r} already exists: import it under another id (--conversation)",
+                f"conversation {key!r} already exists: import it under another id (--conversation), or add what is new "
+                "to one that was imported before (--update)",
                 code="conversation_exists",
             ) from None
         self._keys.append(key)
@@ -75,7 +86,7 @@ class StagedImport:
         if parsed.conversation_id != self._keys[-1]:
             raise Invalid(f"must be {self._keys[-1]!r}", field="payload.conversation_id")
         event = log.from_bus(f"stream:{self._keys[-1]}", line.id, body.decode(), parsed, self._principal)
-        self._waiting.append(event._replace(conversation=self._staged))
+        self._waiting.append(event._replace(conversation=self._staged) if self._staged else event)
         self._bytes += len(body)
         if len(self._waiting) >= CHUNK or self._bytes >= CHUNK_BYTES:
             self._flush()
@@ -87,8 +98,10 @@ class StagedImport:
         self._is_complete = True
 
     def _flush(self) -> None:
-        if self._waiting:
+        if self._waiting and self._staged:
             log.append(self._waiting, chained_as=self._batch.chained_as)
+        elif self._waiting:
+            self._additions.take(self._waiting)
         self._waiting, self._bytes = [], 0
 
 

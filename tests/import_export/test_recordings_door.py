@@ -75,6 +75,20 @@ def test_existing_conversation_is_refused_through_the_door(server):
     assert query(server, "SELECT COUNT(*) FROM conversations_conversation WHERE is_staged") == [(0,)]
 
 
+def test_an_update_goes_through_the_door_and_doubles_nothing(server, tmp_path):
+    lines = (OWN / "chat.jsonl").read_text().splitlines(keepends=True)
+    path = tmp_path / "grown.jsonl"
+    for text in (lines[:3], lines, lines):
+        path.write_text("".join(text))
+        command("import", str(path), "--update", "--conversation", "door-grown")
+
+    assert query(server, COUNTERS, "door-grown") == [counts_of(OWN / "chat.jsonl")[0][:3]]
+    ids = "SELECT COUNT(*),COUNT(DISTINCT event_id) FROM conversations_event WHERE conversation_id="
+    ids += "(SELECT id FROM conversations_conversation WHERE key='door-grown')"
+    count = sum(bool(line.strip()) for line in lines)
+    assert query(server, ids) == [(count, count)]
+
+
 def test_strict_refusal_breaks_the_upload_off_and_leaves_nothing(server, tmp_path):
     path = tmp_path / "bad.jsonl"
     good = json.dumps({"role": "user", "content": "x" * 1000}) + "\n"

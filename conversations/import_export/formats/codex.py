@@ -9,6 +9,7 @@ from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import Recording
 
 NAME = "Codex sessions"
+READS = ("lines",)
 
 
 def fits(sample: object) -> bool:

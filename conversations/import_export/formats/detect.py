@@ -1,41 +1,54 @@
-"""Which format a file is of, told by its content."""
+"""Which format a file is of, told by its content. The formats are the modules beside this one."""
 
+import pkgutil
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, cast
 
 import msgspec
 
 from conversations.core.errors import Invalid
-from conversations.import_export.file_reader import LOOK, Document, RecordingFile, parts
-from conversations.import_export.formats import (
-    claude_code,
-    codex,
-    openai_chat,
-    pi,
-    switchboard,
-    tau2,
-    tau_display,
-    who_when,
-)
+from conversations.import_export import formats
+from conversations.import_export.archive import open_archive
+from conversations.import_export.database import open_database
+from conversations.import_export.file_reader import LOOK, SQLITE, ZIP, Document, RecordingFile, parts
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import Recording, decoded
 
+Shape = Literal["document", "lines", "archive", "database"]
+
 
 class Format(Protocol):
-    """What a format's module offers."""
+    """What a format's module offers. `fits` is given, by shape:
+
+    | shape | sample |
+    |---|---|
+    | document | its object, each list cut to its first item (still raw), what is long left out (None); or the first \
+20 items of its list |
+    | lines | each object of the first 20 lines |
+    | archive | the names of its entries (`list[str]`) |
+    | database | the columns of its tables (`dict[str, tuple[str, …]]`) |
+    """
 
     NAME: str
+    READS: tuple[Shape, ...]
 
     def fits(self, sample: object, /) -> bool:
-        """Return whether a document, or one of the first lines, is of this format."""
+        """Return whether a file is of this format, by a sample of it."""
 
     def read(self, source: RecordingFile, trouble: ImportReport, /) -> Iterator[Recording]:
         """Read one recording after another."""
 
 
-OF_DOCUMENTS: tuple[Format, ...] = (tau2, who_when, openai_chat)
-OF_LINES: tuple[Format, ...] = (switchboard, claude_code, codex, pi, tau_display, openai_chat)
+def _modules() -> tuple[Format, ...]:
+    names = sorted(module.name for module in pkgutil.iter_modules(formats.__path__) if module.name != "detect")
+    modules = [import_module(f"{formats.__name__}.{name}") for name in names]
+    return cast(tuple[Format, ...], tuple(sorted(modules, key=lambda module: hasattr(module, "IS_GENERAL"))))
+
+
+FORMATS = _modules()
+NAMES = tuple(sorted((module.NAME for module in FORMATS), key=str.lower))
 
 
 def recordings(path: Path, trouble: ImportReport) -> Iterator[Recording]:
@@ -46,15 +59,30 @@ def recordings(path: Path, trouble: ImportReport) -> Iterator[Recording]:
 
 def format_of(source: RecordingFile) -> Format:
     """Return the format of a file, or raise `Invalid` naming those it could be."""
-    is_document = source.is_document()
-    samples = [_outline(source.document())] if is_document else _first_lines(source)
-    for candidate in (*OF_DOCUMENTS, *OF_LINES) if is_document else OF_LINES:  # a single line is a document, too
-        if any(candidate.fits(sample) for sample in samples):
-            return candidate
-    if not is_document and not samples:
+    samples = _samples(source)
+    for shape, values in samples:
+        for candidate in FORMATS:
+            if shape in candidate.READS and any(candidate.fits(value) for value in values):
+                return candidate
+    kind = "JSON" if samples[0][0] in ("document", "lines") else f"{samples[0][0]} of content"
+    raise Invalid(f"{source.path.name} is {kind} in an unknown format; supported formats: {', '.join(NAMES)}")
+
+
+def _samples(source: RecordingFile) -> list[tuple[Shape, list[object]]]:
+    """Return what to show the formats, by the shapes to try; a single line is a document, too."""
+    if source.begins_with(ZIP):
+        with open_archive(source) as archive:
+            return [("archive", [archive.names])]
+    if source.begins_with(SQLITE):
+        with open_database(source) as database:
+            return [("database", [database.tables()])]
+    if source.is_document():
+        outline = _outline(source.document())
+        return [("document", [outline]), ("lines", [outline])]
+    lines = _first_lines(source)
+    if not lines:
         raise Invalid(f"{source.path.name} has no JSON object or list in its first {LOOK} lines")
-    names = ", ".join(dict.fromkeys(f.NAME for f in (*OF_DOCUMENTS, *OF_LINES)))
-    raise Invalid(f"{source.path.name} is JSON in an unknown format; supported formats: {names}")
+    return [("lines", lines)]
 
 
 def _first_lines(source: RecordingFile) -> list[object]:

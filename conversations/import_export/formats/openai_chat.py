@@ -35,6 +35,8 @@ from conversations.import_export.recording import (
 from conversations.import_export.tool_call_pairing import Open, OpenToolCalls
 
 NAME = "OpenAI chat messages"
+READS = ("document", "lines")
+IS_GENERAL = True  # any list of messages with roles
 LISTS = ("messages", "traj")
 
 Message = tuple[str, dict[str, Any]]  # its place, and itself

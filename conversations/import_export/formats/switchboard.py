@@ -31,6 +31,7 @@ from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import FileTimes, RecordedStep, Recording, decoded
 
 NAME = "Switchboard export"
+READS = ("lines",)
 FORMAT = "switchboard/2"
 FORMATS = {"switchboard/1": 1, FORMAT: 2}  # each with the newest format that its links may have
 HALF = re.compile("[\ud800-\udfff]")
@@ -184,7 +185,7 @@ def _step(row: EventLine, location: str, times: FileTimes) -> RecordedStep:
     imported = {"principal": row.principal, "at": row.at, "erased_by": row.erased_by, "before": payload.get("imported")}
     payload["imported"] = {name: value for name, value in imported.items() if value is not None}
     payload.setdefault("created_at", moment.at)
-    return RecordedStep("stream", payload, moment.offset, location, row.event_id)
+    return RecordedStep("stream", payload, moment.offset, location, row.event_id, has_own_id=True)
 
 
 def _body(text: str) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from conversations.import_export.recording import (
 from conversations.import_export.tool_call_pairing import Open, OpenToolCalls
 
 NAME = "tau2-bench simulations"
+READS = ("document",)
 KEPT = ("turn_idx", "cost", "usage")
 
 

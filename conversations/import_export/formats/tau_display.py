@@ -22,6 +22,7 @@ from conversations.import_export.recording import Moment, RecordedStep, Recordin
 from conversations.import_export.tool_call_pairing import Open, OpenToolCalls
 
 NAME = "tau-bench display lines"
+READS = ("lines",)
 FIELD = "messages_display"
 
 _START = re.compile(r"^(user|assistant|tool): ?", re.MULTILINE)

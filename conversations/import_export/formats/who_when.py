@@ -33,6 +33,7 @@ from conversations.import_export.recording import (
 )
 
 NAME = "Who&When history"
+READS = ("document",)
 PERSON = "human"
 
 _ROLE = re.compile(r"(?P<name>.+?) \((?P<about>.+)\)", re.DOTALL)

@@ -12,22 +12,20 @@ from conversations.core.errors import SwitchboardError
 from conversations.import_export.destination import open_destination
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
-from conversations.import_export.formats.detect import recordings
+from conversations.import_export.formats.detect import NAMES, recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation, Taker
 from conversations.import_export.progress import ProgressLine
 
-ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")  # of what a folder is looked through for, packed ones too
+# Of what a folder is looked through for, packed ones too.
+ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".ipynb", ".db", ".sqlite", ".sqlite3")
 
 
 class Command(BaseCommand):
     """Read files of any known format, hand them over, say what each became."""
 
-    help = (
-        "Import recorded conversations: sessions of Claude Code, Codex and pi, OpenAI chat messages, tau-bench, "
-        "tau2-bench, Who&When or Switchboard exports."
-    )
+    help = f"Import recorded conversations, told by their content: {', '.join(NAMES)}."
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
@@ -43,6 +41,9 @@ class Command(BaseCommand):
             metavar="ID",
             default="",
             help="id of the first conversation, then ID-2, …; single file only",
+        )
+        parser.add_argument(
+            "--update", action="store_true", help="add what is new to conversations that were imported before"
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="read and count everything, and store nothing; needs no server"
@@ -71,14 +72,15 @@ class Command(BaseCommand):
     def _import(self, file: Path, options: dict[str, Any]) -> str:
         """Import one file; return why it was refused, or nothing. Of several files that is told at once."""
         is_alone = len(options["files"]) == 1 and file == options["files"][0]
-        trouble = ImportReport(self.stderr.write, is_strict=options["strict"])
+        trouble = ImportReport(lambda text: self.stderr.write(f"{file.name}, {text}"), is_strict=options["strict"])
         progress = ProgressLine(self.stderr, "Importing: {} conversations, {} events")
         try:
             with ExitStack() as stack:
                 taker = self._taker(stack, options["name"] or RecordingFile(file).stem, is_dry=options["dry_run"])
                 items = import_recordings(
-                    recordings(file, trouble), taker, trouble, key=options["conversation"], progress=progress.tell
-                )
+                    recordings(file, trouble), taker, trouble,
+                    key=options["conversation"], is_update=options["update"], progress=progress.tell,
+                )  # fmt: skip
         except (SwitchboardError, OSError) as error:
             reason = f"{file.name} was not imported: {error}"
             if not is_alone:

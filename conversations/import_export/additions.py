@@ -1,0 +1,67 @@
+"""What an import adds to conversations that are there: held back until all of the file is read, then stored at once.
+
+An imported conversation may be told more of by a later export of the same source. Its events have ids (their own, or
+`recording.DerivedIds`), so what is stored already is left out.
+"""
+
+from collections.abc import Sequence
+
+from conversations.core.errors import Conflict, TooLarge
+from conversations.events import log
+from conversations.events.log import NewEvent
+from conversations.models import Conversation, Event
+
+MAX_HELD = 64 << 20  # bytes of bodies: they are stored in one transaction, for which live writers wait
+BLOCK = 500  # events looked up, or stored, in one statement
+_IMPORT = "import:"
+
+
+class Additions:
+    """The new events of one file for conversations that exist."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+        self._events: list[NewEvent] = []
+        self._ids: set[tuple[str, str]] = set()
+        self._bytes = 0
+
+    def begin(self, key: str) -> bool:
+        """Return whether this conversation exists. Raises `Conflict` for one that no import made."""
+        conversation = Conversation.objects.filter(key=key, is_staged=False).first()
+        if conversation is None:
+            return False
+        first = Event.objects.filter(conversation=conversation).order_by("seq").first()
+        if first is None or not first.principal.startswith(_IMPORT):
+            raise Conflict(
+                f"conversation {key!r} was not imported, so an import adds nothing to it: import under another id "
+                "(--conversation)",
+                code="conversation_exists",
+            )
+        self.keys.add(key)
+        return True
+
+    def take(self, events: Sequence[NewEvent]) -> None:
+        """Hold back those that are not stored yet; an event without an id always is new. Raises `TooLarge`."""
+        for at in range(0, len(events), BLOCK):
+            block = events[at : at + BLOCK]
+            key = block[0].conversation or ""
+            ids = [event.event_id for event in block if event.event_id]
+            rows = Event.objects.filter(conversation__key=key, event_id__in=ids)
+            self._ids.update((key, stored) for stored in rows.values_list("event_id", flat=True) if stored)
+            for event in block:
+                self._hold(key, event)
+
+    def append(self) -> None:
+        """Store them, in the caller's transaction."""
+        for at in range(0, len(self._events), BLOCK):
+            log.append(self._events[at : at + BLOCK])
+
+    def _hold(self, key: str, event: NewEvent) -> None:
+        if event.event_id:
+            if (key, event.event_id) in self._ids:
+                return
+            self._ids.add((key, event.event_id))
+        self._bytes += len(event.body)
+        if self._bytes > MAX_HELD:
+            raise TooLarge(f"an update must add at most {MAX_HELD >> 20} MiB: import under another id (--conversation)")
+        self._events.append(event._replace(is_live=False))
