@@ -153,7 +153,9 @@ def message_of(value: Json, role: Role = "user") -> Message | None:
         parts.results.append(Result(call_id, decoded(_plain(content))))
     else:
         parts.take_all(content)
-    calls = value.get("tool_calls") or value.get("toolCalls")
+    beside = value.get("additional_kwargs")  # LangChain's, of a provider's own call
+    beside = beside if isinstance(beside, dict) else {}
+    calls = value.get("tool_calls") or value.get("toolCalls") or beside.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         parts.take_call(_unwrapped(call))
     if parts.results and not parts.texts:

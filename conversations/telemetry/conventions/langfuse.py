@@ -1,10 +1,13 @@
 """Langfuse's SDKs: the kind of an observation, its input and output, and the session of its trace."""
 
+from typing import Any
+
 from conversations.telemetry import message_shapes
 from conversations.telemetry.reading import Call, Kind, SpanReading, Usage
 from conversations.telemetry.span import Span
 
 _KINDS: dict[str, Kind] = {"agent": "agent", "generation": "model", "tool": "tool", "retriever": "tool"}
+HAS_TOOLS = "switchboard.trace_has_tools"  # set by an import, which knows of a whole trace whether it has any
 
 
 def read(span: Span, reading: SpanReading) -> None:
@@ -12,6 +15,7 @@ def read(span: Span, reading: SpanReading) -> None:
     reading.conversation = reading.conversation or span.text(
         "langfuse.session.id", "langfuse.trace.session_id", "session.id"
     )
+    reading.has_tool_spans = reading.has_tool_spans or span.attributes.get(HAS_TOOLS) is True
     kind = span.text("langfuse.observation.type").lower()
     if kind not in _KINDS:
         return
@@ -20,15 +24,34 @@ def read(span: Span, reading: SpanReading) -> None:
     answered = message_shapes.decoded(span.attributes.get("langfuse.observation.output"))
     if kind == "generation":
         reading.model = reading.model or span.text("langfuse.observation.model.name")
-        reading.inputs = reading.inputs or message_shapes.messages_of(asked_for)
+        reading.inputs = reading.inputs or message_shapes.messages_of(_spoken(asked_for))
         reading.outputs = reading.outputs or message_shapes.messages_of(answered, "assistant")
         spent = message_shapes.decoded(span.attributes.get("langfuse.observation.usage_details"))
         if isinstance(spent, dict) and reading.usage == Usage():
             reading.usage = Usage(*(n if type(n := spent.get(w)) is int else 0 for w in ("input", "output")))
     elif _KINDS[kind] == "tool":
-        reading.call = reading.call or Call("", span.name, asked_for)
+        name = span.text("gen_ai.tool.name", "tool.name", "ai.toolCall.name") or span.name
+        call_id = span.text("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
+        reading.call = reading.call or Call(call_id, name, asked_for)
         reading.output = answered if reading.output is None else reading.output
     else:
-        reading.agent = reading.agent or span.name
+        reading.agent = reading.agent or span.text("gen_ai.agent.name", "graph.node.id", "agent.name") or span.name
     if span.text("langfuse.observation.level") == "ERROR" and span.error is None:
         span.error = span.text("langfuse.observation.status_message") or "error"
+
+
+def _spoken(asked_for: Any) -> Any:  # any JSON
+    """Return the messages of what a model was given: Gemini's contents with the instruction before them; without the
+    tools that it was offered, which the integration of LangChain writes as messages of tools."""
+    if isinstance(asked_for, dict) and isinstance(asked_for.get("contents"), list):
+        config = asked_for.get("config")
+        instruction = config.get("system_instruction") if isinstance(config, dict) else None
+        return [*([{"role": "system", "content": instruction}] if instruction else []), *asked_for["contents"]]
+    if not isinstance(asked_for, list):
+        return asked_for
+    return [item for item in asked_for if not (isinstance(item, dict) and _is_offered(item))]
+
+
+def _is_offered(item: dict[str, Any]) -> bool:
+    content = item.get("content")
+    return item.get("role") == "tool" and isinstance(content, dict) and content.get("type") == "function"

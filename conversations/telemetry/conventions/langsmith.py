@@ -32,6 +32,8 @@ def read(span: Span, reading: SpanReading) -> None:
 
 
 def _read_tool(span: Span, reading: SpanReading, inputs: Any, outputs: Any) -> None:  # Any: any JSON
+    if outputs is None:  # another convention has it
+        outputs = reading.output
     output = outputs.get("output", outputs) if isinstance(outputs, dict) else outputs
     message = message_shapes.tool_message_of(output)
     call_id = span.text("gen_ai.tool.call.id") or (message.id if message else "")

@@ -19,22 +19,25 @@ def read(span: Span, reading: SpanReading) -> None:
     reading.model = reading.model or span.text("ai.response.model", "ai.model.id")
     if operation == "ai.toolCall":
         reading.kind = "tool"
-        args = message_shapes.decoded(span.attributes.get("ai.toolCall.args"))
-        reading.call = Call(span.text("ai.toolCall.id"), span.text("ai.toolCall.name") or span.name, args)
-        reading.output = message_shapes.decoded(span.attributes.get("ai.toolCall.result"))
+        if reading.call is None:
+            args = message_shapes.decoded(span.attributes.get("ai.toolCall.args"))
+            reading.call = Call(span.text("ai.toolCall.id"), span.text("ai.toolCall.name") or span.name, args)
+        if reading.output is None:
+            reading.output = message_shapes.decoded(span.attributes.get("ai.toolCall.result"))
     elif operation.endswith(_INNER):
         reading.kind = "model"
-        reading.usage = Usage(
-            span.number("ai.usage.inputTokens", "ai.usage.promptTokens"),
-            span.number("ai.usage.outputTokens", "ai.usage.completionTokens"),
-            span.number("ai.usage.cachedInputTokens"),
-        )
-        reading.inputs = message_shapes.messages_of(span.attributes.get("ai.prompt.messages"))
-        reading.outputs = _answer(span)
+        if reading.usage == Usage():
+            reading.usage = Usage(
+                span.number("ai.usage.inputTokens", "ai.usage.promptTokens"),
+                span.number("ai.usage.outputTokens", "ai.usage.completionTokens"),
+                span.number("ai.usage.cachedInputTokens"),
+            )
+        reading.inputs = reading.inputs or message_shapes.messages_of(span.attributes.get("ai.prompt.messages"))
+        reading.outputs = reading.outputs or _answer(span)
     elif operation in _OUTER:
         reading.kind = "agent"
-        reading.inputs = _asked_of(span)
-        reading.outputs = _answer(span)
+        reading.inputs = reading.inputs or _asked_of(span)
+        reading.outputs = reading.outputs or _answer(span)
 
 
 def _asked_of(span: Span) -> list[Message]:
