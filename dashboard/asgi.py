@@ -22,6 +22,8 @@ from servestatic import ServeStaticASGI
 
 from conversations.access.audit import refusal_counter
 from conversations.alerts.dispatcher import Dispatcher
+from conversations.asgi.agui.routes import PREFIX as AGUI
+from conversations.asgi.agui.routes import AguiRoutes
 from conversations.asgi.approval_requests import PATH as QUESTIONS
 from conversations.asgi.approval_requests import ApprovalRequestEndpoint
 from conversations.asgi.event_feed import PATH as FEED
@@ -86,7 +88,6 @@ class Application:
         self.is_web_only = False  # waits for a database that others bring up to date
         self.with_demo = False
         self.start_failure: Unavailable | None = None  # why it could not start, for `serve` to say
-        health = HealthEndpoint(self.runtime)
         context = ResponsesContext(self.runtime, self.bearers)
         open_door = ResponsesRoutes(context)
         telemetry = TelemetryEndpoint(self.runtime, self.bearers)
@@ -102,11 +103,11 @@ class Application:
             TRACES: telemetry,
             LOGS: telemetry,
             OPEN.rstrip("/"): open_door,
-            "/healthz": health,
-            "/readyz": health,
+            **dict.fromkeys(ALWAYS, HealthEndpoint(self.runtime)),
             "/metrics": MetricsEndpoint(self.runtime),
         }
-        self._doors_below: dict[str, Door] = {TOPICS: TopicEndpoint(self.bearers, self.runtime.watch), OPEN: open_door}
+        topics = TopicEndpoint(self.bearers, self.runtime.watch)
+        self._doors_below: dict[str, Door] = {TOPICS: topics, OPEN: open_door, AGUI: AguiRoutes(context)}
         self._sockets: dict[str, Door] = {
             "/ws/": EventsConsumer.as_asgi(runtime=self.runtime),
             RESPONSES: ResponsesSocket(context),

@@ -106,6 +106,25 @@ def _codex(to: Connection) -> list[SetupStep]:
     ]
 
 
+def _ag_ui(to: Connection) -> list[SetupStep]:
+    run_input = {
+        "threadId": f"hello-{to.agent}", "runId": "run-1", "tools": [], "context": [],
+        "messages": [{"id": "message-1", "role": "user", "content": "Hello"}],
+    }  # fmt: skip
+    post = 'curl -fsSN "$SWITCHBOARD_URL/api/v1/agui/agents/Dialogue" -H "Authorization: Bearer $SWITCHBOARD_TOKEN"'
+    front_end = (
+        "new HttpAgent({ url: `${process.env.SWITCHBOARD_URL}/api/v1/agui/agents/Dialogue`,\n"
+        "  headers: { Authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}` } })"
+    )
+    return [
+        SetupStep("In the shell that runs your front end's server", "\n".join(to.exports)),
+        SetupStep(
+            "Try it there", f'{post} -H "Content-Type: application/json" -d {shlex.quote(json.dumps(run_input))}'
+        ),
+        SetupStep("In the server, with @ag-ui/client or CopilotKit", front_end),
+    ]
+
+
 SOURCES = {
     "http": ProgramKind(
         "Anything that speaks HTTP", "Messages, tokens and tool calls as JSON.", "agent",
@@ -124,5 +143,9 @@ SOURCES = {
     ),
     "codex": ProgramKind(
         "Codex", "Sessions live; permission prompts are asked here.", "agent", "Add the hooks", _codex,
+    ),
+    "ag-ui": ProgramKind(
+        "AG-UI front end", "CopilotKit and others talk to the agents that run here; approvals are its interrupts.",
+        "operator", "Point it at an agent", _ag_ui,
     ),
 }  # fmt: skip

@@ -20,6 +20,7 @@ HEAVY = (
     "dashboard.asgi",
     "jinja2",
     "uvicorn",
+    "ag_ui",
 )
 NEEDED = {"serve": {"uvicorn"}}  # its own
 OURS = sorted(name for name, app in get_commands().items() if app in ("conversations", "agents_app", "dashboard"))

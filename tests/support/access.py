@@ -8,6 +8,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver
 
+from conversations.asgi.agui import routes as agui
 from conversations.asgi.responses.routes import ADDRESSES
 from dashboard import urls
 
@@ -28,7 +29,7 @@ def doors() -> list[str]:
     """List the addresses that raw ASGI routes answer."""
     from dashboard.asgi import application  # it makes the process's engine, so only when asked for
 
-    below = {"/api/v1/topics/": ["/api/v1/topics/{topic}/messages"], "/v1/": ADDRESSES}
+    below = {"/api/v1/topics/": ["/api/v1/topics/{topic}/messages"], "/v1/": ADDRESSES, agui.PREFIX: agui.ADDRESSES}
     assert set(application._doors_below) == set(below), "say here how the new door's addresses look"
     return sorted([*application._doors, *(address for some in below.values() for address in some)])
 

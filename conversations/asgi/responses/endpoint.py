@@ -100,13 +100,13 @@ class ResponsesEndpoint:
         begun = self._context.follow(received, scope)
         guest.follower = begun.follower
         try:
-            with _leaving(receive, begun) as gone:
-                wire = _Wire(scope, send, begun, guest, gone, self._context.runtime.watch.hold)
+            with leaving(receive, begun) as gone:
+                wire = Wire(scope, send, begun, guest, gone, self._context.runtime.watch.hold)
                 await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
         finally:
             self._context.followers.leave(begun.follower)
 
-    async def _stream(self, wire: _Wire, starting_after: int) -> None:
+    async def _stream(self, wire: Wire, starting_after: int) -> None:
         """Send every event as one write, then `[DONE]`."""
         encoder = Encoder(wire.begun.received, starting_after)
         await wire.start(STREAM_HEADERS)
@@ -121,18 +121,18 @@ class ResponsesEndpoint:
             await wire.events(broken_off(encoder, wire.begun, trouble(wire.begun, error)))
         await wire.end(DONE if encoder.final is not None else b"")
 
-    async def _tell(self, wire: _Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
+    async def _tell(self, wire: Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
         """Send what is new, and the end where the server stops or the right is gone: then nothing else."""
         await wire.allowed()
         if wire.guest.dismissal is not None:
             await wire.events(broken_off(encoder, wire.begun, wire.guest.dismissal, at_once=True))
         elif wire.is_stopping and encoder.final is None:
             encoder.mark_sent(frames)
-            await wire.events([*frames, *broken_off(encoder, wire.begun, _stopping())])
+            await wire.events([*frames, *broken_off(encoder, wire.begun, stopping())])
         elif not wire.is_over:
             await (wire.events(frames) if frames else wire.still_here(STILL_HERE))
 
-    async def _whole(self, wire: _Wire) -> None:
+    async def _whole(self, wire: Wire) -> None:
         """Send the response once it is over; as it is by then where nobody waits for it, or not for so long."""
         received = wire.begun.received
         if received.body["params"].get("background") is True:
@@ -145,7 +145,7 @@ class ResponsesEndpoint:
         except Exception as error:
             await wire.refuse(trouble(wire.begun, error))
 
-    async def _when_over(self, wire: _Wire, received: Received) -> None:
+    async def _when_over(self, wire: Wire, received: Received) -> None:
         async for events in self._context.events(wire.begun):
             await wire.allowed()
             final = await apart(events, _ending, received, events)
@@ -155,7 +155,7 @@ class ResponsesEndpoint:
                 self._context.runtime.responses[final.status] += 1
                 await wire.whole(200, final.body)
             elif wire.is_stopping:
-                await wire.refuse(_stopping())
+                await wire.refuse(stopping())
             elif wire.begun.progress.is_late:
                 await wire.json(200, wire.begun.progress.so_far())
             elif not wire.is_over:
@@ -164,7 +164,7 @@ class ResponsesEndpoint:
             return
 
 
-class _Wire:
+class Wire:
     """How one answer is sent: bounded in time, and to nobody who left or lost the right."""
 
     def __init__(
@@ -212,8 +212,11 @@ class _Wire:
 
     async def events(self, frames: Iterable[StreamFrame]) -> None:
         """Send events, each in one write: some clients' parsers forget a part."""
+        await self.pieces(b"event: %s\ndata: %s\n\n" % (kind.encode(), data) for kind, data, _ in frames)
+
+    async def pieces(self, bodies: Iterable[bytes]) -> None:
+        """Send pieces of the body, each in one write."""
         self._said_at = time.monotonic()
-        bodies = (b"event: %s\ndata: %s\n\n" % (kind.encode(), data) for kind, data, _ in frames)
         await self._sent(*({"type": "http.response.body", "body": body, "more_body": True} for body in bodies))
 
     async def still_here(self, word: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
@@ -263,7 +266,7 @@ class _Wire:
 
 
 @contextmanager
-def _leaving(receive: route.Receive, begun: PendingResponse) -> Iterator[asyncio.Future[None]]:
+def leaving(receive: route.Receive, begun: PendingResponse) -> Iterator[asyncio.Future[None]]:
     """Notice when the client leaves."""
     gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
     gone.add_done_callback(lambda _: begun.follower.wake())
@@ -286,5 +289,6 @@ def _ending(received: Received, events: Sequence[Stored]) -> Final | None:
     return None if final is None else Final(str(final["status"]), msgspec.json.encode(final))
 
 
-def _stopping() -> Unavailable:
+def stopping() -> Unavailable:
+    """Word why a stream ends whose run goes on: this server stops."""
     return Unavailable("this server is stopping; the run continues", code="server_stopping")

@@ -112,12 +112,13 @@ class ResponsesContext:
         received = create.receive(visitor.principal, read(), socket=socket, known_here=known_here)
         return received._replace(body=received.body | {"input": []})  # nobody reads it again; to free it takes its time
 
-    def follow(self, received: Received, scope: route.Scope) -> PendingResponse:
-        """Follow what comes of it, for the client of `scope`; `followers.leave` at the end.
+    def follow(self, received: Received, scope: route.Scope, patience: float | None = None) -> PendingResponse:
+        """Follow what comes of it, for the client of `scope`, who waits for `patience` seconds, or as it says;
+        `followers.leave` at the end.
 
         In the loop, so that whoever is cancelled while a thread stores what is asked leaves nothing behind.
         """
-        progress = ResponseProgress(received, patience_of(scope))
+        progress = ResponseProgress(received, patience_of(scope) if patience is None else patience)
         return PendingResponse(received, self.followers.follow(received.conversation, received.seq), progress)
 
     async def events(self, begun: PendingResponse) -> AsyncIterator[list[Stored]]:

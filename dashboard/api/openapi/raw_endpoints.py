@@ -57,6 +57,26 @@ ROUTES = {
             security=(BEARER,),
         )
     },
+    "api/v1/agui/agents/<cid:name>": {
+        "post": Operation(
+            "Run an agent by AG-UI: a RunAgentInput in, its events out, to the run's end or to where it waits.",
+            {200: None},
+            body=elsewhere.AguiInput,
+            files=("text/event-stream",),
+            errors=(409, 429, 503),
+            security=(BEARER,),
+        )
+    },
+    "api/v1/agui/conversations/<cid:id>": {
+        "get": Operation(
+            "Watch the runs of a conversation as AG-UI events: past ones and those to come, or one, resumed by place.",
+            {200: None},
+            query={"after": TEXT, "run": TEXT},
+            files=("text/event-stream",),
+            errors=(429, 503),
+            security=(BEARER,),
+        )
+    },
     "api/v1/import": {
         "post": Operation(
             "Import a file's conversations, streamed as lines; visible whole or not at all.",

@@ -50,3 +50,16 @@ class AskedDecision(Shape):
     message: str | None = None
     output: str | None = None
     arguments: Any = None
+
+
+class AguiInput(BaseModel):
+    """A `RunAgentInput` of AG-UI 1.0: the thread is the conversation. `resume` answers interrupts."""
+
+    threadId: Annotated[str, Field(min_length=1, max_length=200)]
+    runId: Annotated[str, Field(min_length=1, max_length=200)]
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = []
+    context: list[dict[str, Any]] = []
+    state: Any = None
+    forwardedProps: Any = None
+    resume: list[dict[str, Any]] = []

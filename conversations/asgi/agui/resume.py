@@ -1,0 +1,120 @@
+"""Answers to interrupts are decisions on approvals: each decided once, by whoever may decide (§3.7). Sync, in a thread.
+
+Who decides is who sends the request, by its bearer; nothing in an answer says so. What somebody else decided first, in
+the inbox or by another client, stays decided: the run is streamed as it went on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ag_ui.core import Interrupt, ResumeEntry
+
+from conversations.access.authentication import Caller
+from conversations.asgi.agui.run_encoder import RunSegment, interrupt_of, read
+from conversations.asgi.agui.run_input import FrontEndInput
+from conversations.core.errors import Conflict, Invalid
+from conversations.models import Approval, Event, Response, Run, ToolCall
+from conversations.runs.approvals import decide
+
+Answer = dict[str, Any]  # the decision, and what belongs to it
+KIND = "agent"  # of the runs whose questions are answered here
+
+
+class ResumedRun(NamedTuple):
+    """A run that goes on, from after `seq` on: what is known of it, what it still waits for, and what was passed over
+    of the answers."""
+
+    segment: RunSegment
+    seq: int
+    open: list[Interrupt]
+    warnings: list[str]
+
+
+def resume(visitor: Caller, request: FrontEndInput) -> ResumedRun | None:
+    """Decide what is answered; None where no answer is about a question of this thread.
+
+    Raises `Invalid` for an answer that is none, before anything is decided, and `NotAllowed`.
+    """
+    rows = _rows(request.thread, [entry.interrupt_id for entry in request.resume])
+    answers = [
+        (entry, answer_of(entry, f"resume[{index}]"))
+        for index, entry in enumerate(request.resume)
+        if entry.interrupt_id in rows
+    ]
+    if not answers:
+        return None
+    warnings = [
+        f"{entry.interrupt_id[:80]!r} is no interrupt of this thread"
+        for entry in request.resume
+        if entry.interrupt_id not in rows
+    ]
+    for entry, answer in answers:
+        try:
+            decide.decide(visitor.principal, entry.interrupt_id, answer.pop("decision"), **answer)
+        except Conflict as error:  # somebody was first, or its time was up
+            warnings.append(error.message)
+    newest = max((rows[entry.interrupt_id] for entry, _ in answers), key=lambda row: row.asked_seq)
+    return _continued(request, newest, warnings)
+
+
+def require_none_open(thread: str) -> None:
+    """Raise `Conflict` where a run of a thread waits for answers, which another message does not give."""
+    rows = Approval.objects.open().filter(conversation__key=thread, run__in=_runs(thread))
+    if ids := list(rows.values_list("id", flat=True)[:10]):
+        message = f"this thread waits for answers to {', '.join(ids)}: send them as resume"
+        raise Conflict(message, code="interrupt_open")
+
+
+def answer_of(entry: ResumeEntry, field: str) -> Answer:
+    """Return the decision that an answer is. Raises `Invalid`: what is unclear approves nothing."""
+    if entry.status == "cancelled":
+        return {"decision": "reject", "message": "The question was dismissed."}
+    given: Any = entry.payload
+    if isinstance(given, bool):
+        given = {"approved": given}
+    if not isinstance(given, dict):
+        raise Invalid('must be {"approved": true} or {"approved": false}', field=f"{field}.payload")
+    message = given.get("message", given.get("reason"))
+    words: Answer = {"message": message} if isinstance(message, str) else {}
+    if given.get("approved") is False:
+        return {"decision": "reject", **words}
+    if isinstance(given.get("output"), str):
+        return {"decision": "respond", "output": given["output"], **words}
+    if given.get("approved") is not True:
+        raise Invalid("must be true or false", field=f"{field}.payload.approved")
+    if (arguments := given.get("editedArgs")) is not None:
+        if not isinstance(arguments, dict):
+            raise Invalid("must be an object", field=f"{field}.payload.editedArgs")
+        return {"decision": "edit", "arguments": arguments, **words}
+    return {"decision": "approve", **words}
+
+
+def _rows(thread: str, ids: Iterable[str]) -> dict[str, Approval]:
+    fit = [id_ for id_ in ids if "\0" not in id_ and len(id_) <= 64]
+    rows = Approval.objects.filter(id__in=fit, conversation__key=thread, run__in=_runs(thread))
+    return {row.id: row for row in rows}
+
+
+def _runs(thread: str) -> Any:  # a queryset; its generic form names Django's own
+    return Run.objects.filter(conversation__key=thread, kind=KIND).values("id")
+
+
+def _continued(request: FrontEndInput, approval: Approval, warnings: list[str]) -> ResumedRun:
+    run, here = approval.run, {"conversation": approval.conversation_id, "run": approval.run}
+    waited = Event.objects.filter(**here, kind="run.waiting", seq__gt=approval.asked_seq).order_by("seq")
+    seq = waited.values_list("seq", flat=True).first() or approval.asked_seq
+    calls = ToolCall.objects.filter(run=run, called_seq__lte=seq)
+    ended = calls.filter(finished_seq__lte=seq)
+    response = Response.objects.filter(run=run).values_list("id", flat=True).first() or ""
+    agent = Run.objects.values_list("agent", flat=True).get(id=run)
+    known, over = (frozenset(rows.values_list("id", flat=True)) for rows in (calls, ended))
+    segment = RunSegment(request.thread, request.run, run, response, agent, known, over)
+    return ResumedRun(segment, seq, _still_open(approval), warnings)
+
+
+def _still_open(approval: Approval) -> list[Interrupt]:
+    rows = Approval.objects.open().filter(run=approval.run)
+    requests = Event.objects.filter(conversation=approval.conversation_id, seq__in=rows.values("asked_seq"))
+    return [interrupt_of(read(body)) for body in requests.order_by("seq").values_list("body", flat=True)]

@@ -1,0 +1,70 @@
+"""Everything below `/api/v1/agui/`: which address is answered by what. The protocol's package is imported, in a thread,
+when the first request comes: it takes a fifth of a second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from conversations.asgi import route
+from conversations.asgi.responses.shared import ResponsesContext
+from conversations.core import url_converters
+from conversations.core.errors import NotFound, SwitchboardError
+
+PREFIX = "/api/v1/agui/"
+ADDRESSES = (f"{PREFIX}agents/{{name}}", f"{PREFIX}conversations/{{id}}")
+
+logger = logging.getLogger(__name__)
+
+
+class AguiRoutes:
+    """All routes of AG-UI."""
+
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
+        self._doors: dict[str, route.Door] = {}
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request; what goes wrong before anything was sent is answered by a status."""
+        has_started = False
+
+        async def noting(message: dict[str, Any]) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            door = await self._door(scope)
+            await door(scope, receive, noting)
+        except OSError:  # the client left
+            raise
+        except SwitchboardError as error:
+            if has_started:
+                raise
+            await route.refuse(send, error)
+        except Exception:
+            if has_started:
+                raise
+            logger.exception("%s %s", scope["method"], scope["path"])
+            await route.refuse(send, SwitchboardError("internal server error", code="server_error"))
+
+    async def _door(self, scope: route.Scope) -> route.Door:
+        """Find the door of an address and note in the scope what the address names."""
+        kind, _, rest = url_converters.with_slashes(scope)["path"].removeprefix(PREFIX).partition("/")
+        if kind not in ("agents", "conversations") or not rest or "/" in rest.rstrip("/"):
+            raise NotFound(f"no such address; use {' or '.join(ADDRESSES)}")
+        try:
+            scope["named"] = url_converters.from_url(rest.rstrip("/"))
+        except ValueError:
+            raise NotFound(f"no such address; use {' or '.join(ADDRESSES)}") from None
+        if not self._doors:
+            self._doors = await asyncio.get_running_loop().run_in_executor(None, _doors, self._context)
+        return self._doors[kind]
+
+
+def _doors(context: ResponsesContext) -> dict[str, route.Door]:
+    from conversations.asgi.agui.run_endpoint import RunEndpoint
+    from conversations.asgi.agui.thread_feed import ThreadFeed
+
+    return {"agents": RunEndpoint(context), "conversations": ThreadFeed(context)}

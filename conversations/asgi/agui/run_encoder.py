@@ -1,0 +1,381 @@
+"""A run's events, as the record has them → events of AG-UI. One encoder for each segment of a run that is streamed.
+
+A segment ends with the run, or where the run waits for a decision: the protocol has no word for a run that waits, so it
+ends there with the interrupt outcome, and what follows the decision is a further run of the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    BaseEvent,
+    CustomEvent,
+    Interrupt,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    RunStartedEvent,
+    StateSnapshotEvent,
+    StepFinishedEvent,
+    StepStartedEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    TokenUsage,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+
+from conversations.core.errors import SwitchboardError
+from conversations.core.json_values import as_text
+from conversations.events import registry, response_ids
+from conversations.events.log.records import Stored
+from conversations.events.payload import clean_text
+
+Events = list[BaseEvent]
+BUDGET = "budget"  # the origin of a question about a budget, which is about no call
+OWN = "switchboard"  # before the names of what is not the protocol's
+ENDS = registry.run_ends()
+NOT_RUN = "The tool was not run: "
+MAX_RESULT = 256 << 10  # characters of a tool's result that are streamed
+
+
+class Fields(msgspec.Struct, gc=False):
+    """What is read of a run's events."""
+
+    agent: str | None = None
+    turn: int | None = None
+    parent_call: str | None = None
+    text: str | None = None
+    # of calls
+    name: str = ""
+    tool_call: str | None = None
+    tool_call_id: str | None = None
+    origin: str | None = None
+    status: str | None = None
+    args: Any = None
+    args_raw: str | None = None
+    output: Any = None
+    result_summary: str | None = None
+    error: Any = None
+    reason: str | None = None
+    # of questions
+    approval_id: str = ""
+    decision: str = ""
+    decisions: list[str] | None = None
+    message: str | None = None
+    why: str | None = None
+    deadline: str | None = None
+    # of turns, handoffs and stages
+    model: str = ""
+    usage: dict[str, Any] | None = None
+    to_agent: str = ""
+    stage: Any = None
+    server: str | None = None
+
+
+_decoder = msgspec.json.Decoder(Fields)
+
+
+class RunSegment(NamedTuple):
+    """What is streamed as one run of the protocol: whose thread and run it is there, and the run and response here.
+
+    `calls` and `ended` are the tool calls of the run that were streamed before, and those of them that are over.
+    """
+
+    thread: str
+    shown_run: str
+    run: str
+    response: str = ""
+    agent: str = ""
+    calls: frozenset[str] = frozenset()
+    ended: frozenset[str] = frozenset()
+
+    @property
+    def prefix(self) -> str:
+        """Return what the ids of its messages begin with: `run_input` finds the response by it."""
+        return self.response or f"run_{self.run}"
+
+
+class RunEncoder:
+    """Knows what of a segment was streamed so far, and what waits for an answer."""
+
+    def __init__(self, segment: RunSegment, questions: Iterable[Interrupt] = ()) -> None:
+        self.segment = segment
+        self.is_over = False
+        self.calls, self.ended = set(segment.calls), set(segment.ended)
+        self._questions = {question.id: question for question in questions}
+        self._texts: dict[str, str] = {}  # messages that are open: what was streamed of each
+        self._closed: set[str] = set()
+        self._step = ""
+        self._pending: list[str] = []  # calls that the front end has to answer
+        self._usage: dict[str, TokenUsage] = {}
+        self._waits = False
+
+    def begin(self, echo: RunAgentInput | None = None) -> Events:
+        """Open the run; `echo` is told to who did not ask it."""
+        return [
+            RunStartedEvent(
+                thread_id=self.segment.thread,
+                run_id=self.segment.shown_run,
+                protocol_version=PROTOCOL_VERSION,
+                input=echo,
+                metadata={OWN: {"run_id": self.segment.run, "response_id": self.segment.response or None}},
+            )
+        ]
+
+    def take(self, event: Stored) -> Events:
+        """Return what an event of the conversation makes of the stream; most make nothing."""
+        if event.run != self.segment.run or self.is_over:
+            return []
+        rule = _RULES.get(event.kind) or (_end if event.kind in ENDS else None)
+        if rule is None and not event.kind.endswith(".stage"):
+            return []
+        fields = read(event.body)
+        if fields.parent_call is not None:
+            return []  # a run inside a tool: no part of what this one says
+        made = (rule or _stage)(self, event, fields)
+        for streamed in made:
+            streamed.timestamp = streamed.timestamp or event.at // 1000
+        return made
+
+    def interrupt(self) -> Events:
+        """End the segment with what it waits for, if anything."""
+        if not self._questions:
+            return []
+        return self._finish(RunFinishedInterruptOutcome(interrupts=list(self._questions.values())))
+
+    def fail(self, error: SwitchboardError) -> Events:
+        """End the segment by an error of the stream itself, while the run goes on."""
+        self.is_over = True
+        return [RunErrorEvent(message=error.message, code=error.code)]
+
+    def note(self, name: str, value: object) -> CustomEvent:
+        """Make an event that the protocol has no word for."""
+        return CustomEvent(name=f"{OWN}:{name}", value=value)
+
+    def _finish(self, outcome: Any) -> Events:
+        """Close what is open, then the run."""
+        self.is_over = True
+        closing: Events = [TextMessageEndEvent(message_id=id_) for id_ in self._texts]
+        closing += [StepFinishedEvent(step_name=self._step)] if self._step else []
+        self._texts, self._step = {}, ""
+        thread, run, usage = self.segment.thread, self.segment.shown_run, list(self._usage.values()) or None
+        return [*closing, RunFinishedEvent(thread_id=thread, run_id=run, outcome=outcome, usage=usage)]
+
+    def _message_id(self, turn: object) -> str:
+        return f"{self.segment.prefix}.{turn}"
+
+    def _say(self, id_: str, text: str, *, is_whole: bool) -> Events:
+        """Stream a piece of a message, or what of the whole text was not streamed yet."""
+        if id_ in self._closed or (not text and id_ not in self._texts):
+            return []
+        made: Events = []
+        if id_ not in self._texts:
+            self._texts[id_] = ""
+            made.append(TextMessageStartEvent(message_id=id_, role="assistant"))
+        sent = self._texts[id_]
+        piece = text if not is_whole else text[len(sent) :] if text.startswith(sent) else ""
+        made += [TextMessageContentEvent(message_id=id_, delta=piece)] if piece else []
+        if not is_whole:
+            self._texts[id_] = sent + piece
+            return made
+        del self._texts[id_]
+        self._closed.add(id_)
+        return [*made, TextMessageEndEvent(message_id=id_)]
+
+    def _call(self, fields: Fields) -> Events:
+        """Stream a call, unless it was."""
+        call = fields.tool_call
+        if not call or call in self.calls:
+            return []
+        self.calls.add(call)
+        arguments = fields.args_raw if fields.args_raw is not None else json.dumps(fields.args or {})
+        parent = self._message_id(fields.turn) if fields.turn is not None else None
+        return [
+            ToolCallStartEvent(tool_call_id=call, tool_call_name=fields.name, parent_message_id=parent),
+            ToolCallArgsEvent(tool_call_id=call, delta=clean_text(arguments)),
+            ToolCallEndEvent(tool_call_id=call),
+        ]
+
+    def _result(self, fields: Fields, content: str) -> Events:
+        call = fields.tool_call
+        if not call or call in self.ended:
+            return []
+        self.ended.add(call)
+        self._pending = [pending for pending in self._pending if pending != call]
+        shown = clean_text(content if len(content) <= MAX_RESULT else f"{content[:MAX_RESULT]}…")
+        id_ = f"{self.segment.prefix}.{call}"
+        return [ToolCallResultEvent(message_id=id_, tool_call_id=call, content=shown, role="tool")]
+
+    def _go_to(self, agent: str) -> Events:
+        """Mark who works: a step for each agent."""
+        if not agent or agent == self._step:
+            return []
+        made: Events = [StepFinishedEvent(step_name=self._step)] if self._step else []
+        self._step = agent
+        return [*made, StepStartedEvent(step_name=agent)]
+
+
+def read(body: str) -> Fields:
+    """Read an event's body; half a character, as some models stream them, becomes a replacement."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError:
+        try:
+            return msgspec.convert(json.loads(clean_text(body)), Fields, strict=False)
+        except (ValueError, msgspec.ValidationError):
+            return Fields()
+
+
+def interrupt_of(fields: Fields) -> Interrupt:
+    """Word a question as the protocol does: what is asked, about which call, and what answers it."""
+    is_call = fields.origin != BUDGET
+    decisions = fields.decisions or (["approve", "edit", "reject", "respond"] if is_call else ["approve", "reject"])
+    answer: dict[str, Any] = {"approved": {"type": "boolean"}, "message": {"type": "string"}}
+    answer |= {"editedArgs": {"type": "object"}} if "edit" in decisions else {}
+    answer |= {"output": {"type": "string"}} if "respond" in decisions else {}
+    words = f"{fields.agent or 'The agent'} wants to call {fields.name}" if is_call else (fields.why or fields.name)
+    why = f": {fields.why}" if is_call and fields.why else ""
+    return Interrupt(
+        id=fields.approval_id,
+        reason="tool_call" if is_call and fields.tool_call else f"{OWN}:{fields.origin or 'approval'}",
+        message=clean_text(f"{words}{why}"),
+        tool_call_id=fields.tool_call if is_call else None,
+        response_schema={"type": "object", "properties": answer, "required": ["approved"]},
+        expires_at=fields.deadline,
+        metadata={OWN: {"decisions": decisions}},
+    )
+
+
+def _started(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    was_waiting, encoder._waits = encoder._waits, False
+    resumed: Events = [encoder.note("resumed", {})] if was_waiting else []
+    return [*resumed, *encoder._go_to(fields.agent or encoder.segment.agent)]
+
+
+def _handed_off(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    return encoder._go_to(fields.to_agent)
+
+
+def _stage(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    return [StateSnapshotEvent(snapshot={"stage": fields.stage, "agent": fields.agent})]
+
+
+def _turned(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    spent = fields.usage or {}
+    if not isinstance(spent.get("input_tokens"), int):
+        return []
+    total = encoder._usage.setdefault(fields.model, TokenUsage(model=fields.model or None))
+    total.input_tokens = (total.input_tokens or 0) + spent["input_tokens"]
+    total.output_tokens = (total.output_tokens or 0) + int(spent.get("output_tokens") or 0)
+    total.total_tokens = total.input_tokens + total.output_tokens
+    return []
+
+
+def _token(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    return encoder._say(encoder._message_id(fields.turn), clean_text(fields.text or ""), is_whole=False)
+
+
+def _output(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    return encoder._say(encoder._message_id(fields.turn), clean_text(fields.text or ""), is_whole=True)
+
+
+def _tool_step(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    if fields.origin == BUDGET:
+        return []
+    made = encoder._call(fields)
+    if fields.origin == response_ids.EXTERNAL and fields.status is None and made:
+        encoder._pending.append(str(fields.tool_call))
+    if fields.status == "success":
+        output = fields.output if fields.output is not None else fields.result_summary
+        return [*made, *encoder._result(fields, as_text("" if output is None else output))]
+    if fields.status in ("error", "timeout"):
+        return [*made, *encoder._result(fields, f"The tool failed: {as_text(fields.error or fields.status)}")]
+    return made
+
+
+def _approval_requested(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    encoder._questions[fields.approval_id] = interrupt_of(fields)
+    return encoder._call(fields) if fields.origin != BUDGET else []
+
+
+def _approval_closed(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
+    encoder._questions.pop(fields.approval_id, None)
+    if event.kind == "approval.decided" and fields.decision == "reject":
+        return encoder._result(fields, f"{NOT_RUN}rejected{f': {fields.message}' if fields.message else ''}")
+    return []
+
+
+def _refused(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    return [*encoder._call(fields), *encoder._result(fields, f"{NOT_RUN}{fields.reason or 'denied by policy'}")]
+
+
+def _waits(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
+    if fields.reason == "approval" and (made := encoder.interrupt()):
+        return made
+    encoder._waits = True
+    return [encoder.note("waiting", {"reason": fields.reason, "server": fields.server})]
+
+
+def _completed(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
+    """Stream what of the whole answer was not: the stored one is the truth."""
+    if not isinstance(items := json.loads(event.body).get("output"), list):
+        return []
+    response, spoken = encoder.segment.response, {id_.rpartition(".")[2] for id_ in encoder._closed | {*encoder._texts}}
+    known = {response_ids.message_item_id(response, int(turn)) for turn in spoken if turn.isdecimal()}
+    made: Events = []
+    for item in items:
+        if isinstance(item, dict) and item.get("type") == "message" and item.get("id") not in known:
+            text = response_ids.text_of(item.get("content"))
+            made += encoder._say(encoder._message_id(item.get("id")), clean_text(text), is_whole=True)
+    return made
+
+
+def _end(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
+    if event.kind in ("run.done", "run.delivered"):
+        return encoder._finish(RunFinishedSuccessOutcome(pending_tool_call_ids=encoder._pending or None))
+    if event.kind == "run.cancelled":
+        return encoder._finish(RunFinishedCancelledOutcome())
+    encoder.is_over = True
+    word, usage = event.kind.removeprefix("run."), list(encoder._usage.values()) or None
+    message = as_text(fields.error or fields.reason or f"the run {word}")
+    return [RunErrorEvent(message=clean_text(message), code=fields.reason or word, usage=usage)]
+
+
+_RULES: dict[str, Callable[[RunEncoder, Stored, Fields], Events]] = {
+    "run.started": _started,
+    "run.waiting": _waits,
+    "agent.handoff": _handed_off,
+    "model.turn": _turned,
+    "token": _token,
+    "output": _output,
+    "tool_step": _tool_step,
+    "policy.refused": _refused,
+    "approval.requested": _approval_requested,
+    "approval.decided": _approval_closed,
+    "approval.expired": _approval_closed,
+    "approval.cancelled": _approval_closed,
+    "response.completed": _completed,
+}
+
+
+def is_told(kind: str) -> bool:
+    """Return whether events of this type make something of a stream."""
+    return kind in _RULES or kind in ENDS or kind.endswith(".stage")
+
+
+def as_sse(event: BaseEvent, cursor: str = "") -> bytes:
+    """Write an event for a stream; `cursor` is the place after it."""
+    place = f"id: {cursor}\n" if cursor else ""
+    return f"{place}data: {event.model_dump_json(by_alias=True)}\n\n".encode()

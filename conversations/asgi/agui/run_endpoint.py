@@ -1,0 +1,121 @@
+"""`POST /api/v1/agui/agents/{name}`: a `RunAgentInput` runs one of our agents in a conversation, the thread, and its
+events are streamed to the run's end, or to where it waits for a decision.
+
+The run is the worker's: a client that leaves ends nothing. What is wrong with the input is answered by a status, before
+there is a stream; what goes wrong later is the stream's last event, RUN_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ag_ui.core import BaseEvent
+
+from conversations.access.authentication import Caller
+from conversations.asgi import route
+from conversations.asgi.agui import resume, run_input
+from conversations.asgi.agui.run_encoder import RunEncoder, RunSegment, as_sse
+from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, leaving, stopping
+from conversations.asgi.responses.shared import PendingResponse, ResponsesCaller, ResponsesContext, apart, trouble
+from conversations.core.errors import SwitchboardError, Unavailable
+from conversations.events.log.records import Stored
+from conversations.events.payload import MAX_BYTES
+from conversations.runs.responses import create
+from conversations.runs.responses.create import Received
+
+
+class _Begun(NamedTuple):
+    """A run that is under way, as it is followed, and as it is told."""
+
+    received: Received
+    encoder: RunEncoder
+    warnings: list[str]
+
+
+class RunEndpoint:
+    """The route; `scope["named"]` is the agent."""
+
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request. Raises what is answered by a status."""
+        visitor = await self._context.admit(scope)
+        body = await route.body(scope, receive, MAX_BYTES)
+        guest = ResponsesCaller(visitor)
+        self._context.enter(guest)
+        try:
+            begun = await self._context.do(_begin, visitor, scope["named"], body)
+            await self._follow(guest, begun, scope, receive, send)
+        finally:
+            self._context.leave(guest)
+
+    async def _follow(
+        self, guest: ResponsesCaller, begun: _Begun, scope: route.Scope, receive: route.Receive, send: route.Send
+    ) -> None:
+        pending = self._context.follow(begun.received, scope)
+        guest.follower = pending.follower
+        try:
+            with leaving(receive, pending) as gone:
+                wire = Wire(scope, send, pending, guest, gone, self._context.runtime.watch.hold)
+                await self._stream(wire, pending, begun)
+        finally:
+            self._context.followers.leave(pending.follower)
+
+    async def _stream(self, wire: Wire, pending: PendingResponse, begun: _Begun) -> None:
+        encoder = begun.encoder
+        await wire.start(STREAM_HEADERS)
+        first = [*encoder.begin(), *(encoder.note("warning", warning) for warning in begun.warnings)]
+        await wire.pieces(map(as_sse, [*first, *encoder.interrupt()]))
+        try:
+            if not encoder.is_over:
+                await self._rest(wire, pending, encoder)
+        except OSError:  # the client left
+            raise
+        except Exception as error:
+            await wire.pieces(map(as_sse, encoder.fail(trouble(pending, error))))
+        await wire.end(b"")
+
+    async def _rest(self, wire: Wire, pending: PendingResponse, encoder: RunEncoder) -> None:
+        async for events in self._context.events(pending):
+            await wire.allowed()
+            if wire.guest.dismissal is not None:
+                pieces = _written(encoder.fail(wire.guest.dismissal))
+            else:
+                pieces = await apart(events, _encode, encoder, events)
+                if not encoder.is_over and (wire.is_stopping or pending.progress.is_late):
+                    pieces += _written(encoder.fail(stopping() if wire.is_stopping else _late()))
+            if wire.is_over:
+                return
+            await (wire.pieces(pieces) if pieces else wire.still_here(STILL_HERE))
+            if encoder.is_over:
+                return
+
+
+def _begin(visitor: Caller, agent: str, body: bytes) -> _Begun:
+    """Begin the run that is asked for, or have one go on. Sync, in a thread."""
+    request = run_input.read(body)
+    create.agent_of(agent)
+    warnings: list[str] = []
+    if request.resume:
+        if (resumed := resume.resume(visitor, request)) is not None:
+            received = Received("", request.thread, resumed.segment.run, resumed.seq, 0, {}, False)
+            return _Begun(received, RunEncoder(resumed.segment, resumed.open), resumed.warnings)
+        warnings = [f"{entry.interrupt_id[:80]!r} is no interrupt of this thread" for entry in request.resume]
+    resume.require_none_open(request.thread)
+    received = create.receive(visitor.principal, run_input.request_of(agent, request))
+    segment = RunSegment(request.thread, request.run, received.run, received.response, agent)
+    return _Begun(received._replace(body={}), RunEncoder(segment), warnings)
+
+
+def _encode(encoder: RunEncoder, events: Sequence[Stored]) -> list[bytes]:
+    return _written(made for event in events for made in encoder.take(event))
+
+
+def _written(events: Iterable[BaseEvent]) -> list[bytes]:
+    return [as_sse(event) for event in events]
+
+
+def _late() -> SwitchboardError:
+    return Unavailable("nothing happened for long; the run continues", code="still_in_progress")

@@ -1,0 +1,123 @@
+"""The events of a conversation → the runs of our agents in it, one after another, as AG-UI tells them, each with a
+cursor: `SEQ.N` is the Nth event that the record's event `SEQ` made, `SEQ` all of them."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import NamedTuple
+
+from ag_ui.core import RunAgentInput, UserMessage
+
+from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_told
+from conversations.core.errors import Invalid
+from conversations.core.url_converters import whole_number
+from conversations.events import response_ids
+from conversations.events.log.records import Stored
+from conversations.events.payload import clean_text
+
+ASKING = ("message", "user_message", "response.received")
+REMEMBERED = 50  # inputs, and runs that wait for their turn
+LAST = 1 << 30  # of the events that one event makes
+MAX_SEQ = (1 << 53) - 1
+
+
+class Cursor(NamedTuple):
+    """A place in the stream."""
+
+    seq: int
+    nth: int = LAST
+
+
+class _Queued(NamedTuple):
+    """A run that will begin."""
+
+    agent: str
+    response: str
+    words: str  # that it answers
+
+
+class ThreadEncoder:
+    """Knows which run is under way. `only`: the one run that is told; empty for all."""
+
+    def __init__(self, key: str, after: Cursor, only: str = "") -> None:
+        self._key, self._after, self._only = key, after, only
+        self.is_over = False
+        self._inputs: OrderedDict[int, str] = OrderedDict()
+        self._queued: OrderedDict[str, _Queued] = OrderedDict()
+        self._run: RunEncoder | None = None
+        self._count = 0  # stretches of this run
+
+    def take(self, event: Stored) -> list[bytes]:
+        """Return what an event makes of the stream, after the cursor."""
+        self._note(event)
+        made = self._events_of(event)
+        new = [(nth, streamed) for nth, streamed in enumerate(made) if Cursor(event.seq, nth) > self._after]
+        return [as_sse(streamed, f"{event.seq}.{nth}") for nth, streamed in new]
+
+    def _note(self, event: Stored) -> None:
+        """Remember what a run answers, and runs that are queued."""
+        if event.kind in ASKING:
+            fields = json.loads(event.body)
+            words = response_ids.words_of(fields.get("input")) or fields.get("content") or fields.get("text")
+            self._inputs[event.seq] = words if isinstance(words, str) else ""
+        elif event.kind == "run.queued" and event.run:
+            fields = json.loads(event.body)
+            if fields.get("run_kind", "agent") == "agent" and (not self._only or event.run == self._only):
+                words = self._inputs.get(fields.get("input_seq"), "")
+                self._queued[event.run] = _Queued(str(fields.get("agent")), fields.get("response_id") or "", words)
+        for remembered in (self._inputs, self._queued):
+            while len(remembered) > REMEMBERED:
+                remembered.popitem(last=False)
+
+    def _events_of(self, event: Stored) -> Events:
+        run = event.run
+        if run is None or run not in self._queued:
+            return []
+        if self._run is None or self._run.segment.run != run or self._run.is_over:
+            begun = self._begin(event, run)
+            if not begun:
+                return []
+            assert self._run is not None
+            return self._ended(event, [*begun, *self._run.take(event)])
+        return self._ended(event, self._run.take(event))
+
+    def _begin(self, event: Stored, run: str) -> Events:
+        """Open the run, or its next segment, where something of it is to be told and nothing else is open."""
+        if not is_told(event.kind) or (self._run is not None and not self._run.is_over):
+            return []
+        queued, before = self._queued[run], self._run
+        is_next = before is not None and before.segment.run == run
+        self._count = self._count + 1 if is_next else 1
+        shown = run if self._count == 1 else f"{run}.{self._count}"
+        calls, ended = (before.calls, before.ended) if is_next and before is not None else (set(), set())
+        segment = RunSegment(self._key, shown, run, queued.response, queued.agent, frozenset(calls), frozenset(ended))
+        candidate = RunEncoder(segment)
+        echo = _input(self._key, shown, f"input_{run}", queued.words) if self._count == 1 else None
+        begun = candidate.begin(echo)
+        for streamed in begun:
+            streamed.timestamp = event.at // 1000
+        self._run = candidate
+        return begun
+
+    def _ended(self, event: Stored, made: Events) -> Events:
+        if event.kind in ENDS:
+            self._queued.pop(str(event.run), None)
+            self.is_over = bool(self._only)
+        return made
+
+
+def cursor_of(text: str) -> Cursor:
+    """Read a cursor. Raises Invalid."""
+    seq, _, nth = text.partition(".")
+    if len(text) > 40 or (nth and not (nth.isascii() and nth.isdecimal() and len(nth) < 9)):
+        raise Invalid("must be the id of an event of this stream", field="after")
+    return Cursor(whole_number(seq, "after", 0, MAX_SEQ), int(nth) if nth else LAST)
+
+
+def _input(thread: str, run: str, id_: str, words: str) -> RunAgentInput | None:
+    """Make the input that is echoed to who did not ask; None where the words are not known."""
+    if not words:
+        return None
+    message = UserMessage(id=id_, content=clean_text(words))
+    return RunAgentInput(thread_id=thread, run_id=run, messages=[message], tools=[], context=[])

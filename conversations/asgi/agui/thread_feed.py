@@ -1,0 +1,127 @@
+"""`GET /api/v1/agui/conversations/{id}`: the runs of our agents in a conversation, past ones and those to come, as one
+stream of AG-UI events. `?after=` (or Last-Event-ID) goes on after an event, nothing twice and nothing left out;
+`?run=` tells one run, and ends with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ag_ui.core import RunErrorEvent
+from django.db.models import Q
+
+from conversations.access import permissions
+from conversations.access.authentication import Caller
+from conversations.asgi import route
+from conversations.asgi.agui.run_encoder import as_sse
+from conversations.asgi.agui.thread_encoder import Cursor, ThreadEncoder, cursor_of
+from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, leaving, stopping
+from conversations.asgi.responses.shared import PendingResponse, ResponsesCaller, ResponsesContext, apart, trouble
+from conversations.core.errors import Invalid, NotFound, SwitchboardError
+from conversations.events.log.records import Stored
+from conversations.models import Conversation, Run
+from conversations.runs.responses.create import Received
+
+FIELDS = ("after", "run")
+KIND = "agent"  # of the runs that are told: neither replays, nor what stands for an agent elsewhere
+
+
+class _Place(NamedTuple):
+    """Where to read from, for what comes after `after`. `only`: the run that is told, `is_past`: all of it before."""
+
+    key: str
+    seq: int
+    after: Cursor
+    only: str
+    is_past: bool
+
+
+class ThreadFeed:
+    """The route; `scope["named"]` is the conversation."""
+
+    def __init__(self, context: ResponsesContext) -> None:
+        self._context = context
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer one request. Raises what is answered by a status."""
+        visitor = await self._context.admit(scope, ("GET",), "view")
+        fields = route.query(scope)
+        if unknown := sorted(fields.keys() - set(FIELDS)):
+            raise Invalid(f"must be {' or '.join(FIELDS)}", field=unknown[0][:40])
+        text = fields.get("after") or route.header(scope, b"last-event-id").decode("latin-1") or "0"
+        guest = ResponsesCaller(visitor)
+        self._context.enter(guest)
+        try:
+            place = await self._context.do(_place, visitor, scope["named"], cursor_of(text), fields.get("run", ""))
+            await self._follow(guest, place, scope, receive, send)
+        finally:
+            self._context.leave(guest)
+
+    async def _follow(
+        self, guest: ResponsesCaller, place: _Place, scope: route.Scope, receive: route.Receive, send: route.Send
+    ) -> None:
+        received = Received("", place.key, place.only, place.seq, 0, {}, False)
+        pending = self._context.follow(received, scope, patience=float("inf"))
+        guest.follower = pending.follower
+        try:
+            with leaving(receive, pending) as gone:
+                wire = Wire(scope, send, pending, guest, gone, self._context.runtime.watch.hold)
+                await wire.start(STREAM_HEADERS)
+                try:
+                    if not place.is_past:
+                        await self._tell(wire, pending, ThreadEncoder(place.key, place.after, place.only))
+                except OSError:  # the client left
+                    raise
+                except Exception as error:
+                    await wire.pieces([_failed(trouble(pending, error))])
+                await wire.end(b"")
+        finally:
+            self._context.followers.leave(pending.follower)
+
+    async def _tell(self, wire: Wire, pending: PendingResponse, encoder: ThreadEncoder) -> None:
+        async for events in self._context.events(pending):
+            await wire.allowed()
+            if wire.guest.dismissal is not None:
+                await wire.pieces([_failed(wire.guest.dismissal)])
+                return
+            pieces = await apart(events, _encode, encoder, events)
+            pieces += [_failed(stopping())] if wire.is_stopping and not encoder.is_over else []
+            if wire.is_over:
+                return
+            await (wire.pieces(pieces) if pieces else wire.still_here(STILL_HERE))
+            if encoder.is_over or wire.is_stopping:
+                return
+
+
+def _place(visitor: Caller, key: str, after: Cursor, only: str) -> _Place:
+    """Find where to begin: with the run that was under way at the cursor, since what is open of it must be known."""
+    permissions.require(visitor.principal, "view")
+    conversation = Conversation.objects.filter(key=key, is_staged=False).first()
+    if conversation is None:
+        raise NotFound(f"there is no conversation {key[:80]!r}")
+    runs = Run.objects.filter(conversation=conversation, kind=KIND, parent_call=None)
+    if only:
+        run = runs.filter(id=only[:64]).first() if "\0" not in only else None
+        if run is None:
+            raise NotFound(f"there is no run {only[:80]!r} in this conversation")
+        is_past = run.ended_seq is not None and Cursor(run.ended_seq) <= after
+        return _Place(key, _before(run), after, only, is_past)
+    under_way = runs.filter(queued_seq__lte=after.seq).filter(Q(ended_seq=None) | Q(ended_seq__gte=after.seq))
+    seqs = [_before(run) for run in under_way.order_by("queued_seq")[:1]]
+    return _Place(key, min([after.seq, *seqs]), after, "", False)
+
+
+def _before(run: Run) -> int:
+    return max(0, min(run.input_seq, run.queued_seq) - 1)
+
+
+def _encode(encoder: ThreadEncoder, events: Sequence[Stored]) -> list[bytes]:
+    pieces: list[bytes] = []
+    for event in events:
+        if not encoder.is_over:
+            pieces += encoder.take(event)
+    return pieces
+
+
+def _failed(error: SwitchboardError) -> bytes:
+    return as_sse(RunErrorEvent(message=error.message, code=error.code))

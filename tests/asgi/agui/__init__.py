@@ -1,0 +1,1 @@
+"""AG-UI, served: front ends run our agents and watch their runs."""

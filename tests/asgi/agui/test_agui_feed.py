@@ -1,0 +1,141 @@
+"""`GET /api/v1/agui/conversations/{id}`: past runs and those to come, with a cursor."""
+
+import json
+
+import pytest
+from ag_ui.core import EventType
+
+from conversations.access.accounts import tokens
+from conversations.core.principals import SYSTEM, token_principal
+from conversations.events import log, payload
+from conversations.models import Approval, Run
+from conversations.runs.approvals import decide
+from tests.support.agui import agui_open, checked, input_of, kinds, pieces, text_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def desk(transactional_db):
+    with agui_open("admin") as found:
+        yield found
+
+
+def first_run() -> str:
+    return Run.objects.order_by("queued_seq").values_list("id", flat=True).first()
+
+
+def cursors(writes):
+    return [line for write in writes for line in write.decode().split("\n") if line.startswith("id: ")]
+
+
+def ask(desk, query):
+    head = {"authorization": f"Bearer {desk.token}"}
+    return desk.ask(b"", f"/api/v1/agui/conversations/{query}", method="GET", headers=head)
+
+
+def test_a_past_run_is_told_as_it_was_streamed(desk):
+    streamed = desk.play("agui-past", "hosted words")
+
+    told = desk.watch("agui-past", f"?run={first_run()}")
+
+    assert kinds(told) == kinds(streamed)
+    assert text_of(told) == text_of(streamed)
+    assert told[0].input.messages[0].content == "hosted words"
+    assert told[0].run_id == first_run()
+
+
+def test_a_reader_that_comes_back_gets_what_it_missed_and_nothing_twice(desk):
+    desk.play("agui-cut", "many 6")
+    whole = ask(desk, f"agui-cut?run={first_run()}").writes[:-1]
+    places = [cursor.removeprefix("id: ") for cursor in cursors(whole)]
+    assert len(places) == len(set(places)) == len(whole)
+
+    for at, place in enumerate(places[:-1]):
+        assert ask(desk, f"agui-cut?run={first_run()}&after={place}").writes[:-1] == whole[at + 1 :]
+    assert ask(desk, f"agui-cut?run={first_run()}&after={places[-1]}").writes == [b""]
+
+
+def test_a_wait_for_a_decision_parts_a_run_in_two(desk):
+    desk.play("agui-parted", "ask me")
+    decide.decide(SYSTEM, Approval.objects.get().id, "approve")
+    streamed = desk.play("agui-parted", "", resume=[
+        {"interruptId": Approval.objects.get().id, "status": "resolved", "payload": True}
+    ])  # fmt: skip
+
+    told = desk.watch("agui-parted", f"?run={first_run()}")
+
+    ends = [event for event in told if event.type == EventType.RUN_FINISHED]
+    assert [(end.run_id, end.outcome.type) for end in ends] == [
+        (first_run(), "interrupt"),
+        (f"{first_run()}.2", "success"),
+    ]
+    assert text_of(told) == text_of(streamed) == "It is decided."
+
+
+def test_past_and_coming_runs_are_one_stream(desk):
+    count = len(desk.play("agui-live", "one thing"))
+
+    async def watch():
+        async with desk.asking(b"", "/api/v1/agui/conversations/agui-live", method="GET") as reading:
+            await reading.writes(count)
+            async with desk.asking(input_of("agui-live", "other thing", run="front-run-2")) as asked:
+                await asked.answer()
+            return pieces(await reading.writes(2 * count))
+
+    said = [text_of(part) for part in _runs(checked(desk.run(watch)))]
+
+    assert said == ["You said: one thing", "You said: other thing"]
+
+
+def _runs(events):
+    runs = []
+    for event in events:
+        if event.type == EventType.RUN_STARTED:
+            runs.append([])
+        runs[-1].append(event)
+    return runs
+
+
+def test_what_others_say_about_runs_is_no_run(desk):
+    desk.play("agui-claims", "hello")
+    for kind in ("run.queued", "output"):
+        body = json.dumps({"event": kind, "run_id": "theirs", "agent": "Elsewhere", "text": "boo"})
+        parsed = payload.parse(body.encode())
+        log.append([log.from_bus("stream:agui-claims", None, body, parsed, token_principal("outsider"))])
+
+    told = desk.watch("agui-claims", f"?run={first_run()}")
+
+    assert "boo" not in text_of(told)
+    assert ask(desk, "agui-claims?run=theirs").status == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("agui-nowhere", 404),
+        ("agui-known?run=nobody", 404),
+        ("agui-known?after=x", 400),
+        ("agui-known?after=-1", 400),
+        ("agui-known?after=1.x", 400),
+        (f"agui-known?after={'9' * 30}", 400),
+        ("agui-known?when=now", 400),
+    ],
+)
+def test_a_wrong_address_is_refused(desk, query, status):
+    desk.play("agui-known", "hello")
+
+    assert ask(desk, query).status == status
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "approver", "auditor"])
+def test_everybody_who_may_view_may_watch(role):
+    with agui_open(role) as viewer:
+        assert ask(viewer, "agui-nowhere").status == 404
+
+
+def test_a_token_for_telemetry_and_an_agents_may_not_watch(desk):
+    for role, name in (("telemetry", "agui-otlp"), ("agent", "agui-robot")):
+        head = {"authorization": f"Bearer {tokens.make_token(SYSTEM, name, role)}"}
+        path = "/api/v1/agui/conversations/agui-nowhere"
+        assert desk.ask(b"", path, method="GET", headers=head).status == 403
