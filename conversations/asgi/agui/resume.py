@@ -110,8 +110,15 @@ def _continued(request: FrontEndInput, approval: Approval, warnings: list[str]) 
     response = Response.objects.filter(run=run).values_list("id", flat=True).first() or ""
     agent = Run.objects.values_list("agent", flat=True).get(id=run)
     known, over = (frozenset(rows.values_list("id", flat=True)) for rows in (calls, ended))
-    segment = RunSegment(request.thread, request.run, run, response, agent, known, over)
+    turns = frozenset(_turns_said(approval, seq))
+    segment = RunSegment(request.thread, request.run, run, response, agent, known, over, turns)
     return ResumedRun(segment, seq, _still_open(approval), warnings)
+
+
+def _turns_said(approval: Approval, seq: int) -> list[int]:
+    outputs = Event.objects.filter(conversation=approval.conversation_id, run=approval.run, kind="output")
+    fields = map(read, outputs.filter(seq__lte=seq).values_list("body", flat=True))
+    return [output.turn for output in fields if output.turn is not None and output.parent_call is None]
 
 
 def _still_open(approval: Approval) -> list[Interrupt]:

@@ -90,7 +90,8 @@ _decoder = msgspec.json.Decoder(Fields)
 class RunSegment(NamedTuple):
     """What is streamed as one run of the protocol: whose thread and run it is there, and the run and response here.
 
-    `calls` and `ended` are the tool calls of the run that were streamed before, and those of them that are over.
+    `calls` and `ended` are the tool calls of the run that were streamed before, and those of them that are over;
+    `turns` are those whose words were.
     """
 
     thread: str
@@ -100,6 +101,7 @@ class RunSegment(NamedTuple):
     agent: str = ""
     calls: frozenset[str] = frozenset()
     ended: frozenset[str] = frozenset()
+    turns: frozenset[int] = frozenset()
 
     @property
     def prefix(self) -> str:
@@ -116,11 +118,17 @@ class RunEncoder:
         self.calls, self.ended = set(segment.calls), set(segment.ended)
         self._questions = {question.id: question for question in questions}
         self._texts: dict[str, str] = {}  # messages that are open: what was streamed of each
-        self._closed: set[str] = set()
+        self._closed = {self._message_id(turn) for turn in segment.turns}
         self._step = ""
         self._pending: list[str] = []  # calls that the front end has to answer
         self._usage: dict[str, TokenUsage] = {}
         self._waits = False
+
+    @property
+    def finished_turns(self) -> frozenset[int]:
+        """Return the turns that were streamed whole."""
+        turns = (id_.rpartition(".")[2] for id_ in self._closed)
+        return frozenset(int(turn) for turn in turns if turn.isdecimal())
 
     def begin(self, echo: RunAgentInput | None = None) -> Events:
         """Open the run; `echo` is told to who did not ask it."""

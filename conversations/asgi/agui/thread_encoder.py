@@ -91,7 +91,12 @@ class ThreadEncoder:
         self._count = self._count + 1 if is_next else 1
         shown = run if self._count == 1 else f"{run}.{self._count}"
         calls, ended = (before.calls, before.ended) if is_next and before is not None else (set(), set())
-        segment = RunSegment(self._key, shown, run, queued.response, queued.agent, frozenset(calls), frozenset(ended))
+        earlier = (
+            frozenset(calls),
+            frozenset(ended),
+            before.finished_turns if is_next and before is not None else frozenset(),
+        )
+        segment = RunSegment(self._key, shown, run, queued.response, queued.agent, *earlier)
         candidate = RunEncoder(segment)
         echo = _input(self._key, shown, f"input_{run}", queued.words) if self._count == 1 else None
         begun = candidate.begin(echo)

@@ -1,11 +1,16 @@
 """Our approvals are AG-UI's interrupts: asked at the end of a run, answered in the next, decided once by who may."""
 
+import json
+
 import pytest
 from ag_ui.core import EventType, ResumeEntry
 
 from conversations.access.accounts import tokens
 from conversations.asgi.agui.resume import answer_of
+from conversations.asgi.agui.run_encoder import RunEncoder, RunSegment
 from conversations.core.principals import SYSTEM
+from conversations.events.log.records import Stored
+from conversations.events.response_ids import message_item_id
 from conversations.models import Approval, Run
 from conversations.runs.approvals import decide
 from tests.support.agui import AguiDesk, agui_open, events_in, input_of, kinds, text_of
@@ -169,3 +174,16 @@ def test_a_payload_that_names_somebody_gives_no_right(desk):
 
     assert refused.status == 403
     assert Approval.objects.get().status == "pending"
+
+
+def test_what_was_said_before_a_question_is_not_said_again_after_it():
+    response = f"resp_{'0' * 32}"
+    messages = [
+        {"type": "message", "id": message_item_id(response, turn), "content": [{"type": "output_text", "text": words}]}
+        for turn, words in ((1, "May I?"), (2, "Done."))
+    ]
+    body = json.dumps({"event": "response.completed", "output": messages})
+    completed = Stored("agui-said", 9, "response.completed", 0, "agent:A", "run-1", None, None, body)
+    encoder = RunEncoder(RunSegment("agui-said", "front-run-2", "run-1", response, "A", turns=frozenset({1})))
+
+    assert text_of(encoder.take(completed)) == "Done."
