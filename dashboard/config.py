@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agents_app.agui import registered
 from conversations.alerts.destinations import AllowList
 from conversations.core import model_prices
 from conversations.core.model_prices import ModelPrice
@@ -22,6 +23,7 @@ from dashboard import databases
 
 SECRETS = (
     "secret_key",
+    "agui_agents",
     "database_url",
     "redis_url",
     "email_url",
@@ -146,6 +148,13 @@ class Config(BaseSettings):
     otlp_timeout_s: float = Field(
         default=10, gt=0, le=60, description="maximum seconds without an answer of the collector"
     )
+    agui_agents: SecretStr = Field(
+        default=SecretStr(""),
+        description='agents elsewhere that speak AG-UI, as JSON: {"NAME": {"url": "https://…", "token": "…"}}',
+    )
+    agui_hosts: str = Field(
+        default="", description="hosts, addresses or networks that are not public and that may serve them"
+    )
     prices: Path | None = Field(
         default=None, description="JSON file of model prices, which go before the listed ones (how-to: operate)"
     )
@@ -233,10 +242,16 @@ class Config(BaseSettings):
                 raise ValueError(f"must be scheme://host[:port]; got {origin!r}")
         return value
 
-    @field_validator("alert_hosts")
+    @field_validator("alert_hosts", "agui_hosts")
     @classmethod
     def _destinations(cls, value: str) -> str:
         AllowList.of(_parts(value))
+        return value
+
+    @field_validator("agui_agents")
+    @classmethod
+    def _remote_agents(cls, value: SecretStr) -> SecretStr:
+        registered.read(value.get_secret_value())
         return value
 
     @field_validator("prices")
@@ -260,6 +275,11 @@ class Config(BaseSettings):
     def otlp_header_fields(self) -> dict[str, str]:
         """What every request to the collector says beside its content."""
         return dict(_pairs(self.otlp_headers))
+
+    @cached_property
+    def agui_allow_list(self) -> AllowList:
+        """Where agents elsewhere may be although it is not public."""
+        return AllowList.of(_parts(self.agui_hosts))
 
     @cached_property
     def price_table(self) -> Mapping[str, ModelPrice]:

@@ -18,6 +18,7 @@ from agents import Agent, FunctionTool, Handoff, Tool
 from django.conf import settings
 from pydantic import BaseModel
 
+from agents_app.agui import registered
 from agents_app.mcp import servers
 from agents_app.mcp.servers import McpServer
 from agents_app.memory import team_context
@@ -87,10 +88,23 @@ def load(names: str | None = None) -> list[Team]:
     loaded = [_imported(part.strip()) for part in team_names.split(",") if part.strip()]
     loaded += [_loaded(point) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)]
     teams = list({id(team): team for team in loaded}.values())
+    teams += _elsewhere() if names is None else []
     for team in teams:
         check(team)
     _check_together(teams)
     return teams
+
+
+def _elsewhere() -> list[Team]:
+    """Make the team of the agents elsewhere; the protocol is imported only where there are some."""
+    config = settings.CONFIG
+    remotes = registered.read(config.agui_agents.get_secret_value())
+    if not remotes:
+        return []
+    from agents_app.agui.remote_team import team_of
+
+    allowed, silence_s = config.agui_allow_list, config.model_silence_s
+    return [team_of(remotes, allowed, silence_s=silence_s, most_bytes=config.model_turn_bytes)]
 
 
 def check(team: Team) -> None:

@@ -52,9 +52,9 @@ async def post(
     try:
         async with asyncio.timeout(timeout_s):
             addresses = destinations.check(to, await resolver(to.host, to.port), allowed)
-            reader, writer = await _connect(to, addresses)
+            reader, writer = await connect(to, addresses)
             try:
-                writer.write(_request(to, headers, body))
+                writer.write(request(to, headers, body))
                 await writer.drain()
                 return await _answer(reader)
             finally:
@@ -67,7 +67,7 @@ async def post(
         raise PostFailed(f"the connection failed: {error.strerror or error}") from None
 
 
-async def _connect(to: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(to: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address that takes a connection."""
     failure: OSError | None = None
     tls, name = (_tls(), to.host) if to.scheme == "https" else (None, None)
@@ -84,8 +84,8 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _request(to: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Write the request. Header values are ours: ids, numbers, base64."""
+def request(to: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Write a request. Header values are ours or an operator's: ids, numbers, base64, a bearer."""
     lines = [f"POST {to.target} HTTP/1.1", f"Host: {to.host_header}"]
     fields = {"Content-Type": "application/json", "User-Agent": "Switchboard", "Accept": "*/*", **headers}
     fields |= {"Content-Length": str(len(body)), "Connection": "close"}

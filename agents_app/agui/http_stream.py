@@ -1,0 +1,115 @@
+"""One POST whose answer is a stream: to a checked address (the rules of alerts), no redirect followed, no proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+
+import httptools
+
+from conversations.alerts import destinations, http_post
+from conversations.alerts.destinations import AddressRefused, AllowList
+from conversations.alerts.http_post import PostFailed
+
+CHUNK = 64 << 10
+MAX_REASON = 2000  # bytes of an answer that refuses
+
+
+class RemoteFailed(Exception):
+    """The agent elsewhere could not be asked, or did not answer as it should; the words are for people."""
+
+
+class _Head:
+    """What httptools reads of an answer."""
+
+    def __init__(self) -> None:
+        self.parser = httptools.HttpResponseParser(self)
+        self.content_type = ""
+        self.status = 0
+        self.is_complete = False
+        self.body: list[bytes] = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the content type."""
+        if name.lower() == b"content-type":
+            self.content_type = value.decode("latin-1").partition(";")[0].strip().lower()
+
+    def on_headers_complete(self) -> None:
+        """Take the status, unless it only announces another."""
+        if (status := self.parser.get_status_code()) >= 200:
+            self.status = status
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece."""
+        self.body.append(body)
+
+    def on_message_complete(self) -> None:
+        """Note the end."""
+        self.is_complete = self.status > 0
+
+    def take_body(self) -> bytes:
+        """Return what came since."""
+        data, self.body = b"".join(self.body), []
+        return data
+
+
+async def post(
+    url: str, headers: Mapping[str, str], body: bytes, *, allowed: AllowList, connect_s: float, silence_s: float
+) -> AsyncIterator[bytes]:
+    """Send it; return the answer's body in pieces. Raises RemoteFailed."""
+    to = destinations.parse(url)
+    writer: asyncio.StreamWriter | None = None
+    try:
+        async with asyncio.timeout(connect_s):
+            addresses = destinations.check(to, await http_post.resolve(to.host, to.port), allowed)
+            reader, writer = await http_post.connect(to, addresses)
+            writer.write(http_post.request(to, {"Accept": "text/event-stream", **headers}, body))
+            await writer.drain()
+        async for piece in _answer(reader, silence_s):
+            yield piece
+    except AddressRefused as error:
+        raise RemoteFailed(str(error).replace("SWITCHBOARD_ALERT_HOSTS", "SWITCHBOARD_AGUI_HOSTS")) from None
+    except PostFailed as error:
+        raise RemoteFailed(str(error)) from None
+    except TimeoutError:
+        raise RemoteFailed(f"{to.host} cannot be reached within {connect_s:g} s") from None
+    except ssl.SSLError as error:
+        raise RemoteFailed(f"TLS with {to.host} failed: {error.reason or error}") from None
+    except OSError as error:
+        raise RemoteFailed(f"the connection to {to.host} failed: {error.strerror or error}") from None
+    finally:
+        if writer is not None:
+            writer.transport.abort()
+
+
+async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterator[bytes]:
+    head = _Head()
+    while not head.is_complete:
+        try:
+            async with asyncio.timeout(silence_s):
+                data = await reader.read(CHUNK)
+        except TimeoutError:
+            raise RemoteFailed(f"nothing was sent for {silence_s:g} s") from None
+        if not data and head.status == 200:
+            return  # whoever reads the stream knows whether it is whole
+        if not data:
+            raise _refused(head)
+        try:
+            head.parser.feed_data(data)
+        except httptools.HttpParserError:
+            raise RemoteFailed("the answer is not HTTP") from None
+        if head.status == 200 and head.content_type != "text/event-stream":
+            raise RemoteFailed(f"the answer is {head.content_type[:80] or 'of no type'}, not text/event-stream")
+        if head.status == 200 and (piece := head.take_body()):
+            yield piece
+        if head.status not in (0, 200) and (head.is_complete or sum(map(len, head.body)) > MAX_REASON):
+            raise _refused(head)
+
+
+def _refused(head: _Head) -> RemoteFailed:
+    """Word an answer that is no stream."""
+    if not head.status:
+        return RemoteFailed("the connection was closed without an answer")
+    reason = head.take_body()[:MAX_REASON].decode("utf-8", "replace").strip()
+    return RemoteFailed(f"it answered {head.status}{f': {reason}' if reason else ''}")

@@ -1,0 +1,50 @@
+"""What `SWITCHBOARD_AGUI_AGENTS` says: agents elsewhere by name, each with its address. No Django, no protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from conversations.alerts import destinations
+from conversations.core.errors import Invalid
+
+FIELDS = ("url", "token", "description")
+
+
+class RemoteAgent(NamedTuple):
+    """An agent elsewhere. `token` goes to its address as a bearer."""
+
+    name: str
+    url: str
+    token: str = ""
+    description: str = ""
+
+
+def read(text: str) -> list[RemoteAgent]:
+    """Read the setting: JSON, `{"NAME": "URL"}` or `{"NAME": {"url", "token", "description"}}`. Raises ValueError,
+    which repeats nothing of a token."""
+    if not text.strip():
+        return []
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        raise ValueError('must be JSON: {"NAME": {"url": "https://…"}}') from None
+    if not isinstance(value, dict):
+        raise ValueError('must be an object: {"NAME": {"url": "https://…"}}')
+    return [_agent(name, fields) for name, fields in value.items()]
+
+
+def _agent(name: str, fields: Any) -> RemoteAgent:
+    given = {"url": fields} if isinstance(fields, str) else fields
+    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        raise ValueError(f"{name!r} must be a URL, or an object of texts")
+    if unknown := sorted(given.keys() - set(FIELDS)):
+        raise ValueError(f"{name!r} has the unknown field {unknown[0]!r}: use {', '.join(FIELDS)}")
+    try:
+        destinations.parse(given.get("url", ""))
+    except Invalid as error:
+        raise ValueError(f"the url of {name!r} {error.message}") from None
+    token = given.get("token", "")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ValueError(f"the token of {name!r} must be printable ASCII without spaces")
+    return RemoteAgent(name, **given)

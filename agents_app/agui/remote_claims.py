@@ -1,0 +1,47 @@
+"""What an agent elsewhere tells of its tools, steps and state, as claims in the record (law I). Sync."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from conversations.core.errors import TooLarge
+from conversations.core.ids import new_id
+from conversations.core.principals import AGUI
+from conversations.core.secret_masking import mask_json
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.models import Event
+
+STATE = "agui.state_snapshot"
+Body = dict[str, Any]
+
+
+def store(conversation: str, bodies: Sequence[Body]) -> None:
+    """Append what was told; what is too large for an event is left out."""
+    events = []
+    for body in bodies:
+        text = json.dumps(mask_json({"id": new_id(), "conversation_id": conversation, **body}))
+        try:
+            envelopes.check_depth(text.encode())
+            parsed = envelopes.parse(text.encode())
+        except TooLarge:
+            continue
+        if len(text) <= envelopes.MAX_BYTES:
+            made = log.from_bus(f"stream:{conversation}", None, text, parsed, AGUI)
+            events.append(made._replace(is_live=False))
+    if events:
+        with write_transaction():
+            log.append(events)
+
+
+def latest_state(conversation: str, agent: str) -> Any:
+    """Return the state that an agent left behind in a conversation, as it told it; None where it told none."""
+    snapshots = Event.objects.filter(conversation__key=conversation, kind=STATE, principal=str(AGUI)).order_by("-seq")
+    for body in snapshots.values_list("body", flat=True)[:5]:
+        fields = json.loads(body)
+        if fields.get("agent") == agent:
+            return fields.get("snapshot")
+    return None

@@ -1,0 +1,273 @@
+"""An agent elsewhere as a model of the SDK: each of its runs is one answer. What it says is streamed as it comes; where
+it is interrupted, the answer calls `remote_action`, which waits for a person; the next answer goes on from there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from ag_ui.core import AssistantMessage, BaseEvent, EventType, Interrupt, TokenUsage
+from agents import Model, ModelResponse, Usage
+from agents.items import TResponseInputItem, TResponseStreamEvent
+
+from agents_app.agui import event_reader, http_stream, remote_claims, run_history
+from agents_app.agui.answer_events import AnswerEvents
+from agents_app.agui.http_stream import RemoteFailed
+from agents_app.agui.registered import RemoteAgent
+from agents_app.approval_gate import approval_requests
+from agents_app.approval_gate.run_scope import current_scope
+from conversations.alerts.destinations import AllowList
+from conversations.events.payload import clean_text
+
+CONNECT_S = 10.0
+WIRE = 8  # bytes of the stream for one of the answer
+CLAIMED = (  # types that are kept as they came, each as an event of its own kind
+    EventType.STATE_SNAPSHOT, EventType.STATE_DELTA, EventType.ACTIVITY_SNAPSHOT, EventType.ACTIVITY_DELTA,
+    EventType.CUSTOM, EventType.RAW, EventType.STEP_STARTED, EventType.STEP_FINISHED,
+)  # fmt: skip
+T = TypeVar("T")
+
+
+class RemoteModel(Model):
+    """Speaks for one agent elsewhere. It keeps nothing between answers, so one serves any number of runs."""
+
+    def __init__(self, remote: RemoteAgent, allowed: AllowList, *, silence_s: float, most_bytes: int) -> None:
+        self.remote, self.model = remote, f"AG-UI: {remote.url.partition('?')[0]}"[:200]
+        self._allowed, self._silence_s, self._most = allowed, silence_s, most_bytes * WIRE
+
+    async def get_response(
+        self, system_instructions: str | None, input: str | list[TResponseInputItem], *more: Any, **named: Any
+    ) -> ModelResponse:
+        """Return whole."""
+        stream = self.stream_response(system_instructions, input, *more, **named)
+        events = [event async for event in stream]
+        response = cast(Any, events[-1]).response
+        return ModelResponse(output=response.output, usage=Usage(requests=1), response_id=response.id)
+
+    async def stream_response(
+        self, system_instructions: str | None, input: str | list[TResponseInputItem], *more: Any, **named: Any
+    ) -> AsyncIterator[TResponseStreamEvent]:
+        """Return in pieces. Raises RemoteFailed."""
+        items: list[Any] = [{"role": "user", "content": input}] if isinstance(input, str) else list(input)
+        scope = current_scope()
+        thread, run = (scope.conversation, scope.run) if scope is not None else ("", "")
+        run_id, sent = await _in_thread(partial(self._input, thread, run, items, system_instructions))
+        remote_run, answer = _RemoteRun(self.remote.name), AnswerEvents(self.model)
+        for opening in answer.begin():
+            yield opening
+        async for event in event_reader.events_of(self._pieces(sent), most=self._most):
+            for text in remote_run.take(event):
+                for streamed in answer.say(text):
+                    yield streamed
+            if remote_run.claims and thread:
+                claims, remote_run.claims = remote_run.claims, []
+                await _in_thread(partial(remote_claims.store, thread, claims))
+            if remote_run.is_over and remote_run.run_id == run_id:
+                break  # else it tells of earlier runs first: the one that was asked for comes last
+        if not remote_run.is_over:
+            raise RemoteFailed("its stream ended before the run")
+        for closing in answer.end(
+            [(run_history.ACTION, arguments) for arguments in remote_run.actions], remote_run.usage
+        ):
+            yield closing
+
+    def _input(self, thread: str, run: str, items: list[Any], instructions: str | None) -> tuple[str, bytes]:
+        """Make the body of the request, and the id of its run. Sync."""
+        answered = run_history.answered_last(items)
+        decided = approval_requests.decisions(run) if answered and run else {}
+        answers = run_history.resume_of(run, answered, decided)
+        state = remote_claims.latest_state(thread, self.remote.name) if thread else None
+        whole = run_history.input_of(thread or "thread", items, instructions, answers, state)
+        return whole.run_id, whole.model_dump_json(by_alias=True).encode()
+
+    def _pieces(self, body: bytes) -> AsyncIterator[bytes]:
+        headers = {"Authorization": f"Bearer {self.remote.token}"} if self.remote.token else {}
+        return http_stream.post(
+            self.remote.url, headers, body, allowed=self._allowed, connect_s=CONNECT_S, silence_s=self._silence_s
+        )
+
+
+class _RemoteRun:
+    """One run there, as far as it was told. Raises RemoteFailed for what breaks the protocol's order, and its error."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._has_begun = self._has_said = False
+        self._messages: dict[str, list[str]] = {}  # open; what of each waits for those before it to end
+        self._closed: set[str] = set()  # of those that wait
+        self._snapshot = ""  # the last answer, as a snapshot of all messages tells it
+        self.run_id = ""
+        self._calls: dict[str, tuple[str, list[str]]] = {}  # name, pieces of arguments
+        self.claims: list[dict[str, Any]] = []
+        self.actions: list[dict[str, Any]] = []
+        self.usage: tuple[int, int] | None = None
+        self.is_over = False
+
+    def take(self, event: Any) -> list[str]:
+        """Return the text that an event says."""
+        kind = event.type
+        if kind == EventType.RUN_ERROR:
+            code = f" ({event.code})" if event.code else ""
+            raise RemoteFailed(f"{clean_text(event.message)[:2000]}{code}")
+        if not self._has_begun and kind != EventType.RUN_STARTED:
+            raise RemoteFailed(f"its stream began with {kind.value}")
+        if (rule := _RULES.get(kind)) is not None:
+            return rule(self, event)
+        if kind in CLAIMED:
+            self._claim(event)
+        return []
+
+    def _started(self, event: Any) -> list[str]:
+        if self._has_begun and not self.is_over:
+            raise RemoteFailed("it began a run within a run")
+        self._has_begun, self.is_over, self.actions, self.run_id = True, False, [], event.run_id
+        return []
+
+    def _finished(self, event: Any) -> list[str]:
+        self.is_over = True
+        outcome = event.outcome
+        if outcome is not None and outcome.type == "cancelled":
+            raise RemoteFailed("its run was stopped there")
+        if outcome is not None and outcome.type == "interrupt":
+            self.actions = [self._action(interrupt) for interrupt in outcome.interrupts]
+        self.usage = _total(event.usage or [])
+        unsaid = [text for id_ in list(self._messages) for text in self._close(id_)]
+        return unsaid if self._has_said or not self._snapshot else self._speak(self._snapshot)
+
+    def _snapshot_told(self, event: Any) -> list[str]:
+        last = event.messages[-1] if event.messages else None
+        self._snapshot = (last.content or "") if isinstance(last, AssistantMessage) else ""
+        return []
+
+    def _text_started(self, event: Any) -> list[str]:
+        if event.message_id in self._messages:
+            raise RemoteFailed("it opened a message that was open")
+        return self._open(event.message_id)
+
+    def _text(self, event: Any) -> list[str]:
+        if event.message_id not in self._messages:
+            raise RemoteFailed("it continued a message that was not open")
+        return self._piece(event.message_id, event.delta)
+
+    def _text_ended(self, event: Any) -> list[str]:
+        if event.message_id not in self._messages:
+            raise RemoteFailed("it closed a message that was not open")
+        return self._close(event.message_id)
+
+    def _text_chunk(self, event: Any) -> list[str]:
+        newest = event.message_id or next(reversed(self._messages), None)
+        if newest is None:
+            raise RemoteFailed("it continued a message that was not open")
+        begun = [] if newest in self._messages else [text for id_ in list(self._messages) for text in self._close(id_)]
+        begun += [] if newest in self._messages else self._open(newest)
+        return [*begun, *self._piece(newest, event.delta or "")]
+
+    def _open(self, id_: str) -> list[str]:
+        """Open a message; of those that are open at once the first is said, the others wait for it."""
+        self._messages[id_] = []
+        return ["\n\n"] if self._has_said and len(self._messages) == 1 else []
+
+    def _piece(self, id_: str, text: str) -> list[str]:
+        if id_ == next(iter(self._messages)):
+            return self._speak(text)
+        self._messages[id_].append(text)
+        return []
+
+    def _close(self, id_: str) -> list[str]:
+        """Close a message; say what waited for its end."""
+        if id_ != next(iter(self._messages)):
+            self._closed.add(id_)
+            return []
+        del self._messages[id_]
+        pieces: list[str] = []
+        while self._messages:
+            first = next(iter(self._messages))
+            waited, self._messages[first] = "".join(self._messages[first]), []
+            pieces += ["\n\n"] if self._has_said else []
+            pieces += self._speak(waited)
+            if first not in self._closed:
+                break
+            del self._messages[first]
+        return pieces
+
+    def _speak(self, text: str) -> list[str]:
+        self._has_said = self._has_said or bool(text)
+        return [clean_text(text)] if text else []
+
+    def _call_started(self, event: Any) -> list[str]:
+        self._calls[event.tool_call_id] = event.tool_call_name, []
+        return []
+
+    def _call_continued(self, event: Any) -> list[str]:
+        self._pieces_of(event.tool_call_id).append(event.delta)
+        return []
+
+    def _call_ended(self, event: Any) -> list[str]:
+        self._step(event.tool_call_id, {"status": "start"})
+        return []
+
+    def _call_chunk(self, event: Any) -> list[str]:
+        if event.tool_call_id is not None and event.tool_call_name is not None:
+            self._calls.setdefault(event.tool_call_id, (event.tool_call_name, []))
+        newest = event.tool_call_id or next(reversed(self._calls), "")
+        self._pieces_of(newest).append(event.delta or "")
+        return []
+
+    def _call_result(self, event: Any) -> list[str]:
+        content = event.content if isinstance(event.content, str) else [part.model_dump() for part in event.content]
+        self._step(event.tool_call_id, {"status": "success", "output": content})
+        return []
+
+    def _pieces_of(self, call: str) -> list[str]:
+        if call not in self._calls:
+            raise RemoteFailed("it continued a tool call that was not open")
+        return self._calls[call][1]
+
+    def _step(self, call: str, fields: dict[str, Any]) -> None:
+        name, pieces = self._calls.get(call, ("", []))
+        body = {"event": "tool_step", "agent": self._agent, "name": name or "tool", "tool_call_id": call}
+        arguments = {"args_raw": "".join(pieces)} if fields["status"] == "start" else {}
+        self.claims.append({**body, "origin": "ag-ui", **arguments, **fields})
+
+    def _claim(self, event: BaseEvent) -> None:
+        fields = event.model_dump(by_alias=True, mode="json", exclude={"raw_event"})
+        kind = str(fields.pop("type")).lower()
+        kept_fields = {name: value for name, value in fields.items() if name not in ("event", "id", "conversation_id")}
+        kept_fields |= {"raw": fields["event"]} if "event" in fields else {}
+        self.claims.append({**kept_fields, "event": f"agui.{kind}", "agent": self._agent})
+
+    def _action(self, interrupt: Interrupt) -> dict[str, Any]:
+        """Word an interrupt as the arguments of the call that asks about it."""
+        name, pieces = self._calls.get(interrupt.tool_call_id or "", ("", []))
+        action: dict[str, Any] = {"interrupt": interrupt.id, "reason": interrupt.reason}
+        action |= {"message": clean_text(interrupt.message)} if interrupt.message else {}
+        arguments = run_history.object_of("".join(pieces))
+        return action | ({"tool": name, "arguments": arguments} if name else {})
+
+
+def _total(usage: list[TokenUsage]) -> tuple[int, int] | None:
+    if not usage or any(entry.input_tokens is None or entry.output_tokens is None for entry in usage):
+        return None
+    return sum(entry.input_tokens or 0 for entry in usage), sum(entry.output_tokens or 0 for entry in usage)
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, work)  # the worker's, for databases
+
+
+_RULES: dict[EventType, Callable[[_RemoteRun, Any], list[str]]] = {
+    EventType.RUN_STARTED: _RemoteRun._started,
+    EventType.RUN_FINISHED: _RemoteRun._finished,
+    EventType.MESSAGES_SNAPSHOT: _RemoteRun._snapshot_told,
+    EventType.TEXT_MESSAGE_START: _RemoteRun._text_started,
+    EventType.TEXT_MESSAGE_CONTENT: _RemoteRun._text,
+    EventType.TEXT_MESSAGE_END: _RemoteRun._text_ended,
+    EventType.TEXT_MESSAGE_CHUNK: _RemoteRun._text_chunk,
+    EventType.TOOL_CALL_START: _RemoteRun._call_started,
+    EventType.TOOL_CALL_ARGS: _RemoteRun._call_continued,
+    EventType.TOOL_CALL_END: _RemoteRun._call_ended,
+    EventType.TOOL_CALL_CHUNK: _RemoteRun._call_chunk,
+    EventType.TOOL_CALL_RESULT: _RemoteRun._call_result,
+}

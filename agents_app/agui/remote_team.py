@@ -1,0 +1,56 @@
+"""The team of the agents elsewhere. Made when a worker starts, and only where the setting names one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents import Agent, FunctionTool
+from agents.tool_context import ToolContext
+
+from agents_app.agui.registered import RemoteAgent
+from agents_app.agui.remote_model import RemoteModel
+from agents_app.agui.run_history import ACTION, WENT_ON
+from agents_app.teams.definition import Team
+from conversations.alerts.destinations import AllowList
+
+NAME = "AG-UI"
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "interrupt": {"type": "string"}, "reason": {"type": "string"}, "message": {"type": "string"},
+        "tool": {"type": "string"}, "arguments": {"type": "object"},
+    },
+    "required": ["interrupt", "reason"],
+}  # fmt: skip
+
+
+def team_of(remotes: Sequence[RemoteAgent], allowed: AllowList, *, silence_s: float, most_bytes: int) -> Team:
+    """Make the team. Raises nothing: the setting was checked."""
+    agents: list[Agent[Any]] = [
+        Agent[Any](
+            name=remote.name,
+            handoff_description=remote.description or f"Runs elsewhere: {remote.url.partition('?')[0]}",
+            model=RemoteModel(remote, allowed, silence_s=silence_s, most_bytes=most_bytes),
+            tools=[_action()],
+        )
+        for remote in remotes
+    ]
+    entry = [agent.name for agent in agents]
+    return Team(name=NAME, agents=agents, entry=entry, describe="Agents that run elsewhere and speak AG-UI.")
+
+
+def _action() -> FunctionTool:
+    """Make the tool that an interrupt is asked as. It always waits for a person, and does nothing itself."""
+    return FunctionTool(
+        name=ACTION,
+        description="What the agent elsewhere may only do after a person has agreed.",
+        params_json_schema=SCHEMA,
+        on_invoke_tool=_went_on,
+        needs_approval=True,
+        strict_json_schema=False,
+    )
+
+
+async def _went_on(context: ToolContext[Any], arguments: str) -> str:
+    return WENT_ON

@@ -1,0 +1,106 @@
+"""What an agent elsewhere is sent: what was said as a run's messages, and decisions as answers to its interrupts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, SystemMessage, UserMessage
+
+from agents_app.approval_gate.gatekeeper_protocol import Decision
+from conversations.core.ids import new_id
+from conversations.events.payload import clean_text
+from conversations.runs.begin_tool_call import tool_call_id
+
+ACTION = "remote_action"  # the tool that an interrupt is asked as
+WENT_ON = "approved: the agent elsewhere goes on"  # what it returns
+Item = dict[str, Any]
+
+
+class Answered(NamedTuple):
+    """A call of `remote_action` that has its output: what was asked, and what came of it."""
+
+    call_id: str
+    arguments: Item
+    output: str
+
+
+def input_of(
+    thread: str, items: Sequence[Item], instructions: str | None, answers: Sequence[ResumeEntry], state: Any
+) -> RunAgentInput:
+    """Make the input of a run there: a new one, or one that goes on from its interrupts."""
+    messages: list[Message] = [SystemMessage(id="instructions", content=instructions)] if instructions else []
+    messages += [message for at, item in enumerate(items) if (message := _message(item, at)) is not None]
+    return RunAgentInput(
+        thread_id=thread, run_id=new_id(), protocol_version="1.0", state={} if state is None else state,
+        messages=messages, tools=[], context=[], forwarded_props={}, resume=list(answers) or None,
+    )  # fmt: skip
+
+
+def answered_last(items: Sequence[Item]) -> list[Answered]:
+    """Return the calls of `remote_action` whose outputs are the last that was said."""
+    outputs: dict[str, str] = {}
+    for item in reversed(items):
+        if item.get("type") != "function_call_output":
+            break
+        outputs[str(item.get("call_id"))] = _as_text(item.get("output"))
+    calls = (item for item in items if item.get("type") == "function_call" and item.get("name") == ACTION)
+    return [
+        Answered(str(call["call_id"]), object_of(call.get("arguments")), outputs[str(call["call_id"])])
+        for call in calls
+        if str(call.get("call_id")) in outputs
+    ]
+
+
+def resume_of(run: str, answered: Sequence[Answered], decided: Mapping[str, Decision]) -> list[ResumeEntry]:
+    """Return the answers to interrupts. Only what a person, or a rule, let through is approved."""
+    entries: list[ResumeEntry] = []
+    for call in answered:
+        payload = _payload(call, decided.get(tool_call_id(run, call.call_id, 1)))
+        interrupt = str(call.arguments.get("interrupt"))
+        entries.append(ResumeEntry(interrupt_id=interrupt, status="resolved", payload=payload))
+    return entries
+
+
+def _payload(call: Answered, decision: Decision | None) -> Any:
+    if decision is not None and decision.decision == "respond":
+        try:
+            return json.loads(decision.output)
+        except ValueError:
+            return decision.output
+    if WENT_ON not in call.output or (decision is not None and decision.decision == "reject"):
+        words = decision.message if decision is not None and decision.message else call.output
+        return {"approved": False, "message": words}
+    if decision is not None and decision.decision == "edit":
+        return {"approved": True, "editedArgs": object_of(decision.arguments).get("arguments")}
+    return {"approved": True}
+
+
+def _message(item: Item, at: int) -> Message | None:
+    if item.get("type", "message") != "message":
+        return None  # calls of `remote_action` are ours: there they are interrupts
+    id_, text = str(item.get("id") or f"message-{at}"), clean_text(_as_text(item.get("content")))
+    match item.get("role"):
+        case "assistant":
+            return AssistantMessage(id=id_, content=text)
+        case "system" | "developer":
+            return SystemMessage(id=id_, content=text)
+    return UserMessage(id=id_, content=text)
+
+
+def _as_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def object_of(text: Any) -> Item:
+    """Return the object that a text of JSON holds; an empty one where it holds none."""
+    try:
+        value: Any = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,1 @@
+"""Agents elsewhere that speak AG-UI, as agents here."""

@@ -1,0 +1,44 @@
+"""An agent elsewhere, in a process of its own, and a worker for whom it is an agent."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from agents_app.agui.registered import RemoteAgent
+from agents_app.agui.remote_team import team_of
+from agents_app.teams.definition import Team
+from conversations.alerts.destinations import AllowList
+from tests.support.live import ROOT, free_port, until
+
+NEAR = AllowList.of(["127.0.0.1"])
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as wire:
+        return wire.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="session")
+def elsewhere() -> Iterator[str]:
+    """The address of an agent that the public package serves."""
+    port = free_port()
+    with subprocess.Popen([sys.executable, "-m", "tests.support.agui_agent", str(port)], cwd=ROOT) as process:
+        try:
+            until(lambda: _is_open(port), within=60, what="the agent elsewhere to listen")
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def remote(elsewhere: str) -> Callable[..., Team]:
+    """Make the team of that agent, Weather."""
+
+    def make(path: str = "", url: str = "", allowed: AllowList = NEAR, **more: float) -> Team:
+        agents = [RemoteAgent("Weather", url or elsewhere + path, token="there-1")]
+        return team_of(agents, allowed, **{"silence_s": 20.0, "most_bytes": 4 << 20, **more})
+
+    return make

@@ -1,0 +1,213 @@
+"""A message to an agent elsewhere runs it there; what it says and does enters the conversation."""
+
+import json
+import urllib.request
+
+import pytest
+
+from agents_app.agui import registered
+from conversations.alerts.destinations import NONE
+from conversations.core.principals import SYSTEM
+from conversations.models import Approval, Conversation, Event, Run, ToolCall
+from conversations.runs import stop_and_rerun
+from conversations.runs.approvals import decide
+from tests.support.agents_running import over, say, told, working
+from tests.support.live import free_port, until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def ask(words: str, key: str = "remote") -> None:
+    say(words, key=key, to="agent:Weather")
+
+
+def said(key: str = "remote") -> str:
+    return told("output", key)[-1]["text"]
+
+
+def inputs(elsewhere: str, thread: str) -> list[dict]:
+    """Return what the agent was sent of a thread."""
+    with urllib.request.urlopen(f"{elsewhere}inputs", timeout=20) as answer:
+        return [one for one in json.load(answer) if one["threadId"] == thread]
+
+
+def test_a_message_runs_it_there_and_its_words_are_the_answer(remote, elsewhere):
+    with working(remote()):
+        ask("hello there", "remote-first")
+        (run,) = over()
+        ask("and again", "remote-first")
+        over(2)
+
+    assert run.status == "done"
+    assert [one["text"] for one in told("output", "remote-first")] == ["You said: hello there", "You said: and again"]
+    assert [one["text"] for one in told("token", "remote-first")]
+    first, second = inputs(elsewhere, "remote-first")
+    assert [message["role"] for message in first["messages"]] == ["user"]
+    assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
+    assert first["authorization"] == "Bearer there-1"
+    assert told("run.done", "remote-first")[0]["usage"]["input_tokens"] == 5
+
+
+def test_its_tools_steps_and_state_are_claims(remote, elsewhere):
+    with working(remote()):
+        ask("tool please", "remote-tool")
+        over()
+        ask("and then", "remote-tool")
+        over(2)
+
+    (call,) = ToolCall.objects.filter(conversation__key="remote-tool")
+    assert (call.name, call.status, call.run) == ("weather", "done", None)
+    claims = Event.objects.filter(conversation__key="remote-tool", principal="bus:agui").order_by("seq")
+    assert list(claims.values_list("kind", flat=True)) == [
+        "agui.step_started", "tool_step", "tool_step", "agui.step_finished", "agui.state_snapshot", "agui.custom",
+    ]  # fmt: skip
+    assert inputs(elsewhere, "remote-tool")[1]["state"] == {"city": "Bonn"}
+
+
+@pytest.mark.parametrize(
+    ("decision", "more", "payload"),
+    [
+        ("approve", {}, {"approved": True}),
+        ("reject", {"message": "not now"}, {"approved": False, "message": "not now"}),
+        ("respond", {"output": '{"approved": true, "note": 1}'}, {"approved": True, "note": 1}),
+        ("respond", {"output": "in words"}, "in words"),
+        (
+            "edit",
+            {"arguments": {"interrupt": "int-1", "reason": "tool_call", "arguments": {"to": "c@d.example"}}},
+            {"approved": True, "editedArgs": {"to": "c@d.example"}},
+        ),
+    ],
+    ids=["approve", "reject", "answer", "words", "edit"],
+)
+def test_its_interrupt_is_decided_in_the_inbox_and_it_goes_on(remote, elsewhere, decision, more, payload, request):
+    key = f"remote-ask-{request.node.callspec.id}"
+    with working(remote()):
+        ask("ask me", key)
+        until(lambda: Approval.objects.filter(status="pending").exists(), within=20)
+        asked = told("approval.requested", key)[0]
+        assert asked["args"]["message"] == "Send it?"
+        assert asked["args"]["arguments"] == {"to": "a@b.example"}
+        decide.decide(SYSTEM, Approval.objects.get().id, decision, **more)
+        until(lambda: Run.objects.filter(status="done").exists(), within=20)
+
+    assert said(key) == f"resumed with {json.dumps([payload])}"
+    entry = inputs(elsewhere, key)[-1]["resume"][0]
+    assert (entry["interruptId"], entry["status"]) == ("int-1", "resolved")
+    assert Run.objects.count() == 1
+
+
+def test_a_question_waits_over_a_restart_of_the_worker(remote):
+    with working(remote()):
+        ask("ask me", "remote-restart")
+        until(lambda: Run.objects.filter(status="waiting").exists(), within=20)
+    decide.decide(SYSTEM, Approval.objects.get().id, "approve")
+
+    with working(remote()):
+        until(lambda: Run.objects.filter(status="done").exists(), within=20)
+
+    assert said("remote-restart") == 'resumed with [{"approved": true}]'
+
+
+BAD = {
+    "fail": "the oven is broken (oven)",
+    "brackets": "not JSON",
+    "junk": "not JSON",
+    "typeless": "without a type",
+    "wrong": "TEXT_MESSAGE_CONTENT that is not one of AG-UI",
+    "endless": "an event of more than 1,048,576 bytes",
+    "early": "began with TEXT_MESSAGE_START",
+    "unopened": "continued a message that was not open",
+    "cut": "ended before the run",
+}
+
+
+@pytest.mark.parametrize("word", list(BAD))
+def test_what_goes_wrong_there_is_a_failed_run_that_says_why(remote, word):
+    with working(remote()):
+        ask(f"{word} now", f"remote-{word}")
+        (run,) = over()
+
+    assert run.status == "failed"
+    assert BAD[word] in told("run.failed", f"remote-{word}")[0]["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("moved", "it answered 307"), ("page", "text/html"), ("broken", "it answered 503: no oven today")]
+)
+def test_an_address_that_serves_no_agent_is_a_failed_run(remote, path, why):
+    with working(remote(path)):
+        ask("hello", f"remote-{path}")
+        over()
+
+    assert why in told("run.failed", f"remote-{path}")[0]["error"]
+
+
+def test_an_agent_that_is_away_is_a_failed_run_that_a_person_runs_again(remote):
+    with working(remote(url=f"http://127.0.0.1:{free_port()}/")):
+        ask("hello", "remote-away")
+        (run,) = over()
+        assert "failed" in told("run.failed", "remote-away")[0]["error"]
+
+    stop_and_rerun.run_again(SYSTEM, run.id)
+    with working(remote()):
+        over(2)
+
+    assert said("remote-away") == "You said: hello"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:9/", "not a public address; SWITCHBOARD_AGUI_HOSTS can allow it"),
+        ("http://169.254.169.254/latest", "not a public address"),
+        ("http://[::1]:9/", "not a public address"),
+        ("http://localhost:9/", "not a public address"),
+    ],
+)
+def test_nothing_is_sent_where_nothing_may_be(remote, url, why):
+    with working(remote(url=url, allowed=NONE)):
+        ask("hello", "remote-near")
+        over()
+
+    assert why in told("run.failed", "remote-near")[0]["error"]
+
+
+def test_one_that_falls_silent_is_given_up(remote):
+    with working(remote(silence_s=0.5)):
+        ask("hang on", "remote-silent")
+        over()
+
+    assert "nothing was sent for 0.5 s" in told("run.failed", "remote-silent")[0]["error"]
+
+
+def test_a_person_stops_it(remote):
+    with working(remote()):
+        ask("hang on", "remote-stopped")
+        until(lambda: told("token", "remote-stopped"), within=20)
+        stop_and_rerun.stop(SYSTEM, Run.objects.get().id)
+        (run,) = over()
+
+    assert run.status == "cancelled"
+    assert Conversation.objects.get(key="remote-stopped").state == "open"
+
+
+WRONG = [
+    "x", "[]", '{"A": 1}', '{"A": {"url": "ftp://x"}}', '{"A": {"url": "https://u:p@x/"}}',
+    '{"A": {"url": "https://x/", "colour": "red"}}', '{"A": {"url": "https://x/", "token": "a b"}}', '{"A": {}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(WRONG)))
+def test_a_wrong_registration_is_refused(at):
+    with pytest.raises(ValueError, match=r"\w"):
+        registered.read(WRONG[at])
+
+
+def test_a_registration_is_an_address_or_more():
+    text = '{"A": "https://a.example/agent", "B": {"url": "https://b.example/", "token": "t", "description": "Bakes"}}'
+
+    first, second = registered.read(text)
+
+    assert (first.name, first.url, first.token) == ("A", "https://a.example/agent", "")
+    assert (second.token, second.description) == ("t", "Bakes")
+    assert registered.read("") == []

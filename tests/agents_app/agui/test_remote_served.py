@@ -1,0 +1,63 @@
+"""An agent elsewhere behind a real server that is killed: nothing is lost, and a person has it run again."""
+
+import json
+import shutil
+import urllib.request
+
+import pytest
+
+from tests.support.agui import checked, input_of, pieces, text_of
+from tests.support.live import Server, prepared, until
+
+
+@pytest.fixture
+def server(tmp_path, elsewhere):
+    registered = json.dumps({"Weather": {"url": elsewhere, "token": "there-1"}})
+    made = Server(tmp_path / "data", SWITCHBOARD_AGUI_AGENTS=registered, SWITCHBOARD_AGUI_HOSTS="127.0.0.1")
+    shutil.copytree(prepared(), made.data_dir)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.terminate()
+
+
+def rows(server, query):
+    with server.database() as database:
+        return [value for (value,) in database.execute(query)]
+
+
+def events_of(server, token, thread, words, **more):
+    """Run the agent by our own AG-UI door."""
+    body = json.dumps(input_of(thread, words, **more)).encode()
+    head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    asked = urllib.request.Request(f"{server.url}/api/v1/agui/agents/Weather", body, head)
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        writes = [block + b"\n\n" for block in answer.read().split(b"\n\n") if block]
+    return checked(pieces(writes))
+
+
+RUNS = "SELECT status FROM conversations_run ORDER BY queued_seq"
+
+
+@pytest.mark.crash
+def test_what_an_agent_elsewhere_was_asked_survives_a_kill_of_the_server(server):
+    token = server.token()
+    server.start()
+
+    assert text_of(events_of(server, token, "killed-first", "hello")) == "You said: hello"
+
+    message = {"type": "message", "conversation_id": "killed", "sender": "Rosa", "recipient": "agent:Weather"}
+    server.publish(token, "chat:killed", message | {"content": "hang on"}, "killed-1")
+    until(lambda: rows(server, "SELECT 1 FROM conversations_event WHERE kind='token' AND body LIKE '%Thin%'"))
+    asked = events_of(server, token, "killed-ask", "ask me")[-1].outcome.interrupts[0]
+    server.kill()
+    server.start()
+    until(lambda: "interrupted" in rows(server, RUNS), what="the run that was lost to be told")
+
+    resume = [{"interruptId": asked.id, "status": "resolved", "payload": True}]
+    events = events_of(server, token, "killed-ask", "ask me", run="front-run-2", resume=resume)
+
+    assert text_of(events) == 'resumed with [{"approved": true}]'
+    (lost,) = rows(server, "SELECT id FROM conversations_run WHERE status='interrupted'")
+    status, again = server.request("POST", f"/api/v1/runs/{lost}/again", b"{}", token)
+    assert status in (200, 201), again
+    until(lambda: rows(server, RUNS).count("running") == 1, what="the run to run again")
