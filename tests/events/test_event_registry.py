@@ -30,7 +30,10 @@ MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("r
 # Names that mean something else, too. The encoder of /v1/responses turns events into the frames of another protocol.
 COMMON_WORDS = {"message", "control", "token", "output", "log", "signal"}
 NAMES = frozenset(registry.names())
-TABLES_APART = {"conversations/asgi/responses/stream_encoder.py"}
+TABLES_APART = {  # what a protocol of others makes of our events
+    "conversations/asgi/responses/stream_encoder.py",
+    "conversations/asgi/agui/run_encoder.py",
+}
 
 TEMPLATE = """{% from "events/parts.html" import row %}
 {% macro draw(e, fields, extra) %}

@@ -12,11 +12,11 @@ from ag_ui.core import RunAgentInput, UserMessage
 from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_told
 from conversations.core.errors import Invalid
 from conversations.core.url_converters import whole_number
-from conversations.events import response_ids
+from conversations.events import registry, response_ids
 from conversations.events.log.records import Stored
 from conversations.events.payload import clean_text
 
-ASKING = ("message", "user_message", "response.received")
+ASKING = registry.names_with("asks")
 REMEMBERED = 50  # inputs, and runs that wait for their turn
 LAST = 1 << 30  # of the events that one event makes
 MAX_SEQ = (1 << 53) - 1
