@@ -8,8 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
-from urllib.parse import unquote, urlsplit
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -20,6 +19,7 @@ from conversations.alerts.destinations import AllowList
 from conversations.core import model_prices
 from conversations.core.model_prices import ModelPrice
 from dashboard import databases
+from dashboard.config_values import expect_scheme, hostname_of, is_origin, pairs_of, parts_of
 
 SECRETS = (
     "secret_key",
@@ -168,17 +168,17 @@ class Config(BaseSettings):
     @field_validator("openai_base_url")
     @classmethod
     def _http(cls, value: str) -> str:
-        return _expect(value, "http", "https")
+        return expect_scheme(value, "http", "https")
 
     @field_validator("otlp_endpoint")
     @classmethod
     def _collector(cls, value: str) -> str:
-        return _expect(value, "http", "https")
+        return expect_scheme(value, "http", "https")
 
     @field_validator("otlp_headers")
     @classmethod
     def _headers(cls, value: str) -> str:
-        if not all(_HEADER.fullmatch(name) and _VALUE.fullmatch(text) for name, text in _pairs(value)):
+        if not all(_HEADER.fullmatch(name) and _VALUE.fullmatch(text) for name, text in pairs_of(value)):
             raise PydanticCustomError(
                 "headers", "must be name=value, comma-separated; a value is printable ASCII, percent-encoded"
             )
@@ -207,7 +207,7 @@ class Config(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _redis(cls, value: str) -> str:
-        return _expect(value, "redis", "rediss")
+        return expect_scheme(value, "redis", "rediss")
 
     @model_validator(mode="after")
     def _secret_is_shared(self) -> Self:
@@ -227,7 +227,7 @@ class Config(BaseSettings):
     @field_validator("proxies")
     @classmethod
     def _networks(cls, value: str) -> str:
-        for part in _parts(value):
+        for part in parts_of(value):
             try:
                 ipaddress.ip_network(part)
             except ValueError as error:
@@ -237,15 +237,15 @@ class Config(BaseSettings):
     @field_validator("origins")
     @classmethod
     def _whole_origins(cls, value: str) -> str:
-        for origin in _parts(value):
-            if not _is_origin(origin):
+        for origin in parts_of(value):
+            if not is_origin(origin):
                 raise ValueError(f"must be scheme://host[:port]; got {origin!r}")
         return value
 
     @field_validator("alert_hosts", "agui_hosts")
     @classmethod
     def _destinations(cls, value: str) -> str:
-        AllowList.of(_parts(value))
+        AllowList.of(parts_of(value))
         return value
 
     @field_validator("agui_agents")
@@ -264,22 +264,22 @@ class Config(BaseSettings):
     @field_validator("email_url")
     @classmethod
     def _smtp(cls, value: str) -> str:
-        return _expect(value, "smtp", "smtps")
+        return expect_scheme(value, "smtp", "smtps")
 
     @cached_property
     def alert_allow_list(self) -> AllowList:
         """Where alerts may be sent although it is not public."""
-        return AllowList.of(_parts(self.alert_hosts))
+        return AllowList.of(parts_of(self.alert_hosts))
 
     @cached_property
     def otlp_header_fields(self) -> dict[str, str]:
         """What every request to the collector says beside its content."""
-        return dict(_pairs(self.otlp_headers))
+        return dict(pairs_of(self.otlp_headers))
 
     @cached_property
     def agui_allow_list(self) -> AllowList:
         """Where agents elsewhere may be although it is not public."""
-        return AllowList.of(_parts(self.agui_hosts))
+        return AllowList.of(parts_of(self.agui_hosts))
 
     @cached_property
     def price_table(self) -> Mapping[str, ModelPrice]:
@@ -294,57 +294,18 @@ class Config(BaseSettings):
     @property
     def allowed_origins(self) -> list[str]:
         """The further origins, one by one."""
-        return _parts(self.origins)
+        return parts_of(self.origins)
 
     @property
     def trusted_proxies(self) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
         """Where requests may come from that tell of their client by X-Forwarded-For."""
-        return [ipaddress.ip_network(part) for part in _parts(self.proxies)]
+        return [ipaddress.ip_network(part) for part in parts_of(self.proxies)]
 
     @property
     def allowed_hosts(self) -> list[str]:
         """The hosts of the further origins, as Django compares them: no port, IPv6 in brackets."""
-        hosts = map(_hostname, self.allowed_origins)
+        hosts = map(hostname_of, self.allowed_origins)
         return [f"[{host}]" if ":" in host else host for host in hosts]
-
-
-def _parts(value: str) -> list[str]:
-    """Cut a list at its commas."""
-    return [part.strip() for part in value.split(",") if part.strip()]
-
-
-def _pairs(value: str) -> list[tuple[str, str]]:
-    """Cut name=value, comma-separated; a value is percent-encoded."""
-    cut = (part.partition("=") for part in _parts(value))
-    return [(name.strip(), unquote(text.strip())) for name, _, text in cut]
-
-
-def _is_origin(text: str) -> bool:
-    """Return whether it is scheme://host[:port] and nothing else."""
-    scheme, mark, netloc = text.partition("://")
-    if scheme not in ("http", "https") or not mark or any(char in "/\\@?#" or char.isspace() for char in netloc):
-        return False
-    try:
-        port = urlsplit(text).port
-    except ValueError:  # no number, or beyond 65535
-        return False
-    return port != 0 and not netloc.endswith(":") and bool(_hostname(text))
-
-
-def _hostname(origin: str) -> str:
-    """Return the host of an origin; empty when there is none that can be read."""
-    try:
-        return urlsplit(origin).hostname or ""
-    except ValueError:
-        return ""
-
-
-def _expect(url: str, *schemes: str) -> str:
-    """Refuse an address of another kind, or one without a host. The address itself may hold a password: never said."""
-    parts = urlsplit(url)
-    if url and (parts.scheme not in schemes or not parts.hostname):
-        raise PydanticCustomError("address", f"must be {schemes[0]}://host[:port]/name; got {parts.scheme or '?'}://…")
-    return url
 
 
 def load() -> Config:
@@ -379,24 +340,3 @@ def secret_key(config: Config) -> str:
         secret = secrets.token_urlsafe(48)
         file.write(secret)
     return secret
-
-
-class MailServer(NamedTuple):
-    """Where e-mail is handed over. No host: nowhere."""
-
-    host: str
-    port: int
-    user: str
-    password: str
-    has_tls: bool  # from the start
-    has_starttls: bool
-
-
-def mail_server(config: Config) -> MailServer:
-    """Read `email_url`. A password is sent over TLS only."""
-    parts = urlsplit(config.email_url)
-    has_tls = parts.scheme == "smtps"
-    port = parts.port or (465 if has_tls else 587 if parts.password else 25)
-    user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    starts = not has_tls and (bool(password) or port == 587)
-    return MailServer(parts.hostname or "", port, user, password, has_tls, starts)

@@ -7,6 +7,7 @@ from typing import Any
 from dashboard import config as _config
 from dashboard import databases as _databases
 from dashboard import interface_font as _interface_font
+from dashboard import mail_server as _mail_server
 
 CONFIG = _config.load()
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,7 +107,7 @@ CSRF_COOKIE_HTTPONLY = False  # `static/js/fetch.js` reads it
 CSRF_COOKIE_SAMESITE = "Strict"
 CSRF_FAILURE_VIEW = "dashboard.pages.errors.csrf_failure"
 
-_mail = _config.mail_server(CONFIG)
+_mail = _mail_server.mail_server(CONFIG.email_url)
 EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.has_tls, _mail.has_starttls

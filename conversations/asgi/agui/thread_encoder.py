@@ -22,7 +22,7 @@ LAST = 1 << 30  # of the events that one event makes
 MAX_SEQ = (1 << 53) - 1
 
 
-class Cursor(NamedTuple):
+class ThreadCursor(NamedTuple):
     """A place in the stream."""
 
     seq: int
@@ -40,7 +40,7 @@ class _Queued(NamedTuple):
 class ThreadEncoder:
     """Knows which run is under way. `only`: the one run that is told; empty for all."""
 
-    def __init__(self, key: str, after: Cursor, only: str = "") -> None:
+    def __init__(self, key: str, after: ThreadCursor, only: str = "") -> None:
         self._key, self._after, self._only = key, after, only
         self.is_over = False
         self._inputs: OrderedDict[int, str] = OrderedDict()
@@ -52,7 +52,7 @@ class ThreadEncoder:
         """Return what an event makes of the stream, after the cursor."""
         self._note(event)
         made = self._events_of(event)
-        new = [(nth, streamed) for nth, streamed in enumerate(made) if Cursor(event.seq, nth) > self._after]
+        new = [(nth, streamed) for nth, streamed in enumerate(made) if ThreadCursor(event.seq, nth) > self._after]
         return [as_sse(streamed, f"{event.seq}.{nth}") for nth, streamed in new]
 
     def _note(self, event: Stored) -> None:
@@ -112,12 +112,12 @@ class ThreadEncoder:
         return made
 
 
-def cursor_of(text: str) -> Cursor:
+def cursor_of(text: str) -> ThreadCursor:
     """Read a cursor. Raises Invalid."""
     seq, _, nth = text.partition(".")
     if len(text) > 40 or (nth and not (nth.isascii() and nth.isdecimal() and len(nth) < 9)):
         raise Invalid("must be the id of an event of this stream", field="after")
-    return Cursor(whole_number(seq, "after", 0, MAX_SEQ), int(nth) if nth else LAST)
+    return ThreadCursor(whole_number(seq, "after", 0, MAX_SEQ), int(nth) if nth else LAST)
 
 
 def _input(thread: str, run: str, id_: str, words: str) -> RunAgentInput | None:

@@ -14,7 +14,7 @@ from conversations.access import permissions
 from conversations.access.authentication import Caller
 from conversations.asgi import route
 from conversations.asgi.agui.run_encoder import as_sse
-from conversations.asgi.agui.thread_encoder import Cursor, ThreadEncoder, cursor_of
+from conversations.asgi.agui.thread_encoder import ThreadCursor, ThreadEncoder, cursor_of
 from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, leaving, stopping
 from conversations.asgi.responses.shared import PendingResponse, ResponsesCaller, ResponsesContext, apart, trouble
 from conversations.core.errors import Invalid, NotFound, SwitchboardError
@@ -31,7 +31,7 @@ class _Place(NamedTuple):
 
     key: str
     seq: int
-    after: Cursor
+    after: ThreadCursor
     only: str
     is_past: bool
 
@@ -93,7 +93,7 @@ class ThreadFeed:
                 return
 
 
-def _place(visitor: Caller, key: str, after: Cursor, only: str) -> _Place:
+def _place(visitor: Caller, key: str, after: ThreadCursor, only: str) -> _Place:
     """Find where to begin: with the run that was under way at the cursor, since what is open of it must be known."""
     permissions.require(visitor.principal, "view")
     conversation = Conversation.objects.filter(key=key, is_staged=False).first()
@@ -104,7 +104,7 @@ def _place(visitor: Caller, key: str, after: Cursor, only: str) -> _Place:
         run = runs.filter(id=only[:64]).first() if "\0" not in only else None
         if run is None:
             raise NotFound(f"there is no run {only[:80]!r} in this conversation")
-        is_past = run.ended_seq is not None and Cursor(run.ended_seq) <= after
+        is_past = run.ended_seq is not None and ThreadCursor(run.ended_seq) <= after
         return _Place(key, _before(run), after, only, is_past)
     under_way = runs.filter(queued_seq__lte=after.seq).filter(Q(ended_seq=None) | Q(ended_seq__gte=after.seq))
     seqs = [_before(run) for run in under_way.order_by("queued_seq")[:1]]
