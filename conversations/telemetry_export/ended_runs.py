@@ -1,6 +1,6 @@
 """Which runs of ours ended behind a place in the record, and what happened in one. Reads alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from django.db.models import F, QuerySet
@@ -10,7 +10,6 @@ from conversations.models import Event, Run, ToolCall
 from conversations.models.run import EXTERNAL
 
 ENDS = tuple(name for name, known in TYPES.items() if known.run_end is not None and name != "run.delivered")
-STEPS = ("run.started", "model.turn", "tool_step", "agent.handoff", "output", *ENDS)
 MAX_ROWS = 20_000  # events looked at in one read
 MAX_NESTED = 20  # runs within runs
 _ROWS = 200  # events fetched at a time
@@ -69,10 +68,10 @@ def outermost(run: Run) -> str:
     return around
 
 
-def steps_of(end: EndedRun, run: Run) -> Iterator[StepOfRun]:
-    """Read what happened in a run, in its order."""
+def steps_of(end: EndedRun, run: Run, kinds: Sequence[str]) -> Iterator[StepOfRun]:
+    """Read what happened in a run, in its order: its events of these types, and how it ended."""
     events = Event.objects.filter(
-        conversation=end.conversation, run=end.run, seq__gte=run.queued_seq, seq__lte=end.seq, kind__in=STEPS
+        conversation=end.conversation, run=end.run, seq__gte=run.queued_seq, seq__lte=end.seq, kind__in=(*kinds, *ENDS)
     )
     rows = events.order_by("seq").values_list("seq", "kind", "at", "turn", "body")
     return (StepOfRun(*row) for row in rows.iterator(_ROWS))

@@ -152,7 +152,7 @@ class Exporter(threading.Thread):
             end, run.agent, ended_runs.outermost(run), run.parent_call, queued_at.first() or 0,
             ended_runs.input_of(end, run) if self._has_content else "",
         )  # fmt: skip
-        steps = ended_runs.steps_of(end, run)
+        steps = ended_runs.steps_of(end, run, run_spans.STEPS)
         return RunOfSpans(end.row, run_spans.of_run(place, steps, has_content=self._has_content))
 
     def _pass(self, work: Work) -> None:

@@ -20,6 +20,7 @@ from conversations.telemetry_export.ended_runs import EndedRun, StepOfRun
 
 LONGEST = 64 << 10  # characters of one attribute
 PROVIDER, DEMO = "openai", "switchboard.demo"  # every server that we ask speaks OpenAI's protocol
+STEPS = ("run.started", "model.turn", "tool_step", "agent.handoff", "output")  # what spans are made of, beside the end
 _FAILED = ("run.failed", "run.interrupted", "run.incompatible")
 _FINE = ("success", "start")
 Json = Any  # whatever a body holds

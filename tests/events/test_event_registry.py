@@ -33,6 +33,7 @@ NAMES = frozenset(registry.names())
 TABLES_APART = {  # what a protocol of others makes of our events
     "conversations/asgi/responses/stream_encoder.py",
     "conversations/asgi/agui/run_encoder.py",
+    "conversations/telemetry_export/run_spans.py",
 }
 
 TEMPLATE = """{% from "events/parts.html" import row %}
