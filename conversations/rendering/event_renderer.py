@@ -24,7 +24,7 @@ from conversations.rendering import (
     transport_rows,
 )
 from conversations.rendering.event_rows import Repeat
-from conversations.rendering.participant_marks import ParticipantMark, lone_agent
+from conversations.rendering.participant_marks import ParticipantMark
 from conversations.rendering.participant_marks import learn_hues as learn
 from conversations.rendering.render_cache import DrawnCache
 
@@ -123,7 +123,7 @@ class EventRenderer:
         return group, self._drawn(call, group)
 
     def _drawn(self, call: CallEvents, group: str | None) -> Markup:
-        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, lone_agent(), self.look)
+        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, self.look)
         return _cache.get(key, self.conversation, call.seqs, partial(self._call_face, call, group))
 
     def _call_face(self, call: CallEvents, group: str | None) -> Markup:
@@ -139,8 +139,7 @@ class EventRenderer:
         group = self._turn(event) if event.kind == "output" else None
         repeat = repeats(event, self._previous)
         names = offered_tools.learned() if event.kind == "model.turn" else 0
-        guess = lone_agent() if event.kind in event_rows.UNSIGNED else ""
-        key = (self.conversation, event.seq, event.at, group, repeat, names, guess, self.look)
+        key = (self.conversation, event.seq, event.at, group, repeat, names, self.look)
         make = partial(self._face, event, group, repeat)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 

@@ -15,7 +15,7 @@ from conversations.events.log.records import Cut, Stored
 from conversations.events.payload import ParsedPayload
 from conversations.rendering import json_tree, message_body, richtext, timestamps
 from conversations.rendering.jinja_environment import macro
-from conversations.rendering.participant_marks import ParticipantMark, behind, lone_agent, mark_for, probably
+from conversations.rendering.participant_marks import ParticipantMark, behind, mark_for
 from conversations.rendering.timestamps import RowTimes
 
 Body = Mapping[str, Any]  # a decoded payload: any JSON
@@ -23,7 +23,6 @@ Repeat = Literal["", "named", "same"]  # whether an envelope says an output once
 
 
 EVERYBODY = "everyone"
-UNSIGNED = registry.names_with("unsigned")
 ALWAYS_VISIBLE = ("waiting", "unknown", "failed")  # states that are seen at any detail
 
 
@@ -106,8 +105,7 @@ def row(
     level = level or level_of(event.kind)
     if within and level == "chat" and state not in ALWAYS_VISIBLE:
         level = "steps"  # talk inside a call is a part of that call
-    guess = probable_speaker(read)
-    name = (parsed.speaker or guess) if sender is None else sender
+    name = parsed.speaker if sender is None else sender
     metadata = body.get("metadata")
     is_demo = (body.get("demo") is True and event.kind != "model.turn") or (
         isinstance(metadata, dict) and metadata.get("demo") is True
@@ -118,9 +116,7 @@ def row(
         level=level,
         state=state,
         group=group,
-        voice=voice(
-            name, _recipient(parsed, event), principal or event.principal, is_demo, is_guess=name == guess != ""
-        ),
+        voice=voice(name, _recipient(parsed, event), principal or event.principal, is_demo),
         times=timestamps.of_event(event.at, event.principal, body),
         within=within,
     )
@@ -146,11 +142,6 @@ def row_of(kind: str) -> Row:
     return event_type.row if (event_type := registry.find(kind)) else Row()
 
 
-def probable_speaker(read: ParsedEvent) -> str:
-    """Return the conversation's lone agent for what was streamed without a name; empty for all else."""
-    return "" if read.payload.speaker or read.event.kind not in UNSIGNED else lone_agent()
-
-
 def parent_group(event: Stored) -> str:
     """Name the block of the call that an event of ours is inside; empty for none. A claim is inside nothing (law I)."""
     if event.run is None or '"parent_call"' not in event.body:
@@ -159,10 +150,10 @@ def parent_group(event: Stored) -> str:
     return f"call:{hidden_characters.spelled_out(parent)[:64]}" if isinstance(parent, str) and parent else ""
 
 
-def voice(sender: str, recipient: str, principal: str, is_demo: bool, *, is_guess: bool = False) -> SpeakerLabel:
-    """Draw a pair of voices and their principal. `is_guess`: nobody said that it is this sender."""
+def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> SpeakerLabel:
+    """Draw a pair of voices and their principal."""
     to, face = mark_for(recipient) if recipient else None, mark_for(sender, principal)
-    return drawn_voice(probably(face) if is_guess else face, to, principal, sender, is_demo)
+    return drawn_voice(face, to, principal, sender, is_demo)
 
 
 @lru_cache(maxsize=2048)

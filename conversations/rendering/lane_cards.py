@@ -138,7 +138,7 @@ def _sender(read: ParsedEvent) -> str:
     if event.kind.startswith(_CALLER) and principals.is_ours(event.principal):
         by = event_rows.line(body.get("by"))
         return by if by and event.principal == "system" else event.principal
-    return parsed.speaker or event_rows.default_speaker(event.kind) or event_rows.probable_speaker(read)
+    return parsed.speaker or event_rows.default_speaker(event.kind)
 
 
 def _recipient(read: ParsedEvent) -> str:

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from conversations.core import hidden_characters
-from conversations.core.html_escape import safe
 from conversations.rendering import richtext
 
 Kind = Literal["person", "agent", "operator", "system"]
@@ -79,17 +78,6 @@ def distinct_hues(names: Iterable[str]) -> dict[str, int]:
         order = [(own - 1 + step) % HUES + 1 for step in range(HUES)]
         given[name] = next((free for free in order if free not in given.values()), own)
     return given
-
-
-def lone_agent() -> str:
-    """Return the one agent of the conversation that is drawn, `agent:NAME`; empty where it has none or several."""
-    names = _hues_here.get()
-    return f"agent:{next(iter(names))}" if len(names) == 1 else ""
-
-
-def probably(mark: ParticipantMark) -> ParticipantMark:
-    """Draw a name that the event itself does not tell."""
-    return mark._replace(name=safe("probably ") + mark.name, title=f"probably {mark.title}: the event names nobody")
 
 
 def mark_for(sender: str, principal: str = "") -> ParticipantMark:

@@ -151,7 +151,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/hooks/codex": {"POST": ADMIN | {AGENT}},
     "/api/v1/events": {"GET": PROGRAMS},
     "/api/v1/approvals/requests": {"POST": ADMIN | {AGENT}},
-    "/api/v1/agui/agents/{name}": {"POST": OPERATING},
+    "/api/v1/agui/agents/{id}": {"POST": OPERATING},
     "/api/v1/agui/conversations/{id}": {"GET": EVERYONE},
     "/api/v1/import": {"POST": ADMIN},
     "/api/v1/door": {"POST": frozenset()},  # the one-use token of the data directory

@@ -53,7 +53,7 @@ def ask(server: Server, method: str, path: str, body: bytes = b"", **headers: st
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
-    answer.text = answer.read().decode()  # type: ignore[attr-defined]  # read once, kept beside the head
+    answer.text = answer.read().decode(errors="replace")  # type: ignore[attr-defined]  # read once, kept beside the head
     connection.close()
     return answer
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from conversations.events.log.records import CallEvents, Stored
-from conversations.rendering import event_renderer, event_rows, participant_marks
+from conversations.rendering import event_renderer, event_rows
 from conversations.rendering.event_renderer import EventRenderer
 from tests.support.drawn_html import Seen
 
@@ -373,25 +373,3 @@ def test_what_a_stream_tells_of_the_message_right_before_is_a_line(seq, told, le
 
     assert f'data-level="{level}"' in drawn
     assert ("on the stream as well" in drawn) == (level == "all")
-
-
-@pytest.mark.parametrize("kind", ["output", "tool_step"])
-def test_what_names_nobody_is_probably_of_the_lone_agent(kind):
-    unsigned = stored(1, kind, text="hello", name="look", principal="bus:redis")
-
-    with participant_marks.in_conversation({"Desk": 3}):
-        alone = draw(unsigned)
-    with participant_marks.in_conversation({"Desk": 3, "Other": 4}):
-        of_two = draw(unsigned)
-
-    assert 'data-sender="agent:Desk"' in alone
-    assert 'title="probably Desk: the event names nobody"' in alone
-    assert 'data-sender=""' in of_two
-    assert "probably" not in of_two
-
-
-def test_what_names_its_agent_or_is_no_agents_is_not_guessed_at():
-    with participant_marks.in_conversation({"Desk": 3}):
-        signed, gap = draw(stored(1, "output", agent="Desk", text="hello")), draw(stored(2, "record.gap", reason="x"))
-
-    assert "probably" not in signed + gap

@@ -13,7 +13,7 @@ from conversations.core import url_converters
 from conversations.core.errors import NotFound, SwitchboardError
 
 PREFIX = "/api/v1/agui/"
-ADDRESSES = (f"{PREFIX}agents/{{name}}", f"{PREFIX}conversations/{{id}}")
+ADDRESSES = (f"{PREFIX}agents/{{id}}", f"{PREFIX}conversations/{{id}}")
 
 logger = logging.getLogger(__name__)
 

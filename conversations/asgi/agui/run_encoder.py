@@ -241,7 +241,7 @@ def read(body: str) -> Fields:
         return _decoder.decode(body)
     except msgspec.DecodeError:
         try:
-            return msgspec.convert(json.loads(clean_text(body)), Fields, strict=False)
+            return _decoder.decode(json.dumps(json.loads(clean_text(body))))
         except (ValueError, msgspec.ValidationError):
             return Fields()
 

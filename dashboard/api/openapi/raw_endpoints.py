@@ -57,7 +57,7 @@ ROUTES = {
             security=(BEARER,),
         )
     },
-    "api/v1/agui/agents/<cid:name>": {
+    "api/v1/agui/agents/<cid:id>": {
         "post": Operation(
             "Run an agent by AG-UI: a RunAgentInput in, its events out, to the run's end or to where it waits.",
             {200: None},
