@@ -1,0 +1,110 @@
+"""Count the tokens of an answer once where two instrumentations saw it, a span of one within a span of the other.
+Called by `intake`.
+
+Of spans in one request the outermost that tells tokens counts, of those in several the one that came first. Between the
+two may be spans that tell nothing of the record (an HTTP request's), where these do not come after both.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from conversations.telemetry.reading import NOTHING_SPENT, SpanReading
+from conversations.telemetry.span import Span
+
+MAX_REMEMBERED = 200  # spans of one trace, of each sort, the newest
+
+
+class ReadSpan(NamedTuple):
+    """A span with what was read of it."""
+
+    span: Span
+    reading: SpanReading
+
+
+class Counted:
+    """What is known of a trace's tokens from earlier requests."""
+
+    def __init__(self) -> None:
+        self.within: dict[str, str] = {}  # answers whose tokens are counted, and those inside of them
+        self.around: dict[str, str] = {}  # spans with one inside whose tokens are counted
+        self.parents: dict[str, str] = {}  # of spans that tell nothing of the record
+
+
+class _Around(NamedTuple):
+    """What stands around a span: answers in this request from the inside out, then the parent that is not in it."""
+
+    answers: list[ReadSpan]
+    missing: str
+
+
+ById = Mapping[tuple[str, str], ReadSpan]
+
+
+def count_once(items: Sequence[ReadSpan], by_id: ById, traces: Mapping[str, Counted]) -> None:
+    """Take the tokens out of those spans of a request whose tokens count elsewhere."""
+    plain = [item for item in items if not item.reading.kind]
+    answers = [item for item in items if _is_answer(item)]
+    for span, _ in plain:
+        if span.parent_id:
+            _remember(traces[span.trace_id].parents, span.span_id, span.parent_id)
+    for item in (*plain, *answers):
+        counted = traces[item.span.trace_id]
+        if item.span.span_id in counted.around:
+            _mark_outward(_around(item, by_id, counted), counted)
+    for item in [item for item in answers if _is_counted(item, by_id, traces[item.span.trace_id])]:
+        item.reading.usage = NOTHING_SPENT
+
+
+def _is_answer(item: ReadSpan) -> bool:
+    return item.reading.kind == "model" and not item.span.is_log and not item.span.is_pending
+
+
+def _is_counted(item: ReadSpan, by_id: ById, counted: Counted) -> bool:
+    """Return whether an answer's tokens count elsewhere; remember that they count here if not."""
+    around = _around(item, by_id, counted)
+    if _is_inside(around, counted):
+        _remember(counted.within, item.span.span_id)
+        return True
+    if item.span.span_id in counted.around:
+        return True
+    if item.reading.usage != NOTHING_SPENT:
+        _remember(counted.within, item.span.span_id)
+        if around.missing:
+            _remember(counted.around, around.missing)
+    return False
+
+
+def _is_inside(around: _Around, counted: Counted) -> bool:
+    """Return whether a span is inside of one whose tokens are counted, in this request or an earlier one."""
+    return around.missing in counted.within or any(
+        reading.usage != NOTHING_SPENT and span.span_id not in counted.around for span, reading in around.answers
+    )
+
+
+def _mark_outward(around: _Around, counted: Counted) -> None:
+    """Remember of all that is around a span that one inside is counted."""
+    for item in around.answers:
+        _remember(counted.around, item.span.span_id)
+    if around.missing:
+        _remember(counted.around, around.missing)
+
+
+def _around(item: ReadSpan, by_id: ById, counted: Counted) -> _Around:
+    trace_id, parent_id, answers, passed = item.span.trace_id, item.span.parent_id, list[ReadSpan](), set[str]()
+    while parent_id and parent_id not in passed:
+        passed.add(parent_id)
+        outer = by_id.get((trace_id, parent_id))
+        if outer is None and parent_id not in counted.parents:
+            return _Around(answers, parent_id)
+        if outer is not None and outer.reading.kind:
+            if not _is_answer(outer):
+                break
+            answers.append(outer)
+        parent_id = outer.span.parent_id if outer is not None else counted.parents[parent_id]
+    return _Around(answers, "")
+
+
+def _remember(spans: dict[str, str], span_id: str, parent_id: str = "") -> None:
+    spans[span_id] = parent_id
+    if len(spans) > MAX_REMEMBERED:
+        del spans[next(iter(spans))]
