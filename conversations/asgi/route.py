@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -21,6 +22,9 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Door = Callable[[Scope, Receive, Send], Awaitable[None]]
+Refuse = Callable[[Send, SwitchboardError], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
 
 
 class Route:
@@ -96,6 +100,29 @@ async def refuse(send: Send, error: SwitchboardError) -> None:
     """Send an error as §3.6 words it. A client that is still sending gets it too: the server passes over the
     rest of its body."""
     await answer(send, error.status, json.dumps({"error": error.as_dict()}).encode(), *headers_of(error))
+
+
+async def guard(door: Door, scope: Scope, receive: Receive, send: Send, refuse: Refuse = refuse) -> None:
+    """Answer one request by `door`; what goes wrong before anything was sent is answered by a status, as `refuse` words
+    it. Raises what goes wrong later, and OSError: the client left."""
+    has_started = False
+
+    async def noting(message: dict[str, Any]) -> None:
+        nonlocal has_started
+        has_started = True
+        await send(message)
+
+    try:
+        await door(scope, receive, noting)
+    except OSError:
+        raise
+    except Exception as error:
+        if has_started:
+            raise
+        if not isinstance(error, SwitchboardError):
+            logger.exception("%s %s", scope["method"], scope["path"])
+            error = SwitchboardError("internal server error", code="server_error")
+        await refuse(send, error)
 
 
 def headers_of(error: SwitchboardError) -> list[tuple[bytes, bytes]]:

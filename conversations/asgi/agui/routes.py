@@ -4,18 +4,14 @@ when the first request comes: it takes a fifth of a second."""
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import Any
 
 from conversations.asgi import route
 from conversations.asgi.responses.shared import ResponsesContext
 from conversations.core import url_converters
-from conversations.core.errors import NotFound, SwitchboardError
+from conversations.core.errors import NotFound
 
 PREFIX = "/api/v1/agui/"
 ADDRESSES = (f"{PREFIX}agents/{{id}}", f"{PREFIX}conversations/{{id}}")
-
-logger = logging.getLogger(__name__)
 
 
 class AguiRoutes:
@@ -27,27 +23,11 @@ class AguiRoutes:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request; what goes wrong before anything was sent is answered by a status."""
-        has_started = False
+        await route.guard(self._answer, scope, receive, send)
 
-        async def noting(message: dict[str, Any]) -> None:
-            nonlocal has_started
-            has_started = True
-            await send(message)
-
-        try:
-            door = await self._door(scope)
-            await door(scope, receive, noting)
-        except OSError:  # the client left
-            raise
-        except SwitchboardError as error:
-            if has_started:
-                raise
-            await route.refuse(send, error)
-        except Exception:
-            if has_started:
-                raise
-            logger.exception("%s %s", scope["method"], scope["path"])
-            await route.refuse(send, SwitchboardError("internal server error", code="server_error"))
+    async def _answer(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        door = await self._door(scope)
+        await door(scope, receive, send)
 
     async def _door(self, scope: route.Scope) -> route.Door:
         """Find the door of an address and note in the scope what the address names."""

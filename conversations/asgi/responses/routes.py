@@ -3,16 +3,13 @@ words too, since its clients read no page."""
 
 from __future__ import annotations
 
-import logging
-from typing import Any
-
 from conversations.asgi import route
 from conversations.asgi.responses.compact import CompactEndpoint
 from conversations.asgi.responses.endpoint import ResponsesEndpoint
 from conversations.asgi.responses.model_list import ModelsEndpoint
 from conversations.asgi.responses.shared import ResponsesContext, refuse
 from conversations.asgi.responses.stored_response import CancelEndpoint, InputItemsEndpoint, StoredResponseEndpoint
-from conversations.core.errors import NotFound, SwitchboardError
+from conversations.core.errors import NotFound
 
 PREFIX = "/v1/"
 ADDRESSES = (
@@ -24,8 +21,6 @@ ADDRESSES = (
     "/v1/responses/{id}/cancel",
     "/v1/responses/{id}/input_items",
 )
-
-logger = logging.getLogger(__name__)
 
 
 class ResponsesRoutes:
@@ -43,26 +38,7 @@ class ResponsesRoutes:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request; an error of ours is a 500 in the form's words, while nothing was sent yet."""
-        has_started = False
-
-        async def noting(message: dict[str, Any]) -> None:
-            nonlocal has_started
-            has_started = True
-            await send(message)
-
-        try:
-            await self._route(scope)(scope, receive, noting)
-        except OSError:  # the client left
-            raise
-        except SwitchboardError as error:
-            if has_started:
-                raise
-            await refuse(send, error)
-        except Exception:
-            if has_started:
-                raise
-            logger.exception("%s %s", scope["method"], scope["path"])
-            await refuse(send, SwitchboardError("internal server error", code="server_error"))
+        await route.guard(self._route(scope), scope, receive, send, refuse)
 
     def _route(self, scope: route.Scope) -> route.Door:
         """Find the door of an address and note in the scope what the address names."""
