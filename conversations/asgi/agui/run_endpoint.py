@@ -16,8 +16,8 @@ from conversations.access.authentication import Caller
 from conversations.asgi import route
 from conversations.asgi.agui import resume, run_input
 from conversations.asgi.agui.run_encoder import RunEncoder, RunSegment, as_sse
-from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, leaving, stopping
-from conversations.asgi.responses.shared import PendingResponse, ResponsesCaller, ResponsesContext, apart, trouble
+from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, following, stopping
+from conversations.asgi.responses.shared import ResponsesCaller, ResponsesContext, apart, trouble
 from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.events.log.records import Stored
 from conversations.events.payload import MAX_BYTES
@@ -47,44 +47,33 @@ class RunEndpoint:
         self._context.enter(guest)
         try:
             begun = await self._context.do(_begin, visitor, scope["named"], body)
-            await self._follow(guest, begun, scope, receive, send)
+            with following(self._context, guest, begun.received, scope, receive, send) as wire:
+                await self._stream(wire, begun)
         finally:
             self._context.leave(guest)
 
-    async def _follow(
-        self, guest: ResponsesCaller, begun: _Begun, scope: route.Scope, receive: route.Receive, send: route.Send
-    ) -> None:
-        pending = self._context.follow(begun.received, scope)
-        guest.follower = pending.follower
-        try:
-            with leaving(receive, pending) as gone:
-                wire = Wire(scope, send, pending, guest, gone, self._context.runtime.watch.hold)
-                await self._stream(wire, pending, begun)
-        finally:
-            self._context.followers.leave(pending.follower)
-
-    async def _stream(self, wire: Wire, pending: PendingResponse, begun: _Begun) -> None:
+    async def _stream(self, wire: Wire, begun: _Begun) -> None:
         encoder = begun.encoder
         await wire.start(STREAM_HEADERS)
         first = [*encoder.begin(), *(encoder.note("warning", warning) for warning in begun.warnings)]
         await wire.pieces(map(as_sse, [*first, *encoder.interrupt()]))
         try:
             if not encoder.is_over:
-                await self._rest(wire, pending, encoder)
+                await self._rest(wire, encoder)
         except OSError:  # the client left
             raise
         except Exception as error:
-            await wire.pieces(map(as_sse, encoder.fail(trouble(pending, error))))
+            await wire.pieces(map(as_sse, encoder.fail(trouble(wire.begun, error))))
         await wire.end(b"")
 
-    async def _rest(self, wire: Wire, pending: PendingResponse, encoder: RunEncoder) -> None:
-        async for events in self._context.events(pending):
+    async def _rest(self, wire: Wire, encoder: RunEncoder) -> None:
+        async for events in self._context.events(wire.begun):
             await wire.allowed()
             if wire.guest.dismissal is not None:
                 pieces = _written(encoder.fail(wire.guest.dismissal))
             else:
                 pieces = await apart(events, _encode, encoder, events)
-                if not encoder.is_over and (wire.is_stopping or pending.progress.is_late):
+                if not encoder.is_over and (wire.is_stopping or wire.begun.progress.is_late):
                     pieces += _written(encoder.fail(stopping() if wire.is_stopping else _late()))
             if wire.is_over:
                 return

@@ -15,8 +15,8 @@ from conversations.access.authentication import Caller
 from conversations.asgi import route
 from conversations.asgi.agui.run_encoder import as_sse
 from conversations.asgi.agui.thread_encoder import ThreadCursor, ThreadEncoder, cursor_of
-from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, leaving, stopping
-from conversations.asgi.responses.shared import PendingResponse, ResponsesCaller, ResponsesContext, apart, trouble
+from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, following, stopping
+from conversations.asgi.responses.shared import ResponsesCaller, ResponsesContext, apart, trouble
 from conversations.core.errors import Invalid, NotFound, SwitchboardError
 from conversations.events.log.records import Stored
 from conversations.models import Conversation, Run
@@ -53,33 +53,25 @@ class ThreadFeed:
         self._context.enter(guest)
         try:
             place = await self._context.do(_place, visitor, scope["named"], cursor_of(text), fields.get("run", ""))
-            await self._follow(guest, place, scope, receive, send)
+            received = Received("", place.key, place.only, place.seq, 0, {}, False)
+            with following(self._context, guest, received, scope, receive, send, float("inf")) as wire:
+                await self._stream(wire, place)
         finally:
             self._context.leave(guest)
 
-    async def _follow(
-        self, guest: ResponsesCaller, place: _Place, scope: route.Scope, receive: route.Receive, send: route.Send
-    ) -> None:
-        received = Received("", place.key, place.only, place.seq, 0, {}, False)
-        pending = self._context.follow(received, scope, patience=float("inf"))
-        guest.follower = pending.follower
+    async def _stream(self, wire: Wire, place: _Place) -> None:
+        await wire.start(STREAM_HEADERS)
         try:
-            with leaving(receive, pending) as gone:
-                wire = Wire(scope, send, pending, guest, gone, self._context.runtime.watch.hold)
-                await wire.start(STREAM_HEADERS)
-                try:
-                    if not place.is_past:
-                        await self._tell(wire, pending, ThreadEncoder(place.key, place.after, place.only))
-                except OSError:  # the client left
-                    raise
-                except Exception as error:
-                    await wire.pieces([_failed(trouble(pending, error))])
-                await wire.end(b"")
-        finally:
-            self._context.followers.leave(pending.follower)
+            if not place.is_past:
+                await self._tell(wire, ThreadEncoder(place.key, place.after, place.only))
+        except OSError:  # the client left
+            raise
+        except Exception as error:
+            await wire.pieces([_failed(trouble(wire.begun, error))])
+        await wire.end(b"")
 
-    async def _tell(self, wire: Wire, pending: PendingResponse, encoder: ThreadEncoder) -> None:
-        async for events in self._context.events(pending):
+    async def _tell(self, wire: Wire, encoder: ThreadEncoder) -> None:
+        async for events in self._context.events(wire.begun):
             await wire.allowed()
             if wire.guest.dismissal is not None:
                 await wire.pieces([_failed(wire.guest.dismissal)])

@@ -97,14 +97,8 @@ class ResponsesEndpoint:
         starting_after: int | None,
     ) -> None:
         """Answer a reader by the events of a response after the one of that number, or, for None, by the whole."""
-        begun = self._context.follow(received, scope)
-        guest.follower = begun.follower
-        try:
-            with leaving(receive, begun) as gone:
-                wire = Wire(scope, send, begun, guest, gone, self._context.runtime.watch.hold)
-                await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
-        finally:
-            self._context.followers.leave(begun.follower)
+        with following(self._context, guest, received, scope, receive, send) as wire:
+            await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
 
     async def _stream(self, wire: Wire, starting_after: int) -> None:
         """Send every event as one write, then `[DONE]`."""
@@ -266,14 +260,25 @@ class Wire:
 
 
 @contextmanager
-def leaving(receive: route.Receive, begun: PendingResponse) -> Iterator[asyncio.Future[None]]:
-    """Notice when the client leaves."""
+def following(
+    context: ResponsesContext,
+    guest: ResponsesCaller,
+    received: Received,
+    scope: route.Scope,
+    receive: route.Receive,
+    send: route.Send,
+    patience: float | None = None,
+) -> Iterator[Wire]:
+    """Follow what comes of a response for one client, for `patience` seconds or as it says; notice when it leaves."""
+    begun = context.follow(received, scope, patience)
+    guest.follower = begun.follower
     gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
     gone.add_done_callback(lambda _: begun.follower.wake())
     try:
-        yield gone
+        yield Wire(scope, send, begun, guest, gone, context.runtime.watch.hold)
     finally:
         gone.cancel()
+        context.followers.leave(begun.follower)
 
 
 class Final(NamedTuple):
