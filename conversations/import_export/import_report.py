@@ -1,6 +1,6 @@
 """Bad lines: told with their place and left out, or, when strict, the end of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from conversations.core.errors import Invalid
@@ -40,6 +40,23 @@ class ImportReport:
             except Invalid as error:
                 if not quiet:
                     self.add_problem(location, error.message)
+
+    def values(self, source: RecordingFile, *, lists: Sequence[str] = ()) -> Iterator[tuple[str, object]]:
+        """Read the object of each line, or each item of a document that is a list or has one under the first of these
+        names that it has, else the document itself; each with its place."""
+        if not source.is_document():
+            yield from self.objects(source)
+            return
+        document = source.document()
+        if isinstance(document, list):
+            yield from ((f"[{number}]", decoded(raw)) for number, raw in enumerate(document))
+            return
+        name = next((name for name in lists if name in document), "")
+        items = decoded(document[name]) if name else None
+        if isinstance(items, list):
+            yield from ((f"{name}[{number}]", item) for number, item in enumerate(items))
+        else:
+            yield "the document", {field: decoded(raw) for field, raw in document.items()}
 
 
 class ImportRefused(Invalid):

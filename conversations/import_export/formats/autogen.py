@@ -17,7 +17,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from conversations.core.errors import Invalid
-from conversations.import_export.fields import ConversationNames, Fields, count_field, object_of, text_field
+from conversations.import_export.fields import (
+    ConversationNames,
+    Fields,
+    count_field,
+    object_of,
+    objects_field,
+    text_field,
+)
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.message_recording import RecordedMessage, recording
@@ -115,16 +122,14 @@ def _read_all(messages: Iterable[Placed], trouble: ImportReport) -> Iterator[Rec
 
 
 def _message(fields: Fields, source: str, location: str) -> RecordedMessage:
-    kind, content = fields["type"], fields["content"]
+    kind, content, items = fields["type"], fields["content"], objects_field(fields, "content")
     calls: tuple[Call, ...] = ()
     results: tuple[Result, ...] = ()
     text = ""
     if kind in _RESULTS:
-        results = tuple(Result(text_field(item, "call_id"), item.get("content")) for item in _objects(content))
+        results = tuple(Result(text_field(item, "call_id"), item.get("content")) for item in items)
     elif _is_calls(content):
-        calls = tuple(
-            Call(text_field(item, "id"), text_field(item, "name"), item.get("arguments")) for item in _objects(content)
-        )
+        calls = tuple(Call(text_field(item, "id"), text_field(item, "name"), item.get("arguments")) for item in items)
         text = text_field(fields, "thought")
     else:
         text = _text_of(content)
@@ -137,7 +142,7 @@ def _message(fields: Fields, source: str, location: str) -> RecordedMessage:
         location,
         usage=_usage(fields.get("models_usage")),
         handoff=text_field(fields, "target") if kind == "HandoffMessage" else "",
-        failed=frozenset(text_field(item, "call_id") for item in _objects(content) if item.get("is_error") is True),
+        failed=frozenset(text_field(item, "call_id") for item in items if item.get("is_error") is True),
         about=kind if is_event else "",
     )
 
@@ -151,10 +156,6 @@ def _is_message(value: object) -> bool:
 
 def _is_calls(content: object) -> bool:
     return isinstance(content, list) and any(isinstance(item, dict) and "arguments" in item for item in content)
-
-
-def _objects(content: object) -> list[Fields]:
-    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
 def _text_of(content: Any) -> str:

@@ -27,7 +27,7 @@ from conversations.import_export import span_recording
 from conversations.import_export.fields import field
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.recording import Recording, decoded
+from conversations.import_export.recording import Recording
 from conversations.import_export.span_recording import flattened, id_of, nanoseconds
 from conversations.telemetry import message_shapes
 from conversations.telemetry.conventions.langfuse import HAS_TOOLS
@@ -54,24 +54,13 @@ def fits(sample: object) -> bool:
 def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     export = _Export()
-    for location, value in _objects(source, trouble):
+    for location, value in trouble.values(source):
         for inner, row, take in export.rows(value, location):
             try:
                 take(row)
             except (Invalid, TooLarge) as error:
                 trouble.add_problem(inner, error.message)
     yield from span_recording.read(export.spans())
-
-
-def _objects(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, object]]:
-    if not source.is_document():
-        yield from trouble.objects(source)
-        return
-    document = source.document()
-    if isinstance(document, list):
-        yield from ((f"[{number}]", decoded(raw)) for number, raw in enumerate(document))
-    else:
-        yield "the document", {name: decoded(raw) for name, raw in document.items()}
 
 
 class _Export:

@@ -44,28 +44,12 @@ def fits(sample: object) -> bool:
 def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     spans: list[Span] = []
-    for location, value in _objects(source, trouble):
+    for location, value in trouble.values(source, lists=LISTS):
         try:
             span_recording.limited(spans).append(_span(value))
         except (Invalid, TooLarge) as error:
             trouble.add_problem(location, error.message)
     yield from span_recording.read(spans)
-
-
-def _objects(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, object]]:
-    if not source.is_document():
-        yield from trouble.objects(source)
-        return
-    document = source.document()
-    if isinstance(document, list):
-        yield from ((f"[{number}]", decoded(raw)) for number, raw in enumerate(document))
-        return
-    field = next((name for name in LISTS if name in document), "")
-    items = decoded(document[field]) if field else None
-    if isinstance(items, list):
-        yield from ((f"{field}[{number}]", item) for number, item in enumerate(items))
-    else:
-        yield "the document", {name: decoded(raw) for name, raw in document.items()}
 
 
 def _first(items: list[Any]) -> object:
