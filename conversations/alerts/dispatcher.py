@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import smtplib
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,6 +27,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import write_transaction
 from conversations.events import commit_listeners
+from conversations.events.background_thread import BackgroundThread
 from conversations.events.event_type import TYPES
 from conversations.events.log.records import Stored
 from conversations.models import AlertDelivery
@@ -56,25 +56,21 @@ def wake() -> None:
         dispatcher.wake()
 
 
-class Dispatcher(threading.Thread):
-    """Started by the server, ended by `close`."""
+class Dispatcher(BackgroundThread):
+    """Started by the server, ended by `close`; what it was sending is left to whoever comes next."""
+
+    ENDED = "the thread of alerts has ended"
+    WAITING = "alerts are waiting"
 
     def __init__(self, site: str) -> None:
-        super().__init__(name="alerts", daemon=True)
+        super().__init__("alerts")
         self._site = next(iter(settings.CONFIG.allowed_origins), site)
-        self._is_open = True
         self._loop = asyncio.new_event_loop()
         self._news = asyncio.Event()
         self._sending: dict[tuple[str, int], Sending] = {}  # by delivery and attempt, until it is written
         self._outcomes: list[Outcome] = []
         self._slow_at = self._forgot_at = float("-inf")
-        self._trouble = ""
         self._failure: Exception | None = None  # of the last look at the rules
-
-    @property
-    def state(self) -> str:
-        """`ok`, or why no alerts are sent."""
-        return (self._trouble or "ok") if self.is_alive() else "the thread of alerts has ended"
 
     def wake(self) -> None:
         """Look at once. From any thread."""
@@ -91,13 +87,6 @@ class Dispatcher(threading.Thread):
         finally:
             _dispatchers.remove(self)
             stop_listening()
-
-    def close(self) -> None:
-        """End the thread; what it was sending is left to whoever comes next."""
-        self._is_open = False
-        self.wake()
-        if self.is_alive():
-            self.join()
 
     def _committed(self, stored: Iterable[Stored]) -> None:
         if any((known := TYPES.get(event.kind)) is not None and known.alarm for event in stored):
@@ -116,22 +105,13 @@ class Dispatcher(threading.Thread):
 
     async def _round(self, database: DatabaseThreads) -> float:
         """Write what came out, look, begin what is due; return for how many seconds nothing else is to be done."""
-        before, outcomes = self._trouble, list(self._outcomes)
+        outcomes = list(self._outcomes)
         try:
             pause, claimed = await self._loop.run_in_executor(database, self._step, outcomes)
-        except (Unavailable, DatabaseError) as error:
-            self._trouble = (str(error).splitlines() or [""])[0][:200]
-            if self._trouble != before:
-                logger.warning("alerts are waiting: %s", self._trouble)
-            return LOOK_EVERY
         except Exception as error:  # whatever it is, the thread must live
-            self._trouble = f"internal error: {error}"[:200]
-            if self._trouble != before:
-                logger.exception("alerts could not be evaluated")
+            self._note_error(error)
             return LOOK_EVERY
-        self._trouble = "" if self._failure is None else f"rules cannot be evaluated: {self._failure}"[:200]
-        if self._trouble and self._trouble != before:
-            logger.error("alert rules cannot be evaluated", exc_info=self._failure)
+        self._note("" if self._failure is None else f"rules cannot be evaluated: {self._failure}"[:200], self._failure)
         del self._outcomes[: len(outcomes)]
         for outcome in outcomes:
             self._sending.pop((outcome.delivery, outcome.attempt), None)

@@ -4,18 +4,14 @@ On PostgreSQL, where many may serve, the one that holds the lease works; the oth
 short: a writer waits for one of some 20 ms at most. A crash costs nothing: `indexed_seq` says where to go on.
 """
 
-import contextlib
 import logging
-import threading
 import time
 from collections.abc import Sized
 
 from django.db import DatabaseError, DataError, connection
 
 from conversations.core.db_threads import sqlstate, with_connection
-from conversations.core.errors import Unavailable
-from conversations.core.single_process_lease import SingleProcessLease
-from conversations.events import commit_listeners
+from conversations.events.background_thread import ExclusiveThread
 from conversations.events.log.commit_batch import be_writer
 from conversations.search import index_writer
 
@@ -32,82 +28,50 @@ MIN_ITEMS, MAX_ITEMS = 8, 512  # events a transaction
 SHORT, LONG = 0.01, 0.03  # seconds of a transaction: below the first the next may be larger, above the second smaller
 
 
-class Indexer(threading.Thread):
+class Indexer(ExclusiveThread):
     """Started by the server, ended by `close`."""
 
+    ENDED = "the indexing thread has ended"
+    WAITING = "indexing is waiting"
+
     def __init__(self) -> None:
-        super().__init__(name="indexer", daemon=True)
+        super().__init__("indexer", lease="indexer")
         self.lag = index_writer.Lag(0)  # as it was counted last
         self.indexed = 0  # events
-        self._lease = SingleProcessLease("indexer") if connection.vendor == "postgresql" else None
-        self._news, self._is_open = threading.Event(), True
         self._size, self._after = 64, 0
         self._has_begun = False
-        self._trouble = ""
         self._counted_at = self._swept_at = float("-inf")
         self._new_events = 0  # events that were committed here since the last round
 
-    @property
-    def state(self) -> str:
-        """`ok`, or why nothing can be found that was recorded since."""
-        return (self._trouble or "ok") if self.is_alive() else "the indexing thread has ended"
-
-    def run(self) -> None:
-        """Index until `close`. Trouble is waited out."""
-        stop_listening = [commit_listeners.on_committed(self._rings), commit_listeners.on_remote_heads(self._wake)]
-        while self._is_open:
-            began, self._new_events = time.monotonic(), 0
-            is_more = self._round()
-            if is_more:  # a long way to go: most of the time is the writers', half of it when they are quiet
-                share = REST_WHEN_BUSY if self._new_events > QUIET else 1
-                self._sleep(min((time.monotonic() - began) * share, LOOK_EVERY))
-            else:
-                self._news.wait(LOOK_EVERY if self._lease is not None else LOOK_EVERY_ALONE)
-                self._sleep(COALESCE)
-            self._news.clear()
-        for stop in stop_listening:
-            stop()
-        if self._lease is not None:
-            with contextlib.suppress(Unavailable):  # then it ends in its time
-                with_connection(self._lease.release)
-        connection.close()
-
-    def close(self) -> None:
-        """End the thread after what it has begun."""
-        self._is_open = False
-        self._news.set()
-        if self.is_alive():
-            self.join()
+    def _turn(self) -> None:
+        began, self._new_events = time.monotonic(), 0
+        if self._round():  # a long way to go: most of the time is the writers', half of it when they are quiet
+            share = REST_WHEN_BUSY if self._new_events > QUIET else 1
+            self._sleep(min((time.monotonic() - began) * share, LOOK_EVERY))
+        else:
+            self._news.wait(LOOK_EVERY if self._lease is not None else LOOK_EVERY_ALONE)
+            self._sleep(COALESCE)
+        self._news.clear()
 
     def _sleep(self, seconds: float) -> None:
         if self._is_open:
             time.sleep(seconds)
 
-    def _wake(self, _: object) -> None:
-        self._news.set()
-
-    def _rings(self, stored: Sized) -> None:
+    def _committed(self, stored: Sized) -> None:
         self._new_events += len(stored)
-        self._news.set()
+        self.wake()
 
     def _round(self) -> bool:
         """Do one batch if it is ours to do; answer whether there is more at once."""
-        before = self._trouble
         try:
             is_more = with_connection(self._work)
-            self._trouble = ""
-            return is_more
         except index_writer.IndexSuperseded:
             return True
-        except (Unavailable, DatabaseError) as error:
-            self._trouble = (str(error).splitlines() or [""])[0][:200]
-            if self._trouble != before:
-                logger.warning("indexing is waiting: %s", self._trouble)
         except Exception as error:  # whatever it is, the thread must live
-            self._trouble = f"internal error: {error}"[:200]
-            if self._trouble != before:
-                logger.exception("events could not be indexed")
-        return False
+            self._note_error(error)
+            return False
+        self._note("")
+        return is_more
 
     def _work(self) -> bool:
         if connection.connection is None and connection.vendor == "sqlite":
@@ -116,7 +80,7 @@ class Indexer(threading.Thread):
         now = time.monotonic()
         if now - self._counted_at > (LOOK_EVERY if self.lag.events else LAG_EVERY):
             self.lag, self._counted_at = index_writer.lag(), now
-        if self._lease is not None and not self._lease.hold():
+        if not self._may_work:
             return False
         if not self._has_begun:
             index_writer.begin()

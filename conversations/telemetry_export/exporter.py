@@ -6,25 +6,19 @@ from the same place, until it does; what it refuses for good is sent alone, so t
 
 from __future__ import annotations
 
-import contextlib
 import http.client
-import logging
-import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import DatabaseError, connection
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from conversations.core.db_threads import with_connection
-from conversations.core.errors import Unavailable
 from conversations.core.failpoints import failpoint
 from conversations.core.node_heartbeat import release
 from conversations.core.secret_masking import mask
-from conversations.core.single_process_lease import SingleProcessLease
-from conversations.events import commit_listeners
+from conversations.events.background_thread import ExclusiveThread
 from conversations.events.log import feed_reads
 from conversations.events.log.records import Stored
 from conversations.models import Event
@@ -32,8 +26,6 @@ from conversations.telemetry_export import cursor, ended_runs, run_spans
 from conversations.telemetry_export.collector import Collector, CollectorAnswer
 from conversations.telemetry_export.cursor import Cursor
 from conversations.telemetry_export.ended_runs import ENDS, EndedRun
-
-logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 1.0  # seconds, whatever was announced
 PATIENCE = 2.0  # seconds for rows to settle
@@ -59,56 +51,41 @@ class Work(NamedTuple):
     upto: int
 
 
-class Exporter(threading.Thread):
+class Exporter(ExclusiveThread):
     """Started by the server where an endpoint is set, ended by `close`."""
 
+    ENDED = "the exporting thread has ended"
+    WAITING = "exporting runs is waiting"
+
     def __init__(self) -> None:
-        super().__init__(name="telemetry-export", daemon=True)
+        super().__init__("telemetry-export", lease="telemetry_export_lease")
         config = settings.CONFIG
         self._collector = Collector(config.otlp_endpoint, config.otlp_header_fields, config.otlp_timeout_s)
         self._has_content = config.otlp_content
-        self._lease = SingleProcessLease("telemetry_export_lease") if connection.vendor == "postgresql" else None
-        self._news, self._is_open = threading.Event(), True
         self._row = 0  # up to where there is nothing to send, ahead of the cursor
         self._newest = 0  # row, as it was seen last
         self._pause = 0.0  # seconds, while the collector does not take what it gets
-        self._trouble = ""
 
-    @property
-    def state(self) -> str:
-        """`ok`, or why nothing is sent."""
-        return (self._trouble or "ok") if self.is_alive() else "the exporting thread has ended"
-
-    def run(self) -> None:
-        """Export until `close`. Trouble is waited out."""
-        stop_listening = [commit_listeners.on_committed(self._committed), commit_listeners.on_remote_heads(self._wake)]
-        while self._is_open:
-            self._news.clear()
-            pause = self._round()
-            if self._is_open:
-                self._news.wait(pause)
-        for stop in stop_listening:
-            stop()
-        if self._lease is not None:
-            with contextlib.suppress(Unavailable):  # then it ends in its time
-                with_connection(self._lease.release)
-        connection.close()
+    def wake(self) -> None:
+        """Look at once, unless the collector wants to be left alone. From any thread."""
+        if not self._pause or not self._is_open:
+            super().wake()
 
     def close(self) -> None:
         """End the thread; a request under way is broken off, and sent again by whoever comes next."""
         self._is_open = False
-        self._news.set()
         self._collector.close()
-        if self.is_alive():
-            self.join()
+        super().close()
 
-    def _wake(self, _: object) -> None:
-        if not self._pause:
-            self._news.set()
+    def _turn(self) -> None:
+        self._news.clear()
+        pause = self._round()
+        if self._is_open:
+            self._news.wait(pause)
 
     def _committed(self, stored: Sequence[Stored]) -> None:
-        if not self._pause and any(event.kind in ENDS for event in stored):
-            self._news.set()
+        if any(event.kind in ENDS for event in stored):
+            self.wake()
 
     def _round(self) -> float:
         """Send what there is from one read; answer for how many seconds there is nothing to do."""
@@ -120,17 +97,13 @@ class Exporter(threading.Thread):
                 with_connection(self._pass, work)
                 return 0.0 if work.upto < self._newest else LOOK_EVERY
             return self._send_all(work)
-        except (Unavailable, DatabaseError) as error:
-            self._tell((str(error).splitlines() or [""])[0][:200])
         except Exception as error:  # whatever it is, the thread must live
-            if not self._trouble:
-                logger.exception("runs could not be exported")
-            self._tell(f"internal error: {error}"[:200])
+            self._note_error(error)
         return LOOK_EVERY
 
     def _read(self) -> Work | None:
         """Read what is to be sent; None where another process does."""
-        if self._lease is not None and not self._lease.hold():
+        if not self._may_work:
             return None
         newest = feed_reads.settled_row(PATIENCE)
         if newest is None:
@@ -200,19 +173,14 @@ class Exporter(threading.Thread):
     def _wait(self, here: Cursor, answer: CollectorAnswer) -> float:
         """Note what is wrong, and say how long to wait."""
         self._pause = min(self._pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
-        self._tell(f"the collector does not take them: {answer.words}"[:300])
+        self._note(f"the collector does not take them: {answer.words}"[:300])
         if here.trouble != self._trouble:
             with_connection(cursor.move, here, here.to(trouble=self._trouble))
         return max(self._pause, min(answer.retry_after_s or 0, LONGEST_WISH))
 
     def _settle(self) -> None:
         self._pause = 0.0
-        self._tell("")
-
-    def _tell(self, trouble: str) -> None:
-        if trouble and trouble != self._trouble:
-            logger.warning("exporting runs is waiting: %s", trouble)
-        self._trouble = trouble
+        self._note("")
 
 
 def _cut(runs: Sequence[RunOfSpans]) -> list[list[RunOfSpans]]:
