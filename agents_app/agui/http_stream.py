@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 
 import httptools
 
@@ -59,15 +60,13 @@ async def post(
 ) -> AsyncIterator[bytes]:
     """Send it; return the answer's body in pieces. Raises RemoteFailed."""
     to = destinations.parse(url)
-    writer: asyncio.StreamWriter | None = None
+    headers = {"Accept": "text/event-stream", **headers}
     try:
-        async with asyncio.timeout(connect_s):
-            addresses = destinations.check(to, await http_post.resolve(to.host, to.port), allowed)
-            reader, writer = await http_post.connect(to, addresses)
-            writer.write(http_post.request(to, {"Accept": "text/event-stream", **headers}, body))
-            await writer.drain()
-        async for piece in _answer(reader, silence_s):
-            yield piece
+        async with AsyncExitStack() as connected:
+            async with asyncio.timeout(connect_s):
+                reader = await connected.enter_async_context(http_post.sent(to, headers, body, allowed=allowed))
+            async for piece in _answer(reader, silence_s):
+                yield piece
     except AddressRefused as error:
         raise RemoteFailed(str(error).replace("SWITCHBOARD_ALERT_HOSTS", "SWITCHBOARD_AGUI_HOSTS")) from None
     except PostFailed as error:
@@ -78,9 +77,6 @@ async def post(
         raise RemoteFailed(f"TLS with {to.host} failed: {error.reason or error}") from None
     except OSError as error:
         raise RemoteFailed(f"the connection to {to.host} failed: {error.strerror or error}") from None
-    finally:
-        if writer is not None:
-            writer.transport.abort()
 
 
 async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterator[bytes]:

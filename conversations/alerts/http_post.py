@@ -4,7 +4,8 @@ import asyncio
 import functools
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import httptools
@@ -51,14 +52,8 @@ async def post(
     to = destinations.parse(url)
     try:
         async with asyncio.timeout(timeout_s):
-            addresses = destinations.check(to, await resolver(to.host, to.port), allowed)
-            reader, writer = await connect(to, addresses)
-            try:
-                writer.write(request(to, headers, body))
-                await writer.drain()
+            async with sent(to, headers, body, allowed=allowed, resolver=resolver) as reader:
                 return await _answer(reader)
-            finally:
-                writer.transport.abort()
     except TimeoutError:
         raise PostFailed(f"no answer within {timeout_s:g} s") from None
     except ssl.SSLError as error:
@@ -67,7 +62,22 @@ async def post(
         raise PostFailed(f"the connection failed: {error.strerror or error}") from None
 
 
-async def connect(to: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+@asynccontextmanager
+async def sent(
+    to: WebhookUrl, headers: Mapping[str, str], body: bytes, *, allowed: AllowList, resolver: Resolve = resolve
+) -> AsyncIterator[asyncio.StreamReader]:
+    """Send a request and give what reads its answer. Raises PostFailed, OSError, or AddressRefused."""
+    addresses = destinations.check(to, await resolver(to.host, to.port), allowed)
+    reader, writer = await _connect(to, addresses)
+    try:
+        writer.write(_request(to, headers, body))
+        await writer.drain()
+        yield reader
+    finally:
+        writer.transport.abort()
+
+
+async def _connect(to: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address that takes a connection."""
     failure: OSError | None = None
     tls, name = (_tls(), to.host) if to.scheme == "https" else (None, None)
@@ -84,7 +94,7 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def request(to: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
+def _request(to: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
     """Write a request. Header values are ours or an operator's: ids, numbers, base64, a bearer."""
     lines = [f"POST {to.target} HTTP/1.1", f"Host: {to.host_header}"]
     fields = {"Content-Type": "application/json", "User-Agent": "Switchboard", "Accept": "*/*", **headers}
