@@ -2,9 +2,11 @@
 
 import ast
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
+from django.urls import resolve
 
 from tests.support.live import ROOT
 
@@ -12,6 +14,7 @@ MOST_FILES = 12  # of one walk
 WALK = re.compile(r"^### (4\.\d [^\n]+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^\d+\. (.+?)(?=^\d+\. |\n\n|\Z)", re.MULTILINE | re.DOTALL)
 CALL = re.compile(r"`(@?)([\w.]+)\(\)`")
+ADDRESS = re.compile(r"`POST (/\S*)`")
 ROW = re.compile(r"^\| ([^|`]+) \| (.+) \|$", re.MULTILINE)
 PATH = re.compile(r"`([\w./-]+/[\w./-]*)`")
 
@@ -77,6 +80,15 @@ def test_a_step_names_functions_of_its_file_and_calls_that_these_make(step: Step
     assert [
         name for at, name in CALL.findall(step.words) if not re.search(rf"{at}(?<!\w){re.escape(name)}\(", text)
     ] == []
+
+
+def test_an_address_that_a_step_names_is_answered_by_the_file_of_the_next():
+    posts = [(address, after) for step, after in pairwise(steps()) for address in ADDRESS.findall(step.words)]
+
+    assert len(posts) > 0
+    for address, after in posts:
+        view = resolve(address).func
+        assert (after.path, view.__name__ in after.names) == (f"{view.__module__.replace('.', '/')}.py", True)
 
 
 def test_a_step_of_python_or_script_names_what_to_read():

@@ -1,5 +1,5 @@
 """What a recorded call could do today: its tool found again by registered identity, or why not. Reads rows, starts
-nothing. Called by the pages of a call, the API, and `request`, which does it.
+nothing. Called by the pages of a call, the API, and `request_replay`, which does it.
 
 A tool is found by the agent that called it, the lookup key, the origin and the MCP server, never by a name alone: a
 tool that took over another's name is another tool.
