@@ -4,21 +4,29 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := 0.13.*
-# Three at once on two cores: most tests wait for processes of their own.
-AT_ONCE := -n 3 --dist loadfile --no-loadscope-reorder
+# On two cores: most tests on SQLite wait for processes of their own, those on PostgreSQL seldom wait.
+SQLITE := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+POSTGRESQL := SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest
+POSTGRESQL_LOG := $(VENV)/postgresql.log
 TOOK := --durations=0 --durations-min=5
 
-.PHONY: run test test-all check bench faults docs screenshots
+.PHONY: run test test-all test-sqlite test-postgresql check bench faults docs screenshots
 
 run: $(VENV)/.runtime
 	@$(BIN)/python manage.py serve --port $(PORT)
 
 test: export SWITCHBOARD_TESTS := quick
-# Compiled modules are kept, whatever the environment says: three processes, twice, and every server of theirs read them.
+# Compiled modules are kept, whatever the environment says: four processes and every server of theirs read them.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
+# Both databases at once; what the run on PostgreSQL has to say comes last.
 test test-all: $(VENV)/.dev
-	@$(BIN)/python -m pytest $(AT_ONCE)
-	@SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest $(AT_ONCE)
+	@$(MAKE) --no-print-directory -j2 test-sqlite test-postgresql; status=$$?; cat $(POSTGRESQL_LOG); exit $$status
+
+test-sqlite:
+	@$(SQLITE)
+
+test-postgresql:
+	@$(POSTGRESQL) >$(POSTGRESQL_LOG) 2>&1
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .

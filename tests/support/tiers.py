@@ -6,7 +6,9 @@ and for pytest run by hand: all of it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ IS_QUICK = os.environ.get("SWITCHBOARD_TESTS") == "quick"
 
 # Where the product's SQL differs between the databases, or leans on what only one of them does: locks, order, types.
 POSTGRESQL_PACKAGES = ("access", "conversation", "core", "events", "search", "tool_calls", "transport")
+ASKS = re.compile(r"django_db|[(,]\s*(?:transactional_)?db\s*[:,)]")  # the mark, or the fixture among parameters
 LEFT = "left to make test-all: {{}} {}"
 BEYOND = LEFT.format("beyond the first of a module without SQL of its own")
 
@@ -29,6 +32,11 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     if IS_POSTGRESQL:
         firsts = {item.path: item for item in reversed(items)}
         leave_out(config, items, lambda item: "" if _has_sql(config, item) or firsts[item.path] is item else BEYOND)
+
+
+def is_left_out(path: Path) -> bool:
+    """Return whether the quick tier on PostgreSQL need not even import a file: no test of it asks for the database."""
+    return IS_QUICK and IS_POSTGRESQL and path.name.startswith("test_") and not ASKS.search(path.read_text())
 
 
 def _has_sql(config: pytest.Config, item: pytest.Item) -> bool:
