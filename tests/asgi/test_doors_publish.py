@@ -1,15 +1,14 @@
 """`POST /api/v1/publish`: what is acknowledged is stored once, whatever stands beside it (§3.6)."""
 
 import asyncio
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
 
 from conversations.asgi import route
 from conversations.core.errors import TooLarge
 from tests.support.doors import ask, encode, events_of, message, said, token
+from tests.support.revocation import revoke
 
 BAD = message("nowhere", {})
 
@@ -197,8 +196,7 @@ def test_a_token_revoked_before_the_commit_writes_nothing(server, callers):
     robot = callers["leaver"]
     assert robot.publish("chat:revoked", said("revoked", "before")).status == 201
 
-    with closing(sqlite3.connect(server.data_dir / "switchboard.sqlite3")) as database, database:
-        database.execute("UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name='leaver'")
+    revoke(server, "leaver")
     answers = [robot.publish("chat:revoked", said("revoked", "after")) for _ in range(3)]
 
     assert {answer.status for answer in answers} == {401}

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -292,9 +291,7 @@ def test_revoked_reader_gets_nothing_after_a_second(server: Server, caller: Call
     with following(Caller(server, token), f"?conversation={key}&after=0") as follower:
         talker.start()
         assert follower.next()[0] == "event"
-        with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60) as database:
-            database.execute("UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name=?", [name])
-        revoked_at = time.monotonic()
+        revoked_at = revoke(server, name)
         last = ""
         while (told := follower.next())[0] == "event":
             last = told[1]["body"]["content"]

@@ -54,10 +54,12 @@ def subscribe(ws, topic, **more):
 def sign_in(server, name, role="viewer"):
     """Make a person and a session for them; answer its key."""
     code = (
-        "from conversations.models import User, Role;"
+        "from conversations.models import User;"
+        "from conversations.access.accounts import people;"
+        "from conversations.core.principals import SYSTEM;"
         "from django.contrib.sessions.backends.db import SessionStore;"
-        f"u,_=User.objects.get_or_create(username='{name}');"
-        f"u.set_password('{SECRET}'); u.save(); Role.objects.get_or_create(user=u, name='{role}');"
+        f"u=User.objects.filter(username='{name}').first() or people.create_person(SYSTEM, '{name}', []);"
+        f"u.set_password('{SECRET}'); u.save(); people.set_roles(SYSTEM, '{name}', ['{role}']);"
         "s=SessionStore(); s['_auth_user_id']=str(u.pk);"
         "s['_auth_user_backend']='django.contrib.auth.backends.ModelBackend';"
         "s['_auth_user_hash']=u.get_session_auth_hash(); s.save(); print(s.session_key)"

@@ -1,43 +1,32 @@
-"""Tokens of a running server, made and revoked in its database: as another process would that rings nobody."""
+"""Tokens of a running server, made and revoked by another process that rings nobody."""
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 
-from conversations.access.accounts import one_time_secret, tokens
 from tests.support.doors import Caller
 from tests.support.live import Server
 
 LAW = 1.0  # seconds after which nothing may come (law H)
+IMPORTS = (
+    "import time\nfrom conversations.access.accounts import tokens\nfrom conversations.core.principals import SYSTEM"
+)
 
 
-def execute(server: Server, sql: str, *values: str) -> None:
-    """Change the database as another process would that rings nobody."""
-    with sqlite3.connect(server.data_dir / "switchboard.sqlite3", timeout=60) as database:
-        database.execute(sql, values)
+def printed(server: Server, line: str) -> str:
+    """Print what a line of Python gives in a process of its own: on SQLite it reaches the server by the file alone."""
+    return server.command("shell", "--no-imports", "-c", f"{IMPORTS}\n{line}").split()[-1]
 
 
 def holder(server: Server, name: str, role: str = "admin", agent: str = "") -> Caller:
-    """Make a token without starting a process."""
-    words = one_time_secret.make(tokens.PREFIX)
-    execute(
-        server,
-        "INSERT INTO conversations_token (name,role,agent,digest,created_by,created_at)"
-        " VALUES (?,?,?,?,'system','2026-01-01 00:00:00')",
-        name,
-        role,
-        agent,
-        one_time_secret.digest(words),
-    )
-    return Caller(server, words)
+    """Make a token."""
+    return Caller(server, printed(server, f"print(tokens.make_token(SYSTEM, {name!r}, {role!r}, agent={agent!r}))"))
 
 
 def revoke(server: Server, name: str) -> float:
-    """Revoke it there; return when that was committed."""
-    execute(server, "UPDATE conversations_token SET revoked_at='2026-01-01 00:00:00' WHERE name=?", name)
-    return time.monotonic()
+    """Revoke it there; return when that was committed, by the clock that all processes share."""
+    return float(printed(server, f"tokens.revoke_token(SYSTEM, {name!r})\nprint(time.monotonic())"))
 
 
 def pause_until(moment: float) -> None:
