@@ -26,6 +26,8 @@ from conversations.asgi.agui.routes import PREFIX as AGUI
 from conversations.asgi.agui.routes import AguiRoutes
 from conversations.asgi.approval_requests import PATH as QUESTIONS
 from conversations.asgi.approval_requests import ApprovalRequestEndpoint
+from conversations.asgi.checkpoint import PATHS as CHECKPOINTS
+from conversations.asgi.checkpoint import CheckpointEndpoint
 from conversations.asgi.event_feed import PATH as FEED
 from conversations.asgi.event_feed import EventFeedEndpoint
 from conversations.asgi.health import HealthEndpoint
@@ -50,6 +52,7 @@ from conversations.asgi.topics import TopicEndpoint
 from conversations.core.background_loop import run_forever
 from conversations.core.errors import Unavailable
 from conversations.events.log import commit_batch
+from conversations.evidence.checkpointer import Checkpointer
 from conversations.realtime.server import ServerRuntime
 from conversations.runs.approvals import external
 from conversations.search import Indexer
@@ -78,6 +81,8 @@ class Application:
     """Routes by path; owns the runtime's life."""
 
     _exporter: Any = None  # `telemetry_export`'s, imported where it is asked for
+    _checkpointer: Checkpointer | None = None
+    _checkpoint = CheckpointEndpoint()
 
     def __init__(self) -> None:
         self.runtime = ServerRuntime()
@@ -157,6 +162,8 @@ class Application:
     def _door(self, path: str) -> Door:
         if door := self._doors.get(path):
             return door
+        if path in CHECKPOINTS:
+            return self._checkpoint
         return next((door for prefix, door in self._doors_below.items() if path.startswith(prefix)), self._pages)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -190,6 +197,7 @@ class Application:
         self._index()
         self._send_alerts()
         await asyncio.to_thread(self._export)
+        self._sign()
         if self.url:
             self.key.open(self.url)
             await self._work()
@@ -234,6 +242,14 @@ class Application:
         exporter.start()
         self.runtime.further_parts["export"] = lambda: exporter.state
 
+    def _sign(self) -> None:
+        """Sign the record each minute, and show that to witnesses: of several processes the one that has the keys."""
+        config = settings.CONFIG
+        whom, keys = config.witness_list, config.witness_key_list
+        path, allowed = config.signing_key_path, config.alert_allow_list
+        self._checkpointer = Checkpointer(path, config.record_name, whom, keys, allowed)
+        self._checkpointer.start()
+
     def load_agents(self) -> None:
         """Import the agents' SDK and the teams, before the port answers. Raises Unavailable for a wrong team."""
         if settings.WORKER:
@@ -266,6 +282,8 @@ class Application:
             await asyncio.to_thread(self._alerts.close)
         if self._exporter is not None:
             await asyncio.to_thread(self._exporter.close)
+        if self._checkpointer is not None:
+            await asyncio.to_thread(self._checkpointer.close)
         if self.runtime.indexer is not None:
             await asyncio.to_thread(self.runtime.indexer.close)
         if self._recorder is not None:

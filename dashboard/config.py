@@ -17,7 +17,12 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agents_app.agui import registered
 from conversations.alerts.destinations import AllowList
 from conversations.core import model_prices
+from conversations.core.errors import Invalid
 from conversations.core.model_prices import ModelPrice
+from conversations.evidence import notes
+from conversations.evidence.notes import VerifierKey
+from conversations.evidence.witness_settings import Witness
+from conversations.evidence.witness_settings import parse as parse_witness
 from dashboard import databases
 from dashboard.config_values import expect_scheme, hostname_of, is_origin, pairs_of, parts_of
 
@@ -81,6 +86,20 @@ class Config(BaseSettings):
     )
     rings_mib: int = Field(default=48, ge=1, description="MiB of recent events each process caches for open pages")
     followers_mib: int = Field(default=64, ge=1, description="MiB each process buffers for /v1/responses clients")
+    signing_key: Path | None = Field(
+        default=None,
+        description="file with the keys that sign the record, apart from database and backups; made where it is"
+        " missing; keys/checkpoint-key.json in the data directory if empty",
+    )
+    record_name: str = Field(
+        default="", description="name of the record in its checkpoints, such as example.com/record; made up if empty"
+    )
+    witnesses: str = Field(
+        default="",
+        description="who else keeps checkpoints, comma-separated: file:/PATH, command:WORDS, or the URL of a C2SP"
+        " witness",
+    )
+    witness_keys: str = Field(default="", description="verifier keys of C2SP witnesses, comma-separated")
     log: Literal["", "text", "json"] = Field(
         default="", description="log format, text or json; if empty, text on a terminal and json elsewhere"
     )
@@ -254,6 +273,30 @@ class Config(BaseSettings):
         registered.read(value.get_secret_value())
         return value
 
+    @field_validator("record_name")
+    @classmethod
+    def _log_name(cls, value: str) -> str:
+        if len(value.encode()) > 200 or "+" in value or any(c.isspace() or c < " " for c in value):
+            raise ValueError("must be at most 200 characters without spaces and plus signs")
+        return value
+
+    @field_validator("witnesses")
+    @classmethod
+    def _known_witnesses(cls, value: str) -> str:
+        for part in parts_of(value):
+            parse_witness(part)
+        return value
+
+    @field_validator("witness_keys")
+    @classmethod
+    def _known_keys(cls, value: str) -> str:
+        try:
+            for part in parts_of(value):
+                notes.parse_key(part)
+        except Invalid as error:
+            raise ValueError(error.message) from None
+        return value
+
     @field_validator("prices")
     @classmethod
     def _prices(cls, value: Path | None) -> Path | None:
@@ -280,6 +323,21 @@ class Config(BaseSettings):
     def agui_allow_list(self) -> AllowList:
         """Where agents elsewhere may be although it is not public."""
         return AllowList.of(parts_of(self.agui_hosts))
+
+    @property
+    def signing_key_path(self) -> Path:
+        """Where the keys that sign the record are."""
+        return self.signing_key or self.data_dir / "keys" / "checkpoint-key.json"
+
+    @property
+    def witness_list(self) -> list[Witness]:
+        """Who else keeps checkpoints."""
+        return [parse_witness(part) for part in parts_of(self.witnesses)]
+
+    @property
+    def witness_key_list(self) -> list[VerifierKey]:
+        """Whose signatures count as a witness's."""
+        return [notes.parse_key(part) for part in parts_of(self.witness_keys)]
 
     @cached_property
     def price_table(self) -> Mapping[str, ModelPrice]:

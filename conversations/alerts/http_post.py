@@ -24,6 +24,7 @@ class Answer(NamedTuple):
 
     status: int
     retry_after_s: int | None = None
+    body: bytes = b""  # where it was asked for
 
 
 class PostFailed(Exception):
@@ -47,13 +48,15 @@ async def post(
     allowed: AllowList,
     timeout_s: float,
     resolver: Resolve = resolve,
+    reads_body: bool = False,
 ) -> Answer:
-    """Send it. Raises PostFailed, or AddressRefused when nothing may be sent there."""
+    """Send it. `reads_body`: the answer, of 16 KiB at most, is read to its end. Raises PostFailed, or AddressRefused
+    when nothing may be sent there."""
     to = destinations.parse(url)
     try:
         async with asyncio.timeout(timeout_s):
             async with sent(to, headers, body, allowed=allowed, resolver=resolver) as reader:
-                return await _answer(reader)
+                return await _answer(reader, reads_body=reads_body)
     except TimeoutError:
         raise PostFailed(f"no answer within {timeout_s:g} s") from None
     except ssl.SSLError as error:
@@ -108,6 +111,8 @@ class _AnswerHead:
 
     def __init__(self) -> None:
         self.answer: Answer | None = None
+        self.body = bytearray()
+        self.is_over = False
         self.parser = httptools.HttpResponseParser(self)
         self._retry_after: int | None = None
 
@@ -121,12 +126,22 @@ class _AnswerHead:
         if (status := self.parser.get_status_code()) >= 200 and self.answer is None:
             self.answer = Answer(status, self._retry_after)
 
+    def on_body(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self.body += data
 
-async def _answer(reader: asyncio.StreamReader) -> Answer:
+    def on_message_complete(self) -> None:
+        """Note the end, unless it is that of an announcement."""
+        self.is_over = self.answer is not None
+
+
+async def _answer(reader: asyncio.StreamReader, *, reads_body: bool) -> Answer:
     head, size = _AnswerHead(), 0
-    while head.answer is None:
+    while head.answer is None or (reads_body and not head.is_over):
         data = await reader.read(CHUNK)
         size += len(data)
+        if not data and head.answer is not None:
+            break  # the end of the connection is that of the body
         if not data or size > MAX_ANSWER:
             raise PostFailed("the answer is not HTTP" if data else "the connection was closed without an answer")
         try:
@@ -134,4 +149,4 @@ async def _answer(reader: asyncio.StreamReader) -> Answer:
         except httptools.HttpParserError:
             if head.answer is None:
                 raise PostFailed("the answer is not HTTP") from None
-    return head.answer
+    return head.answer._replace(body=bytes(head.body)) if reads_body else head.answer

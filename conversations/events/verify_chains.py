@@ -1,6 +1,6 @@
 """Walk the hash chains of the record and say where the first bad row is. Called by `manage.py verify` and the audit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -45,49 +45,84 @@ class EventRow(NamedTuple):
     body: str  # last, as the bounded reader has it
 
 
-def verify_conversation(conversation: Conversation) -> ChainReport:
-    """Walk one history up to the head it had when asked, so that a live writer does not look like a fault."""
-    prev, seq, oldest = hash_chain.seed(conversation.key), 0, 1
-    redactions = _Redactions(conversation)
-    for row in _rows(conversation.pk, upto=conversation.head_seq):
+Link = tuple[int, str]  # an event's number, and the hash it has
+
+
+def verify_conversation(
+    conversation: Conversation, *, leaves: Iterable[Link] = (), after: Link | None = None
+) -> ChainReport:
+    """Walk one history up to the head it had when asked, so that a live writer does not look like a fault.
+
+    `leaves`: what hashes the Merkle tree has of it, in its order. `after`: an event that was checked before, behind
+    which the walk begins.
+    """
+    seq, prev = after or (0, hash_chain.seed(conversation.key))
+    oldest, first = 1, seq
+    redactions, expected = _Redactions(conversation), iter(leaves)
+    leaf = next(expected, None)
+    for row in _rows(conversation.pk, after=seq, upto=conversation.head_seq):
         seq += 1
         format_ = hash_chain.format_of(prev, conversation.key, row, oldest=oldest, is_tombstone=row.salt is None)
         if fault := _fault(seq, row, redactions, format_):
             return _broken(conversation, seq, fault)
         prev, oldest = row.hash, format_
+        while leaf is not None and leaf[0] <= seq:
+            if leaf != (seq, prev):
+                return _broken(conversation, leaf[0], "not what the signed tree has of it: the chain was made anew")
+            leaf = next(expected, None)
     if seq != conversation.head_seq:
         return _broken(conversation, seq + 1, f"missing: the head counts {conversation.head_seq} events")
     if seq and prev != conversation.head_hash:
         return _broken(conversation, seq, "the conversation's head has a different hash")
-    return _verify_tail(conversation, seq)
+    if leaf is not None:
+        return _broken(conversation, seq + 1, f"missing: the signed tree has {leaf[0]} events of it")
+    tail = _verify_tail(conversation, seq)
+    return replace(tail, count=tail.count - first) if tail.ok else tail
+
+
+def conversations() -> Iterator[Conversation]:
+    """Read every conversation, oldest first, each as it is when its turn comes."""
+    for pk in _ids():
+        if (conversation := Conversation.objects.filter(pk=pk).first()) is not None:
+            yield conversation
 
 
 def verify_conversations() -> Iterator[tuple[Conversation, ChainReport]]:
     """Walk every conversation, oldest first; not what an import is still staging, nor what went away meanwhile."""
-    for pk in _ids():
-        conversation = Conversation.objects.filter(pk=pk).first()  # as it is now, not when its page was read
-        if conversation is None:
-            continue
+    for conversation in conversations():
         verdict = verify_conversation(conversation)
-        if verdict.ok or Conversation.objects.filter(pk=pk).exists():
+        if verdict.ok or Conversation.objects.filter(pk=conversation.pk).exists():
             yield conversation, verdict
 
 
 def verify_events() -> ChainReport:
     """Walk all histories; stop at the first bad event."""
+    if not (hidden := verify_visible()).ok:
+        return hidden
     count = 0
-    if hidden := Conversation.objects.filter(is_staged=True).exclude(key__startswith=PREFIX).order_by("pk").first():
-        why = "hidden: it is marked as staged, although its import has ended"
-        return ChainReport(count, ok=False, first_bad=f"conversation {hidden.key!r}", why=why)
     for _, verdict in verify_conversations():
         count += verdict.count
         if not verdict.ok:
             return replace(verdict, count=count)
+    return replace(verify_orphans(), count=count)
+
+
+def verify_visible() -> ChainReport:
+    """Look for a conversation that is hidden."""
+    hidden = Conversation.objects.filter(is_staged=True).exclude(key__startswith=PREFIX).order_by("pk").first()
+    if hidden is None:
+        return ChainReport(0, ok=True)
+    why = "hidden: it is marked as staged, although its import has ended"
+    return ChainReport(0, ok=False, first_bad=f"conversation {hidden.key!r}", why=why)
+
+
+def verify_orphans() -> ChainReport:
+    """Look for an event without its conversation."""
     orphan = Event.objects.exclude(conversation_id__in=Conversation.objects.values("id")).order_by("id").first()
-    if orphan:
-        why = f"its conversation (row {orphan.conversation_id}) is gone"
-        return ChainReport(count, ok=False, first_bad=f"event {orphan.seq}", why=why)
-    return ChainReport(count, ok=True)
+    if orphan is None:
+        return ChainReport(0, ok=True)
+    why = f"its conversation (row {orphan.conversation_id}) is gone"
+    return ChainReport(0, ok=False, first_bad=f"event {orphan.seq}", why=why)
 
 
 def staged() -> tuple[int, int]:
@@ -107,8 +142,7 @@ def _ids() -> Iterator[int]:
         after = ids[-1] if ids else after
 
 
-def _rows(conversation: int, *, upto: int) -> Iterator[EventRow]:
-    after = 0
+def _rows(conversation: int, *, after: int, upto: int) -> Iterator[EventRow]:
     while after < upto:
         with connection.cursor() as cursor:
             values = [conversation, after, upto]

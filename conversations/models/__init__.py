@@ -9,6 +9,7 @@ from conversations.models.auto_approval import AutoApprovalRule
 from conversations.models.budget import BudgetLimit, BudgetRaise
 from conversations.models.conversation import Conversation, Participant, ReadMarker
 from conversations.models.event import Event
+from conversations.models.evidence import Checkpoint, TreeChain, TreeLeaf, TreeNode, Witnessed
 from conversations.models.meta import Meta
 from conversations.models.node import Node
 from conversations.models.people import Grant, Role, SignInLink, Token, User
@@ -37,6 +38,7 @@ __all__ = [
     "AutoApprovalRule",
     "BudgetLimit",
     "BudgetRaise",
+    "Checkpoint",
     "Conversation",
     "Event",
     "Grant",
@@ -60,7 +62,11 @@ __all__ = [
     "ToolCall",
     "ToolSchema",
     "ToolVersion",
+    "TreeChain",
+    "TreeLeaf",
+    "TreeNode",
     "Turn",
     "User",
     "Visit",
+    "Witnessed",
 ]

@@ -18,6 +18,7 @@ from conversations.access.audit.listing.filters import AuditFilters
 from conversations.access.audit.listing.rows import datetime_of, rows
 from conversations.core import hidden_characters
 from conversations.core.errors import NotFound
+from conversations.evidence import state as signed_state
 from conversations.models import AuditEntry, AuditHead
 from conversations.rendering import richtext
 from conversations.rendering.participant_marks import mark_for
@@ -131,6 +132,7 @@ def _chain() -> dict[str, Any]:
         "head": head,
         "head_hash": hidden_characters.spelled_out(head.hash),
         "since": datetime_of(first) if first is not None else None,
+        "signed": signed_state.current(),
     }
 
 

@@ -37,7 +37,7 @@ def give_grant(by: Who, name: str, what: str, target: str, *, until: datetime | 
                 f"this grant already exists: {name} may {_title(what, target)}, granted by {grant.granted_by}",
                 field="target",
             )
-        grant_fields = _facts(grant)
+        grant_fields = facts_of(grant)
         chain.enter(
             principal,
             "give_grant",
@@ -58,7 +58,7 @@ def take_grant(by: Who, name: str, what: str, target: str, *, reason: str = "") 
             entry = chain.last("take_grant", f"user:{name}")
             who = f", by {entry.principal}" if entry else ""
             raise Conflict(f"this grant of {name} is already revoked{who}")
-        grant_fields = _facts(grant)
+        grant_fields = facts_of(grant)
         grant.delete()
         chain.enter(
             principal,
@@ -92,6 +92,7 @@ def _title(what: str, target: str) -> str:
     return f"{KINDS[what].words} {'all' if target == ALL else target}"
 
 
-def _facts(grant: Grant) -> dict[str, str]:
+def facts_of(grant: Grant) -> dict[str, str]:
+    """Return what an audit entry says of a grant."""
     until = grant.until.isoformat() if grant.until else ""
     return {"what": grant.what, "target": grant.target, "until": until}

@@ -34,7 +34,7 @@ def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
         if Token.objects.filter(name=name, revoked_at=None).exists():
             raise Conflict(f"token {name} already exists; revoke it first or choose another name", field="name")
         _require_same(name, speaks_for)
-        Token.objects.update_or_create(
+        token, _ = Token.objects.update_or_create(
             name=name,
             defaults={
                 "role": role,
@@ -46,8 +46,14 @@ def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
                 "revoked_at": None,
             },
         )
-        chain.enter(principal, "make_token", f"token:{name}", correlation={"role": role, "agent": agent})
+        facts = {"role": role, "agent": agent}
+        chain.enter(principal, "make_token", f"token:{name}", after=state_of(token), correlation=facts)
     return secret
+
+
+def state_of(token: Token) -> str:
+    """Return the digest of a token as it was made, for the audit log: its secret is known by a digest alone."""
+    return chain.digest([token.name, token.role, token.agent, token.digest])
 
 
 def revoke_token(by: Who, name: str) -> None:

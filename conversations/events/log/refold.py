@@ -37,7 +37,7 @@ COLUMNS = (
     "handler", "is_demo", "state", "owner", "paused_seq", "owned_seq", "last_by", "opened_by", "outside_seq",
     "activity",
 )  # fmt: skip
-_values_of = attrgetter(*COLUMNS)
+values_of = attrgetter(*COLUMNS)
 _HEAD = f"SELECT head_seq,{','.join(COLUMNS)} FROM conversations_conversation WHERE id=%s AND NOT is_staged"
 _FORK = """SELECT (SELECT id FROM conversations_conversation WHERE key=%s),parent_id,forked_at,copied_seq
 FROM conversations_conversation WHERE id=%s"""
@@ -192,7 +192,7 @@ class Refold:
 
     def _is_head_right(self, cursor: CursorWrapper) -> bool:
         self.head.settle()
-        if self._stored(cursor)[1:] != _values_of(self.head):
+        if self._stored(cursor)[1:] != values_of(self.head):
             return False
         if (fork := self._changes.forks.get(self.head.id)) is None:
             return True
@@ -201,7 +201,7 @@ class Refold:
         return bool(parent == named and places == [*fork[1:]])
 
     def _write_head(self, cursor: CursorWrapper) -> None:
-        cursor.execute(_CORRECT, [*_values_of(self.head), self.head.id])
+        cursor.execute(_CORRECT, [*values_of(self.head), self.head.id])
         sql_responses.write(cursor, RowChanges(forks=self._changes.forks))
         self.corrected += 1
 

@@ -1,55 +1,112 @@
-"""`manage.py verify`: check the file, walk the audit chain and every conversation's; exit 1 at the first bad row."""
+"""`manage.py verify`: check the file, the signed tree, both kinds of chains and the rows made of them; exit 1 at the
+first bad thing."""
 
 import sys
-from dataclasses import replace
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
-from conversations.access.audit import chain as audit
-from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.core import schema_state, sqlite_integrity
+from conversations.core.errors import Invalid
 from conversations.events import verify_chains
 from conversations.events.verify_chains import ChainReport
+from conversations.evidence import state, verify_record, witnesses
+from conversations.evidence.notes import SignedNote
+from conversations.evidence.verify_record import RecordCheck
 
 STAGED = (
     "{:,} conversations with {:,} events are staged by unfinished imports or removals. They are not part of the"
     " record and were not checked. Abandoned ones are removed when `switchboard serve` starts."
 )
+TELL_EVERY = 2.0  # seconds
 
 
 class Command(BaseCommand):
     """Reads by pages, beside a running server if there is one."""
 
-    help = "Check that no audit entry or event was changed, removed or inserted."
+    help = "Check that no audit entry, event or right was changed, removed or inserted, against what was signed."
     requires_system_checks = ()  # they are run by the tests; they import every page
+    _told_at = 0.0
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take a checkpoint that was kept elsewhere, and how much to check."""
+        words = "a checkpoint kept elsewhere, or a witness's file: the record must still begin with it"
+        parser.add_argument("--since", metavar="CHECKPOINT", type=Path, help=words)
+        parser.add_argument("--new", action="store_true", help="do not read again what --since has")
+        parser.add_argument(
+            "--chains", action="store_true", help="leave out the rows made of events: three times faster"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Check all, say the counts, exit 1 when anything is wrong."""
         schema_state.ensure()
         self._check_file()
-        verdicts = {"audit entries": self._audit(), "events": verify_chains.verify_events()}
-        for noun, verdict in verdicts.items():
-            if verdict.ok:
-                self.stdout.write(f"{verdict.count:,} {noun} are intact")
-            else:
-                self.stdout.write(
-                    f"{noun}: {verdict.first_bad}: {verdict.why} ({verdict.count:,} before it are intact)"
-                )
+        self._told_at = time.monotonic()
+        if options["new"] and not options["since"]:
+            raise CommandError("--new needs --since CHECKPOINT")
+        since = _read(options["since"]) if options["since"] else None
+        config = settings.CONFIG
+        known = verify_record.Settings(
+            settings.DATA_DIR, config.signing_key_path, config.witness_list, config.witness_key_list
+        )
+        check = RecordCheck(known, since=since, is_short=options["new"], progress=self._tell)
+        try:
+            verdicts = list(self._verdicts(check, only_chains=options["chains"]))
+        except DatabaseError as error:
+            raise CommandError(f"the database cannot be read to its end: {error}") from None
         conversations, events = verify_chains.staged()
         if conversations:
             self.stdout.write(STAGED.format(conversations, events))
-        if not all(verdict.ok for verdict in verdicts.values()):
+        if not all(verdict.ok for verdict in verdicts):
             sys.exit(1)
+
+    def _verdicts(self, check: RecordCheck, *, only_chains: bool) -> Iterator[ChainReport]:
+        for noun, part in (("audit entries", check.audit), ("events", check.events)):
+            verdict = part()
+            intact = f"{verdict.count:,} {noun} are intact"
+            self.stdout.write(
+                intact if verdict.ok
+                else f"{noun}: {verdict.first_bad}: {verdict.why} ({verdict.count:,} before it are intact)"
+            )  # fmt: skip
+            yield verdict
+        signed = state.current()
+        verdict = check.tree()
+        if not verdict.ok:
+            self.stdout.write(f"signatures: {verdict.first_bad}: {verdict.why}")
+        elif signed is None:
+            self.stdout.write("The record has not been signed yet")
+        else:
+            self.stdout.write(f"{signed.words}: {check.size:,} {'leaf is' if check.size == 1 else 'leaves are'} intact")
+        yield verdict
+        if not only_chains:
+            verdict = check.state()
+            right = "State and rights are what events and audit entries make"
+            self.stdout.write(right if verdict.ok else f"state: {verdict.first_bad}: {verdict.why}")
+            yield verdict
+
+    def _tell(self, noun: str, count: int) -> None:
+        """Say how far it came, on a terminal."""
+        if sys.stderr.isatty() and time.monotonic() - self._told_at > TELL_EVERY:
+            self._told_at = time.monotonic()
+            self.stderr.write(f"{count:,} {noun} checked …")
 
     def _check_file(self) -> None:
         """Name what is damaged. Raises CommandError: of a damaged file, chains tell nothing that can be relied on."""
         if problems := list(islice(sqlite_integrity.problems(), sqlite_integrity.MAX_ITEMS)):
             raise CommandError(sqlite_integrity.damaged("; ".join(problems)))
 
-    def _audit(self) -> ChainReport:
-        """Check the chain, and that it did not go back behind what the data directory remembers of it."""
-        chain, end = audit.verify(), AuditAnchorFile(settings.DATA_DIR).verify()
-        return chain if end.ok or not chain.ok else replace(end, count=chain.count)
+
+def _read(path: Path) -> SignedNote:
+    try:
+        return witnesses.newest_of_file(path.read_text())
+    except (OSError, UnicodeError) as error:
+        raise CommandError(f"{path} cannot be read: {error}") from None
+    except Invalid as error:
+        raise CommandError(f"{path} {error.message}") from None

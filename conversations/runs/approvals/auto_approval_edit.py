@@ -77,7 +77,7 @@ def revoke_rule(by: Who, rule: str, *, reason: str = "") -> AutoApprovalRule:
         ):
             row.refresh_from_db()
             raise Conflict(f"{row.revoked_by} already revoked this rule", code="already_revoked")
-        chain.enter(principal, "revoke_rule", f"rule:{rule}", reason=reason[:MAX_REASON], before=_digest(row))
+        chain.enter(principal, "revoke_rule", f"rule:{rule}", reason=reason[:MAX_REASON], before=digest_of(row))
         transaction.on_commit(auto_approval_rules.forget)
     row.refresh_from_db()
     return row
@@ -102,7 +102,7 @@ def _make(
     )  # fmt: skip
     correlation = {"tool": rule.tool, "agent": rule.agent, "arguments": "exact" if rule.is_exact else "partial"}
     correlation |= {name: value for name in ("uses", "until", "approval") if (value := getattr(rule, name))}
-    chain.enter(principal, "make_rule", f"rule:{id_}", reason=reason, after=_digest(rule), correlation=correlation)
+    chain.enter(principal, "make_rule", f"rule:{id_}", reason=reason, after=digest_of(rule), correlation=correlation)
     transaction.on_commit(auto_approval_rules.forget)
     return rule
 
@@ -162,5 +162,6 @@ def _check(scope: AutoApprovalScope, reason: str) -> None:
         raise Invalid("a rule for destructive calls needs one agent and exact arguments", field="match")
 
 
-def _digest(rule: AutoApprovalRule) -> str:
+def digest_of(rule: AutoApprovalRule) -> str:
+    """Return the digest of what a rule is about, for the audit log."""
     return chain.digest([rule.lookup_key, rule.schema, rule.agent, rule.is_exact, rule.digest, rule.uses, rule.until])

@@ -26,7 +26,7 @@ def set_budget(
     """Set how much may be spent; the same scope, agent and measure again replaces it, and keeps what was given on top.
     Raises `Invalid` with the field."""
     agent, note = agent.strip(), note.strip()
-    with audited_action(by, "set_budget", _target(scope, agent, measure), right="policies") as principal:
+    with audited_action(by, "set_budget", target_of(scope, agent, measure), right="policies") as principal:
         limit = _checked(scope, measure, amount, agent, note)
         lock_actions()
         before = BudgetLimit.objects.filter(scope=scope, agent=agent, measure=measure).first()
@@ -39,7 +39,7 @@ def set_budget(
         correlation = {"amount": f"{limit.normalize():f}"} | (
             {"was": f"{before.amount.normalize():f}"} if before else {}
         )
-        chain.enter(principal, "set_budget", _target(scope, agent, measure), reason=reason, correlation=correlation)
+        chain.enter(principal, "set_budget", target_of(scope, agent, measure), reason=reason, correlation=correlation)
         transaction.on_commit(evaluate.forget)
     return row
 
@@ -47,7 +47,7 @@ def set_budget(
 def remove_budget(by: Who, budget: str, *, reason: str = "") -> None:
     """Remove one. Raises `NotFound`."""
     row = BudgetLimit.objects.filter(id=budget[:64]).first()
-    target = _target(row.scope, row.agent, row.measure) if row else f"budget:{budget[:64]}"
+    target = target_of(row.scope, row.agent, row.measure) if row else f"budget:{budget[:64]}"
     with audited_action(by, "remove_budget", target, right="policies") as principal:
         if row is None or not BudgetLimit.objects.filter(id=row.id).delete()[0]:
             raise NotFound("this budget no longer exists")
@@ -77,5 +77,6 @@ def _checked(scope: str, measure: str, amount: str, agent: str, note: str) -> De
     return limit
 
 
-def _target(scope: str, agent: str, measure: str) -> str:
+def target_of(scope: str, agent: str, measure: str) -> str:
+    """Return how the audit log calls a budget."""
     return f"budget:{scope[:12]}/{agent or '*'}/{measure[:8]}"

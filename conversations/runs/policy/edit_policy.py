@@ -36,7 +36,7 @@ def set_policy(
     `replaces` names the rule that was edited, when it was about something else. `expected` is the `state_of` the rule
     had when it was drawn (empty: there was none). Raises `Conflict` when it has another one now.
     """
-    target = _target(row.target)
+    target = target_of(row.target)
     with audited_action(by, "set_policy", target, right="policies") as principal:
         rows = evaluate.stored()
         edited = rows.get(replaces or row.target)
@@ -48,7 +48,7 @@ def set_policy(
         if row.target not in rows and len(rows) >= MAX_ITEMS:
             raise Invalid(f"there are already {MAX_ITEMS:,} rules; remove one first")
         _write(principal, row)
-        was = f"{_target(replaces)} " if replaces is not None and replaces != row.target else ""
+        was = f"{target_of(replaces)} " if replaces is not None and replaces != row.target else ""
         details = {"was": was.strip(), **{name: str(value) for name, value in row.as_dict().items() if name != "note"}}
         _enter(
             principal, "set_policy", target, edited, row, reason, {name: text for name, text in details.items() if text}
@@ -57,13 +57,13 @@ def set_policy(
 
 def remove_policy(by: Who, target: Target, *, expected: str | None = None, reason: str = "") -> None:
     """Remove a rule. Raises `NotFound`, and `Conflict` when it was changed since `expected`."""
-    with audited_action(by, "remove_policy", _target(target), right="policies") as principal:
+    with audited_action(by, "remove_policy", target_of(target), right="policies") as principal:
         rule = evaluate.stored().get(target)
         if rule is None:
             raise NotFound("this rule no longer exists")
         _expect(rule, expected, rule)
         Policy.objects.filter(agent=target[0], tool=target[1]).delete()
-        _enter(principal, "remove_policy", _target(target), rule, None, reason)
+        _enter(principal, "remove_policy", target_of(target), rule, None, reason)
 
 
 def load_policies(by: Who, rows: Sequence[PolicyRule], *, reason: str = "") -> Loaded:
@@ -124,12 +124,15 @@ def _enter(
     principal: Principal, verb: str, target: str, before: PolicyRule | None, after: PolicyRule | None, reason: str,
     correlation: dict[str, str] | None = None,
 ) -> None:  # fmt: skip
+    whole = {"policies": digest_of(list(evaluate.stored().values()))}
     chain.enter(
-        principal, verb, target, before=state_of(before), after=state_of(after), reason=reason, correlation=correlation
-    )
+        principal, verb, target, before=state_of(before), after=state_of(after), reason=reason,
+        correlation={**(correlation or {}), **whole},
+    )  # fmt: skip
     transaction.on_commit(evaluate.forget)
 
 
-def _target(target: Target) -> str:
+def target_of(target: Target) -> str:
+    """Return how the audit log calls a rule."""
     agent, tool = target
     return f"policy:{agent or '*'}/{tool or '*'}"

@@ -1,0 +1,41 @@
+"""`GET /checkpoint`: the newest signed head of the record (C2SP tlog-checkpoint); `/checkpoint/keys`: who signs it.
+
+Open to everybody: whoever keeps it can prove later that something was changed. It tells how often the record moved, and
+nothing of what is in it.
+"""
+
+import asyncio
+
+from conversations.asgi import route
+from conversations.core.errors import NotFound, SwitchboardError
+from conversations.evidence import checkpoints, state
+
+KEYS = "/checkpoint/keys"
+PATHS = ("/checkpoint", KEYS)
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+
+
+class CheckpointEndpoint:
+    """Both routes."""
+
+    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+        """Answer the note, or the verifier keys, a line each; 404 before the first one was signed."""
+        try:
+            text = await asyncio.to_thread(_keys if scope["path"] == KEYS else _note)
+        except SwitchboardError as error:
+            await route.refuse(send, error)
+            return
+        length = (b"content-length", b"%d" % len(text))
+        headers = [_TEXT, length, (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
+
+
+def _note() -> bytes:
+    if text := state.note():
+        return text.encode()
+    raise NotFound("the record has not been signed yet")
+
+
+def _keys() -> bytes:
+    return "".join(f"{key}\n" for key in checkpoints.verifier_keys()).encode()

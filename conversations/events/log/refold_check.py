@@ -1,0 +1,56 @@
+"""One conversation folded again and compared with its rows; nothing is corrected. Called by `verify` alone."""
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from conversations.core.write_transaction import write_transaction
+from conversations.events.log import folded_rows
+from conversations.events.log.folded_rows import Key
+from conversations.events.log.refold import COLUMNS, LOOKS, Refold, values_of
+
+NOUNS = {
+    "calls": "tool call", "turns": "model turn at event", "annotations": "annotation at event", "runs": "run",
+    "approvals": "approval", "usages": "model usage", "responses": "response", "participants": "participant",
+}  # fmt: skip
+
+
+class Differs(Exception):
+    """A row is not what its events make; the words say which one."""
+
+
+class RefoldCheck(Refold):
+    """Raises `Differs` at the first row that differs."""
+
+    def run(self) -> None:
+        """Fold to the head and compare; under the lock only where something is appended meanwhile. Raises `Gone` and
+        `Differs`."""
+        with connection.cursor() as cursor:
+            self._fold_on(cursor)
+            self._note_rest(cursor)
+            if any(self._is_right(cursor) for _ in range(LOOKS)):
+                return
+            with write_transaction():
+                self._lock(cursor)
+                self._fold_on(cursor)
+                self._compare(cursor)
+
+    def _correct(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]) -> None:
+        if wrong := folded_rows.wrong(cursor, table, self.head.id, expected, row_keys):
+            raise _differs(table, wrong[0])
+
+    def _compare(self, cursor: CursorWrapper) -> None:
+        for table, left in self._remaining.items():
+            if wrong := folded_rows.wrong(cursor, table, self.head.id, self._wanted(table, left), left):
+                raise _differs(table, wrong[0])
+        if not self._is_head_right(cursor):
+            stored = dict(zip(COLUMNS, self._stored(cursor)[1:], strict=True))
+            folded = dict(zip(COLUMNS, values_of(self.head), strict=True))
+            column = next((name for name in COLUMNS if stored[name] != folded[name]), "parent")
+            raise Differs(f"its {column} is not what its events make")
+
+
+def _differs(table: str, key: Key) -> Differs:
+    return Differs(f"{NOUNS[table]} {key} is not what its events make")

@@ -1,0 +1,1 @@
+"""What convinces somebody who does not trust this server: one Merkle tree over all heads, signed and witnessed."""

@@ -1,0 +1,206 @@
+"""Rows that authority rests on and no event makes: people, tokens, grants, policies, auto-approval rules, budgets.
+
+Each change of them is an audit entry, so the audit log says what they must be. Called by `verify`.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.utils import timezone
+
+from conversations.access.accounts import grants, tokens
+from conversations.core.write_transaction import lock_actions, write_transaction
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, BudgetLimit, Grant, Token, User
+from conversations.runs.approvals import auto_approval_edit
+from conversations.runs.budgets import edit_budgets
+from conversations.runs.policy import edit_policy, evaluate
+
+VERBS = (
+    "create_person", "set_roles", "deactivate", "activate", "make_token", "revoke_token", "give_grant", "take_grant",
+    "set_policy", "remove_policy", "load_policies", "make_rule", "revoke_rule", "set_budget", "remove_budget",
+)  # fmt: skip
+UNKNOWN = "?"  # a policy of which the entries do not say enough
+
+
+@dataclass
+class Authority:
+    """What the audit log makes of these rows."""
+
+    roles: dict[str, list[str]] = field(default_factory=dict)
+    inactive: set[str] = field(default_factory=set)
+    tokens: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # role, agent, digest of what is stored
+    revoked: set[str] = field(default_factory=set)
+    grants: dict[tuple[str, str, str], str] = field(default_factory=dict)  # until
+    policies: dict[str, str] = field(default_factory=dict)
+    whole_policy: str = ""  # the digest of all of them, where the last entry tells it
+    rules: dict[str, str] = field(default_factory=dict)
+    revoked_rules: set[str] = field(default_factory=set)
+    budgets: dict[str, str] = field(default_factory=dict)
+
+    def take(self, entry: AuditEntry) -> None:
+        """Fold one entry."""
+        _, _, name = entry.target.partition(":")
+        facts = _facts(entry)
+        match entry.verb:
+            case "create_person" | "set_roles":
+                self.roles[name] = [str(role) for role in facts.get("roles") or []]
+                if entry.verb == "create_person":
+                    self.inactive.discard(name)
+            case "deactivate":
+                self.inactive.add(name)
+            case "activate":
+                self.inactive.discard(name)
+            case "make_token":
+                role = str(facts.get("role", ""))
+                agent = (str(facts.get("agent", "")) or name) if role in tokens.OUTSIDE else ""
+                self.tokens[name] = (role, agent, entry.after)
+                self.revoked.discard(name)
+            case "revoke_token":
+                self.revoked.add(name)
+            case "give_grant" | "take_grant":
+                grant = (name, str(facts.get("what", "")), str(facts.get("target", "")))
+                if entry.verb == "give_grant":
+                    self.grants[grant] = str(facts.get("until", ""))
+                else:
+                    self.grants.pop(grant, None)
+            case "make_rule":
+                self.rules[name] = entry.after
+            case "revoke_rule":
+                self.revoked_rules.add(name)
+            case "set_budget":
+                self.budgets[entry.target] = str(facts.get("amount", ""))
+            case "remove_budget":
+                self.budgets.pop(entry.target, None)
+            case _:
+                self._take_policy(entry, facts)
+
+    def _take_policy(self, entry: AuditEntry, facts: dict[str, Any]) -> None:
+        if entry.verb == "load_policies":
+            self.policies, self.whole_policy = {}, entry.after
+            return
+        whole = str(facts.get("policies", ""))
+        self.whole_policy = whole or (UNKNOWN if self.whole_policy else "")
+        self.policies.pop(str(facts.get("was", "")), None)
+        if entry.verb == "set_policy":
+            self.policies[entry.target] = entry.after
+        else:
+            self.policies.pop(entry.target, None)
+
+
+def first_fault() -> str:
+    """Return what is wrong first, in words; empty for nothing. Rows and entries are read one after the other, beside
+    people at work: what looks wrong is looked at again while all actions wait."""
+    if not next(faults(), ""):
+        return ""
+    with write_transaction():
+        lock_actions()
+        return next(faults(), "")
+
+
+def faults() -> Iterator[str]:
+    """Compare each row with what the audit log makes of it; yield what is wrong in words."""
+    expected = Authority()
+    entries = AuditEntry.objects.filter(verb__in=VERBS, outcome="done").order_by("seq")
+    for entry in entries.iterator(chunk_size=1_000):
+        expected.take(entry)
+    yield from _people(expected)
+    yield from _tokens(expected)
+    yield from _grants(expected)
+    yield from _policies(expected)
+    yield from _rules(expected)
+    yield from _budgets(expected)
+
+
+def _people(expected: Authority) -> Iterator[str]:
+    for user in User.objects.order_by("pk").prefetch_related("roles").iterator(chunk_size=500):
+        held = sorted(role.name for role in user.roles.all())
+        audited = sorted(expected.roles.get(user.username, []))
+        if held != audited:
+            yield f"person {user.username!r} has the roles {_listed(held)}; the audit log gave {_listed(audited)}"
+        elif held and user.is_active == (user.username in expected.inactive):
+            state = "active" if user.is_active else "deactivated"
+            yield f"person {user.username!r} is {state}; the audit log says otherwise"
+
+
+def _tokens(expected: Authority) -> Iterator[str]:
+    for token in Token.objects.order_by("pk").iterator(chunk_size=500):
+        role, agent, digest = expected.tokens.get(token.name, ("", "", ""))
+        if not role:
+            yield f"token {token.name!r} was made by no audit entry"
+        elif (token.role, token.agent) != (role, agent):
+            held, given = f"role {token.role} for {token.agent!r}", f"{role} for {agent!r}"
+            yield f"token {token.name!r} has {held}; the audit log gave {given}"
+        elif digest and digest != tokens.state_of(token):
+            yield f"token {token.name!r} has another secret than the one that was made"
+        elif (token.revoked_at is not None) != (token.name in expected.revoked):
+            yield f"token {token.name!r} is {'not ' if token.revoked_at is None else ''}revoked; the audit log differs"
+
+
+def _grants(expected: Authority) -> Iterator[str]:
+    there = {}
+    for grant in Grant.objects.select_related("user").order_by("pk").iterator(chunk_size=500):
+        place = (grant.user.username, grant.what, grant.target)
+        until = there[place] = grants.facts_of(grant)["until"]
+        if expected.grants.get(place) != until:
+            yield f"the grant of {place[0]!r} ({place[1]} {place[2]}) is not as the audit log gave it"
+    now = timezone.now().isoformat()
+    for place, until in expected.grants.items():
+        if place not in there and (not until or until > now):
+            yield f"the grant of {place[0]!r} ({place[1]} {place[2]}) is gone, and nobody took it"
+
+
+def _policies(expected: Authority) -> Iterator[str]:
+    if expected.whole_policy == UNKNOWN:
+        return
+    stored = evaluate.stored()
+    if expected.whole_policy:
+        if edit_policy.digest_of(list(stored.values())) != expected.whole_policy:
+            yield "the policies are not those of the last audit entry about them"
+        return
+    states = {edit_policy.target_of(target): edit_policy.state_of(row) for target, row in stored.items()}
+    for target in sorted(states.keys() | expected.policies.keys()):
+        if states.get(target, "") != expected.policies.get(target, ""):
+            yield f"{target} is not as the audit log set it"
+
+
+def _rules(expected: Authority) -> Iterator[str]:
+    for rule in AutoApprovalRule.objects.order_by("id").iterator(chunk_size=500):
+        if rule.id not in expected.rules:
+            yield f"auto-approval rule {rule.id} was made by no audit entry"
+        elif auto_approval_edit.digest_of(rule) != expected.rules[rule.id]:
+            yield f"auto-approval rule {rule.id} is not as it was made"
+        elif (rule.revoked_at is not None) != (rule.id in expected.revoked_rules):
+            yield f"auto-approval rule {rule.id} is not revoked as the audit log says"
+        elif rule.uses is not None and rule.used < Approval.objects.filter(rule=rule.id).count():
+            yield f"auto-approval rule {rule.id} counts fewer uses than it has approved calls"
+
+
+def _budgets(expected: Authority) -> Iterator[str]:
+    there = {}
+    for row in BudgetLimit.objects.order_by("id"):
+        there[edit_budgets.target_of(row.scope, row.agent, row.measure)] = f"{row.amount.normalize():f}"
+    for target in sorted(there.keys() | expected.budgets.keys()):
+        if _number(there.get(target, "")) != _number(expected.budgets.get(target, "")):
+            yield f"{target} is {there.get(target, 'gone')}; the audit log says {expected.budgets.get(target, 'none')}"
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text) if text else None
+    except ArithmeticError:
+        return None
+
+
+def _facts(entry: AuditEntry) -> dict[str, Any]:
+    try:
+        facts = json.loads(entry.correlation) if entry.correlation else {}
+    except ValueError:
+        facts = {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,67 @@
+"""The thread that signs the record each minute, where something moved, and shows it to the witnesses. One in each
+serving process; on PostgreSQL the one that has the keys does it."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.db import DatabaseError, connections
+
+from conversations.alerts.destinations import AllowList
+from conversations.core.errors import SwitchboardError
+from conversations.evidence import checkpoints, witnesses
+from conversations.evidence.checkpoints import Signer
+from conversations.evidence.notes import VerifierKey
+from conversations.evidence.witness_settings import Witness
+
+logger = logging.getLogger(__name__)
+
+EVERY = 60.0  # seconds
+CLOSE_S = 5.0  # that a stop waits: a witness may be slow, and what is not signed now is signed at the next start
+
+
+class Checkpointer(threading.Thread):
+    """Started by the server, ended by `close`, which signs once more."""
+
+    def __init__(
+        self, path: Path, origin: str, whom: Sequence[Witness], keys: Sequence[VerifierKey], allowed: AllowList
+    ) -> None:
+        super().__init__(name="checkpoints", daemon=True)
+        self._signer = Signer(path, origin)
+        self._witnesses, self._keys, self._allowed = whom, keys, allowed
+        self._ends = threading.Event()
+        self._is_new = not path.exists()
+        self._problem = ""
+
+    def run(self) -> None:
+        """Sign now and each minute until the end."""
+        while True:
+            self._round()
+            if self._ends.wait(EVERY):
+                break
+        self._round(is_last=True)
+        connections.close_all()
+
+    def close(self) -> None:
+        """Sign what moved since, and end. Witnesses see it after the next start."""
+        self._ends.set()
+        self.join(CLOSE_S)
+
+    def _round(self, *, is_last: bool = False) -> None:
+        try:
+            checkpoints.make(self._signer)
+            if not is_last:
+                witnesses.submit_all(self._witnesses, self._keys, self._allowed)
+            self._tell_of_key()
+            self._problem = ""
+        except (SwitchboardError, DatabaseError, OSError) as error:
+            if str(error) != self._problem:  # it is said once
+                logger.error("the record is not signed: %s", error)
+            self._problem = str(error)
+
+    def _tell_of_key(self) -> None:
+        if self._is_new and self._signer.path.exists():
+            words = "the keys that sign the record are in %s: keep a copy elsewhere, apart from database and backups"
+            logger.info(words, self._signer.path)
+            self._is_new = False

@@ -1,0 +1,184 @@
+"""Checkpoints made: what moved becomes leaves, the root is signed. Called each minute by `checkpointer`."""
+
+import contextlib
+import os
+import secrets
+import time
+from pathlib import Path
+
+from conversations.access.audit import chain
+from conversations.core.errors import Conflict, Invalid, NotFound, Unavailable
+from conversations.core.principals import Principal
+from conversations.core.write_transaction import write_transaction
+from conversations.evidence import notes, signing_key, tree
+from conversations.evidence.notes import SignedNote, TreeHead, VerifierKey
+from conversations.evidence.signing_key import SigningKey
+from conversations.models import Checkpoint as CheckpointRow
+from conversations.models import Meta, TreeChain, TreeLeaf, TreeNode, Witnessed
+
+KEYS = "checkpoint_keys"  # the fact of the database that names whose signatures count
+LAST = "last-checkpoint"  # the file beside the keys
+
+
+class Signer:
+    """The keys in a file, and what they signed last: kept beside them, so that an older database is not signed."""
+
+    def __init__(self, path: Path, origin: str = "") -> None:
+        self._path, self._origin = path, origin
+
+    @property
+    def path(self) -> Path:
+        """Where the keys are."""
+        return self._path
+
+    def key(self) -> SigningKey | None:
+        """Return the keys, made where there are none and the record was never signed. None where it is signed by keys
+        that are elsewhere. Raises `Unavailable`."""
+        key, known = signing_key.load(self._path), verifier_keys()
+        if key is None and not known:
+            key = signing_key.make(self._path, self._origin)
+        if key is None:
+            return None
+        if not known:
+            text = "\n".join(map(str, key.verifier_keys))
+            meta, _ = Meta.objects.get_or_create(name=KEYS, defaults={"value": text})
+            known = [notes.parse_key(line) for line in meta.value.split("\n")]
+        return key if known == key.verifier_keys else None
+
+    def last(self) -> TreeHead | None:
+        """Return what was signed last, as the file tells."""
+        note = self.last_note()
+        return notes.parse_checkpoint(note.text) if note else None
+
+    def last_note(self) -> SignedNote | None:
+        """Return the note of that."""
+        with contextlib.suppress(FileNotFoundError, Invalid):
+            return notes.parse((self._path.parent / LAST).read_text())
+        return None
+
+    def remember(self, note: str) -> None:
+        """Write down what was signed."""
+        path = self._path.parent / LAST
+        draft = path.with_name(f"{LAST}.{secrets.token_hex(4)}")
+        with open(draft, "w") as file:
+            file.write(note)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+
+def verifier_keys() -> list[VerifierKey]:
+    """Return the public keys that the database names."""
+    value = Meta.objects.filter(name=KEYS).values_list("value", flat=True).first()
+    return [notes.parse_key(line) for line in value.split("\n")] if value else []
+
+
+def newest() -> CheckpointRow | None:
+    """Return the newest checkpoint."""
+    return CheckpointRow.objects.order_by("-size").first()
+
+
+def make(signer: Signer) -> bool:
+    """Put what moved into the tree and sign it, in pages; return whether anything had moved.
+
+    Raises `Conflict` where the tree is not what was signed before, `Unavailable` where the keys cannot be read.
+    """
+    key = signer.key()
+    if key is None:
+        return False
+    has_moved = False
+    while heads := tree.moved():
+        has_moved = True
+        note = _sign(signer, key)
+        if note:
+            signer.remember(note)
+        if len(heads) < tree.PAGE:
+            break
+    return has_moved
+
+
+def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
+    """Begin another tree, with other keys and another name, where the record went back on purpose: an older backup was
+    restored. Return the name of the tree that ends; an audit entry has it. Raises `Conflict` where nothing was signed.
+
+    The old keys are moved aside; checkpoints that others kept of the old tree go on telling that it was longer.
+    """
+    row, known = newest(), verifier_keys()
+    last = signer.last()
+    if not known:
+        raise Conflict("nothing of the record is signed yet", code="tree")
+    with write_transaction():
+        for model in (TreeLeaf, TreeNode, TreeChain, CheckpointRow, Witnessed):
+            model.objects.all().delete()
+        Meta.objects.filter(name=KEYS).delete()
+        size, root = (last.size, last.root.hex()) if last else (row.size, row.root) if row else (0, "")
+        facts = {"tree": known[0].name, "leaves": size, "root": root, "key": str(known[0])}
+        chain.enter(principal, "begin_tree", "record", reason=reason, correlation=facts)
+    aside = f"ended-{time.time_ns() // 1_000_000}-"
+    for path in (signer.path, signer.path.parent / LAST):
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(path.with_name(aside + path.name))
+    return known[0].name
+
+
+def _sign(signer: Signer, key: SigningKey) -> str:
+    with write_transaction():
+        Meta.objects.select_for_update().filter(name=KEYS).first()  # processes take turns
+        heads, size = tree.moved(), tree.size()
+        if not heads:
+            return ""
+        _check(signer, key, size)
+        end = tree.add(heads, size)
+        checkpoint = TreeHead(key.origin, end, tree.root(end))
+        signatures = key.sign(checkpoint)
+        CheckpointRow.objects.filter(size=size).update(note=_short(size))
+        note = notes.join(checkpoint.text, signatures)
+        CheckpointRow.objects.create(size=end, root=checkpoint.root.hex(), at=time.time_ns() // 1000, note=note)
+    return note
+
+
+def _check(signer: Signer, key: SigningKey, size: int) -> None:
+    """Refuse to sign a tree that does not go on from what was signed. Raises `Conflict`."""
+    row, last = newest(), signer.last()
+    if size != (row.size if row else 0):
+        raise Conflict(f"the tree has {size:,} leaves, of which {row.size if row else 0:,} are signed", code="tree")
+    if row is not None:
+        signed = notes.parse(row.note)
+        root = tree.root(size)
+        if not notes.verified(signed, key.verifier_keys) or signed.text != TreeHead(key.origin, size, root).text:
+            raise Conflict(f"checkpoint {size:,} is not what was signed", code="tree")
+    if last is not None and last.origin == key.origin and (last.size > size or tree.root(last.size) != last.root):
+        raise Conflict(
+            f"the record went back behind checkpoint {last.size:,}, which is signed: it is older, or was changed",
+            code="went_back",
+        )
+
+
+def _short(size: int) -> str:
+    """Return a checkpoint's note with its Ed25519 signature alone: the other one is 3 kB."""
+    row = CheckpointRow.objects.filter(size=size).first()
+    if row is None:
+        return ""
+    note = notes.parse(row.note)
+    return str(SignedNote(note.text, note.signatures[:1]))
+
+
+def waiting() -> int:
+    """Return how many chains the next checkpoint will have."""
+    return len(tree.moved())
+
+
+def leaf_of(chain: str, upto: int) -> TreeLeaf | None:
+    """Return a chain's newest leaf in a tree of so many."""
+    return TreeLeaf.objects.filter(chain=chain, index__lt=upto).order_by("-index").first()
+
+
+def require_key(signer: Signer) -> SigningKey:
+    """Return the keys; only the server makes them. Raises `NotFound` before it did, and `Unavailable` where this place
+    has none that count."""
+    if not verifier_keys():
+        raise NotFound("the record has not been signed yet: its server does that a moment after its start")
+    key = signer.key()
+    if key is None:
+        raise Unavailable(f"{signer.path} has no keys that the database names", code="signing_key")
+    return key

@@ -1,0 +1,94 @@
+"""The keys that sign checkpoints: one file, outside of the database and of its backups. Made at the first start."""
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
+
+from conversations.core.errors import Unavailable
+from conversations.evidence import notes
+from conversations.evidence.notes import ED25519, MLDSA44, Signature, TreeHead, VerifierKey
+
+NAME = Path("keys", "checkpoint-key.json")
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """An origin, which is the name of the log, and the seeds of its two keys."""
+
+    origin: str
+    ed25519: bytes
+    mldsa44: bytes
+
+    @property
+    def verifier_keys(self) -> list[VerifierKey]:
+        """The public keys, to be handed to whoever shall check."""
+        public = self._ed25519.public_key().public_bytes_raw()
+        return [
+            VerifierKey(self.origin, ED25519, public),
+            VerifierKey(self.origin, MLDSA44, self._mldsa44.public_key().public_bytes_raw()),
+        ]
+
+    def sign(self, checkpoint: TreeHead) -> list[Signature]:
+        """Sign a checkpoint with both keys, Ed25519 first."""
+        at, (first, second) = notes.now_s(), self.verifier_keys
+        message = notes.subtree_message(self.origin, at, checkpoint)
+        return [
+            Signature(self.origin, first.key_id, self._ed25519.sign(checkpoint.text.encode())),
+            Signature(self.origin, second.key_id, at.to_bytes(8, "big") + self._mldsa44.sign(message)),
+        ]
+
+    def sign_text(self, text: str) -> bytes:
+        """Sign another note than a checkpoint with Ed25519: its first line is not the origin."""
+        if text.startswith(f"{self.origin}\n"):
+            raise ValueError("a checkpoint is signed by `sign`")
+        return self._ed25519.sign(text.encode())
+
+    @property
+    def _ed25519(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(self.ed25519)
+
+    @property
+    def _mldsa44(self) -> MLDSA44PrivateKey:
+        return MLDSA44PrivateKey.from_seed_bytes(self.mldsa44)
+
+
+def load(path: Path) -> SigningKey | None:
+    """Read the keys; None where there are none. Raises `Unavailable` for a file that holds none."""
+    try:
+        fields = json.loads(path.read_text())
+        return SigningKey(fields["origin"], bytes.fromhex(fields["ed25519"]), bytes.fromhex(fields["ml-dsa-44"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Unavailable(f"{path} must hold the keys that sign checkpoints: {error}", code="signing_key") from None
+
+
+def make(path: Path, origin: str = "") -> SigningKey:
+    """Make the keys, for the owner's eyes alone. Where somebody else made them meanwhile, theirs count."""
+    fields = {
+        "origin": origin or f"switchboard/{secrets.token_hex(8)}",
+        "ed25519": secrets.token_hex(32),
+        "ml-dsa-44": secrets.token_hex(32),
+    }
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(fields, file, indent=1)
+        file.flush()
+        os.fsync(descriptor)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    key = load(path)
+    if key is None:
+        raise Unavailable(f"{path} was removed while it was made", code="signing_key")
+    return key

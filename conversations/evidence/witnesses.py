@@ -1,0 +1,132 @@
+"""Who else keeps checkpoints: a file elsewhere, a command, a witness by its URL (tlog-witness).
+
+A file gets a line of JSON for each checkpoint, a command gets the note on its standard input. A witness at a URL is
+given a proof that the tree only grew since it last signed, and answers with its signature.
+"""
+
+import base64
+import json
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from asgiref.sync import async_to_sync
+
+from conversations.alerts import http_post
+from conversations.alerts.destinations import AddressRefused, AllowList
+from conversations.alerts.http_post import Answer, PostFailed
+from conversations.core.errors import Conflict, SwitchboardError
+from conversations.core.write_transaction import write_transaction
+from conversations.evidence import checkpoints, notes, tree
+from conversations.evidence.notes import SignedNote, TreeHead, VerifierKey
+from conversations.evidence.witness_settings import Witness
+from conversations.models import Checkpoint as CheckpointRow
+from conversations.models import Witnessed
+
+TIMEOUT_S = 15.0
+
+
+class Refused(SwitchboardError):
+    """A witness did not take a checkpoint; the words are for the admin."""
+
+    status, code = 502, "witness"
+
+
+def submit_all(witnesses: Sequence[Witness], keys: Sequence[VerifierKey], allowed: AllowList) -> None:
+    """Show the newest checkpoint to those who have not seen it; note what each one said."""
+    newest = checkpoints.newest()
+    if newest is None:
+        return
+    for witness in witnesses:
+        row = Witnessed.objects.filter(witness=witness.name).first() or Witnessed(witness=witness.name)
+        if row.size == newest.size and not row.problem:
+            continue
+        try:
+            signatures = _submit(witness, newest, row.size, keys, allowed)
+            row = Witnessed(witness.name, newest.size, time.time_ns() // 1000, signatures)
+        except (SwitchboardError, OSError, ValueError, subprocess.SubprocessError) as error:
+            row.problem = str(error)[:500] or type(error).__name__
+        with write_transaction():
+            row.save()
+
+
+def _submit(witness: Witness, newest: CheckpointRow, seen: int, keys: Sequence[VerifierKey], allowed: AllowList) -> str:
+    if witness.kind == "file":
+        _append(Path(witness.place), newest)
+        return ""
+    if witness.kind == "command":
+        words = shlex.split(witness.place)
+        subprocess.run(words, input=newest.note.encode(), timeout=TIMEOUT_S, check=True, capture_output=True)
+        return ""
+    return _cosigned(witness.place.rstrip("/"), newest, seen, keys, allowed)
+
+
+def _append(path: Path, newest: CheckpointRow) -> None:
+    note = notes.parse(newest.note)
+    short = str(SignedNote(note.text, note.signatures[:1]))
+    line = json.dumps({"at": newest.at, "note": short}, ensure_ascii=False) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, line.encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cosigned(prefix: str, newest: CheckpointRow, seen: int, keys: Sequence[VerifierKey], allowed: AllowList) -> str:
+    answer = _post(prefix, newest, seen, allowed)
+    if answer.status == 409 and answer.body.strip().isdigit():  # it has seen another size than we remember
+        theirs = int(answer.body)
+        if theirs > newest.size:
+            raise Refused(
+                f"it has seen a tree of {theirs:,} leaves, this one has {newest.size:,}: the record went back"
+            )
+        answer = _post(prefix, newest, theirs, allowed)
+    if answer.status != 200:
+        words = {404: "it does not know this log", 403: "it does not know our keys", 422: "it refused the proof"}
+        raise Refused(f"{words.get(answer.status, 'it refused')} (HTTP {answer.status})")
+    lines = notes.parse_signature_lines(answer.body.decode("utf-8", "replace"))
+    note = SignedNote(notes.parse(newest.note).text, tuple(lines))
+    good = {(key.name, key.key_id) for key in notes.verified(note, keys)}
+    if not good:
+        raise Refused("it signed with no key of SWITCHBOARD_WITNESS_KEYS")
+    return "".join(line.line for line in lines if (line.name, line.key_id) in good)
+
+
+def _post(prefix: str, newest: CheckpointRow, old: int, allowed: AllowList) -> Answer:
+    proof = tree.consistency(old, newest.size)
+    lines = [f"old {old}", *(base64.b64encode(hash_).decode() for hash_ in proof), "", newest.note]
+    send = async_to_sync(http_post.post)
+    try:
+        return send(
+            f"{prefix}/add-checkpoint", {"Content-Type": "text/plain"}, "\n".join(lines).encode(),
+            allowed=allowed, timeout_s=TIMEOUT_S, reads_body=True,
+        )  # fmt: skip
+    except (PostFailed, AddressRefused) as error:
+        raise Refused(str(error)) from None
+
+
+def newest_of_file(text: str) -> SignedNote:
+    """Read a checkpoint from a file: a note, or the last whole line that a witness's file has. Raises `Invalid`."""
+    for line in reversed(text.splitlines()):
+        if not line.startswith('{"at"'):
+            break
+        try:
+            return notes.parse(str(json.loads(line)["note"]))
+        except (ValueError, KeyError):
+            continue  # cut off while it was written
+    return notes.parse(text)
+
+
+def check_against_tree(checkpoint: TreeHead, size: int) -> str:
+    """Return what is wrong with a checkpoint that was witnessed, against the tree there is; empty for nothing."""
+    if checkpoint.size > size:
+        return f"the tree has {size:,} leaves, and had {checkpoint.size:,} when it was witnessed: the end was cut off"
+    try:
+        is_same = tree.root(checkpoint.size) == checkpoint.root
+    except Conflict as error:
+        return error.message
+    return "" if is_same else f"the first {checkpoint.size:,} leaves of the tree are not those that were witnessed"

@@ -1,0 +1,245 @@
+"""What moved becomes leaves, the root is signed, witnesses see it; what went back is not signed."""
+
+import json
+import stat
+
+import pytest
+
+from conversations.alerts.destinations import NONE, AllowList
+from conversations.core.errors import Conflict, Invalid
+from conversations.core.principals import SYSTEM
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.evidence import checkpoints, merkle, notes, state, tree, witnesses
+from conversations.evidence.checkpoints import LAST, Signer
+from conversations.evidence.witness_settings import parse
+from conversations.models import AuditEntry, Checkpoint, Conversation, TreeChain, TreeLeaf, TreeNode, Witnessed
+from tests.evidence.stand_in_witness import StandInWitness, serving
+from tests.support.cast import client_of, person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LOOPBACK = AllowList.of(["127.0.0.1"])
+
+
+def say(key, text="hello"):
+    log.append([log.from_internal(key, {"event": "operator.note", "text": text}, SYSTEM)])
+
+
+@pytest.fixture
+def signer(tmp_path):
+    return Signer(tmp_path / "keys" / "k.json", "example.com/evidence")
+
+
+def newest():
+    return notes.parse_checkpoint(notes.parse(checkpoints.newest().note).text)
+
+
+def test_the_first_checkpoint_has_every_chain(signer):
+    say("a"), say("b"), say("b")
+
+    assert checkpoints.make(signer)
+
+    heads = Conversation.objects.order_by("key").values_list("head_seq", "head_hash")
+    assert list(TreeLeaf.objects.values_list("seq", "hash")) == list(heads)
+    assert newest() == ("example.com/evidence", 2, tree.root(2))
+    signed = notes.verified(notes.parse(state.note()), checkpoints.verifier_keys())
+    assert [key.algorithm for key in signed] == [1, 6]
+
+
+def test_nothing_is_signed_where_nothing_moved(signer):
+    say("a")
+    checkpoints.make(signer)
+
+    assert not checkpoints.make(signer)
+    assert Checkpoint.objects.count() == 1
+
+
+def test_only_what_moved_becomes_a_leaf_and_the_tree_only_grows(signer):
+    for n in range(1, 8):
+        say("a"), say(f"c{n % 3}")
+        checkpoints.make(signer)
+        old = n if n > 1 else 1
+        proof = tree.consistency(old, tree.size())
+        assert merkle.is_consistent(old, tree.root(old), tree.size(), tree.root(tree.size()), proof)
+
+    assert [len(notes.parse(c.note).signatures) for c in Checkpoint.objects.order_by("size")] == [1] * 6 + [2]
+
+
+def test_a_staged_and_a_demo_conversation_are_left_out(signer):
+    say("a"), say("b")
+    Conversation.objects.filter(key="a").update(is_demo=True)
+    Conversation.objects.filter(key="b").update(key="staged:x:0", is_staged=True)
+
+    assert not checkpoints.make(signer)
+
+
+def test_a_tree_of_many_pages_has_the_root_of_all_its_leaves(signer, monkeypatch):
+    monkeypatch.setattr(tree, "PAGE", 300)
+    heads = [tree.Head(n + 1, tree.chain_of(str(n)), 1, f"{n:064x}") for n in range(1_500)]
+    with write_transaction():
+        for at in range(0, len(heads), 137):
+            tree.add(heads[at : at + 137], at)
+
+    hashes = [tree.leaf_hash(*head[1:]) for head in heads]
+    assert tree.root(1_500) == merkle.root_of(hashes)
+    assert TreeNode.objects.count() == 1_500 // 256
+    for index, size in ((0, 1_500), (700, 1_111), (1_499, 1_500), (255, 256)):
+        path = tree.inclusion(index, size)
+        assert merkle.root_by_inclusion(hashes[index], index, size, path) == merkle.root_of(hashes[:size])
+
+
+def test_an_older_database_is_not_signed(signer):
+    say("a")
+    checkpoints.make(signer)
+    say("b")
+    checkpoints.make(signer)
+    TreeLeaf.objects.filter(index=1).delete(), Checkpoint.objects.filter(size=2).delete()
+    TreeChain.objects.all().delete()
+
+    with pytest.raises(Conflict, match="went back behind checkpoint 2"):
+        checkpoints.make(signer)
+
+
+def test_after_a_restore_another_tree_begins_and_the_audit_log_says_so(signer):
+    with pytest.raises(Conflict, match="nothing of the record is signed"):
+        checkpoints.begin_anew(signer, SYSTEM, "none")
+    say("a")
+    checkpoints.make(signer)
+    before = notes.parse_checkpoint(notes.parse(state.note()).text)
+    keys = checkpoints.verifier_keys()
+
+    assert checkpoints.begin_anew(signer, SYSTEM, "restored the backup of Monday") == keys[0].name
+    checkpoints.make(signer)
+
+    assert checkpoints.verifier_keys()[0].public != keys[0].public
+    entry = AuditEntry.objects.get(verb="begin_tree")
+    assert before.root.hex() in entry.correlation
+    assert len(list(signer.path.parent.glob("ended-*"))) == 2
+
+
+@pytest.mark.parametrize("change", ["leaf", "extra", "root"])
+def test_a_changed_tree_is_not_signed(signer, change):
+    say("a")
+    checkpoints.make(signer)
+    if change == "leaf":
+        TreeLeaf.objects.update(hash="0" * 64)
+    elif change == "extra":
+        TreeLeaf.objects.create(index=1, chain="0" * 64, seq=1, hash="0" * 64)
+    else:
+        Checkpoint.objects.update(note=Checkpoint.objects.get().note.replace("\n1\n", "\n2\n"))
+    say("a")
+
+    with pytest.raises((Conflict, Invalid)):
+        checkpoints.make(signer)
+
+
+def test_where_the_keys_are_elsewhere_nothing_is_signed(signer, tmp_path):
+    say("a")
+    checkpoints.make(signer)
+    say("a")
+
+    assert not checkpoints.make(Signer(tmp_path / "other" / "k.json"))
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_lost_file_of_what_was_signed_last_is_written_again(signer):
+    say("a")
+    checkpoints.make(signer)
+    (signer.path.parent / LAST).unlink()
+    say("a")
+    checkpoints.make(signer)
+
+    assert signer.last() == newest()
+    assert stat.S_IMODE(signer.path.stat().st_mode) == 0o600
+
+
+def test_a_file_and_a_command_are_given_each_checkpoint(signer, tmp_path):
+    kept, copied = tmp_path / "witnessed", tmp_path / "copied"
+    whom = [parse(f"file:{kept}"), parse(f"command:tee {copied}")]
+    for _ in range(2):
+        say("a")
+        checkpoints.make(signer)
+        witnesses.submit_all(whom, [], NONE)
+        witnesses.submit_all(whom, [], NONE)
+
+    assert len(kept.read_text().splitlines()) == 2
+    assert witnesses.newest_of_file(kept.read_text()).text == newest().text
+    assert notes.parse(copied.read_text()).text == newest().text
+    assert state.current().words.endswith("ago, witnessed by 2")
+
+
+def test_the_last_whole_line_of_a_file_counts(signer, tmp_path):
+    say("a")
+    checkpoints.make(signer)
+    witnesses.submit_all([parse(f"file:{tmp_path / 'w'}")], [], NONE)
+    torn = (tmp_path / "w").read_text() + json.dumps({"at": 1, "note": "x"})[:12]
+
+    assert witnesses.newest_of_file(torn).text == newest().text
+
+
+def test_a_witness_at_a_url_signs_and_its_signature_is_part_of_the_note(signer):
+    say("a")
+    checkpoints.make(signer)
+    witness = StandInWitness(checkpoints.verifier_keys())
+    with serving(witness) as url:
+        for _ in range(3):
+            say("a"), say("b")
+            checkpoints.make(signer)
+            witnesses.submit_all([parse(url)], [witness.key], LOOPBACK)
+        Witnessed.objects.update(size=1)  # it knows better than we do
+        say("c")
+        checkpoints.make(signer)
+        witnesses.submit_all([parse(url)], [witness.key], LOOPBACK)
+
+    assert witness.answers == [200, 200, 200, 409, 200]
+    assert Witnessed.objects.get().problem == ""
+    assert witness.key in notes.verified(notes.parse(state.note()), [witness.key])
+    assert state.current().words.endswith("ago, witnessed by 1")
+
+
+@pytest.mark.parametrize(
+    ("keys", "allowed", "words"),
+    [
+        (True, NONE, "not a public address"),
+        (False, LOOPBACK, "no key of SWITCHBOARD_WITNESS_KEYS"),
+    ],
+)
+def test_what_keeps_a_witness_from_counting_is_said(signer, keys, allowed, words):
+    say("a")
+    checkpoints.make(signer)
+    witness = StandInWitness(checkpoints.verifier_keys())
+    with serving(witness) as url:
+        witnesses.submit_all([parse(url)], [witness.key] if keys else [], allowed)
+
+    assert words in Witnessed.objects.get().problem
+    assert state.current().words.endswith("witnessed by nobody")
+
+
+def test_a_witness_refuses_a_record_that_went_back(signer):
+    say("a")
+    checkpoints.make(signer)
+    witness = StandInWitness(checkpoints.verifier_keys())
+    with serving(witness) as url:
+        witness.size = 9
+        witnesses.submit_all([parse(url)], [witness.key], LOOPBACK)
+
+    assert "has seen a tree of 9 leaves" in Witnessed.objects.get().problem
+
+
+def test_the_audit_page_says_how_far_the_record_is_signed(signer):
+    auditor = client_of(person("evidence-auditor", "auditor"))
+    assert "Not signed yet" in auditor.get("/audit/").content.decode()
+    say("a")
+    checkpoints.make(signer)
+    Witnessed.objects.create(witness="example.com", size=0, problem="it does not know this log (HTTP 404)")
+
+    page = auditor.get("/audit/").content.decode()
+
+    assert "ago, witnessed by nobody" in page
+    assert "example.com: it does not know this log" in page
+
+
+@pytest.mark.parametrize("text", ["", "x", "file:relative", "command:", "ftp://x", "command:'"])
+def test_what_is_no_witness_is_refused(text):
+    with pytest.raises(ValueError, match=r"must be|quotation"):
+        parse(text)

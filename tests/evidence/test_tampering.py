@@ -1,0 +1,484 @@
+"""Every kind of edit by SQL or by file, with database and data directory in the attacker's hand, is found and named
+against the checkpoint that a witness has."""
+
+import json
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversations.access.accounts import grants, people, tokens
+from conversations.access.audit import chain
+from conversations.alerts.destinations import NONE
+from conversations.conversation import fork as forks
+from conversations.core.principals import SYSTEM, import_principal, token_principal, user_principal
+from conversations.events import log
+from conversations.events.log import hash_chain
+from conversations.events.payload import parse
+from conversations.evidence import checkpoints, notes, tree, witnesses
+from conversations.evidence.checkpoints import Signer
+from conversations.evidence.verify_record import RecordCheck, Settings
+from conversations.evidence.witness_settings import parse as parse_witness
+from conversations.import_export.export import export
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_file import import_recordings
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.staged_import import StagedImport
+from conversations.models import (
+    AuditEntry,
+    AuditHead,
+    AutoApprovalRule,
+    BudgetLimit,
+    Checkpoint,
+    Conversation,
+    Event,
+    Grant,
+    Meta,
+    Participant,
+    Policy,
+    Role,
+    Run,
+    Token,
+    TreeChain,
+    TreeLeaf,
+    User,
+)  # fmt: skip
+from conversations.runs.budgets import edit_budgets
+from conversations.runs.policy import edit_policy
+from conversations.runs.policy.evaluate import PolicyRule
+from tests.support.redacted import redact
+from tests.support.tiers import rounds
+
+pytestmark = pytest.mark.django_db(transaction=True)
+KEYS = ("alpha", "beta", "gamma")
+
+
+class Place:
+    """A record with its keys, its witness, and the attacker's dice."""
+
+    def __init__(self, folder, dice=None):
+        self.folder, self.dice = folder, dice or random.Random(1)
+        self.signer = Signer(folder / "keys" / "k.json", "example.com/tampering")
+        self.witness = parse_witness(f"file:{folder / 'elsewhere'}")
+        self.kept = None
+
+    def sign(self):
+        checkpoints.make(self.signer)
+        witnesses.submit_all([self.witness], [], NONE)
+        self.kept = witnesses.newest_of_file(Path(self.witness.place).read_text())
+
+    def faults(self):
+        known = Settings(self.folder, self.signer.path, [self.witness])
+        check = RecordCheck(known, since=self.kept)
+        parts = (check.audit, check.events, check.tree, check.state)
+        verdicts = [part() for part in parts]
+        return [f"{verdict.first_bad}: {verdict.why}" for verdict in verdicts if not verdict.ok]
+
+    def an_event(self):
+        return self.dice.choice(list(Event.objects.order_by("pk")))
+
+    def row(self, event):
+        return Event.objects.filter(pk=event.pk)
+
+
+def say(key, text, principal=SYSTEM, **more):
+    payload = {"event": "log", "message": text, "conversation_id": key, **more}
+    body = json.dumps(payload)
+    log.append([log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)])
+
+
+@pytest.fixture
+def place(tmp_path):
+    return build(tmp_path)
+
+
+def build(folder):
+    """Make a record with something of all that can be changed, and sign it."""
+    made = Place(folder)
+    people.create_person(SYSTEM, "ida", ["admin", "approver"])
+    people.create_person(SYSTEM, "otto", ["viewer"])
+    tokens.make_token(SYSTEM, "robot", "agent")
+    tokens.make_token(SYSTEM, "gone", "viewer")
+    tokens.revoke_token(SYSTEM, "gone")
+    grants.give_grant(SYSTEM, "otto", "speak_as", "agent:Triage")
+    edit_policy.set_policy(SYSTEM, PolicyRule("", "pay", "deny"))
+    edit_budgets.set_budget(SYSTEM, scope="run", measure="calls", amount="9")
+    for n in range(4):
+        for key in KEYS:
+            say(key, f"{key} {n}", SYSTEM if n % 2 else token_principal("robot"), run_id="r1", turn=n)
+    envelope = {"type": "message", "sender": "user:ida", "recipient": "chat:alpha", "content": "hello", "id": "m1"}
+    log.append(log.from_people(["chat:alpha"], {**envelope, "conversation_id": "alpha"}, user_principal("ida")))
+    log.append([log.from_internal("beta", {"event": "conversation.opened", "title": "Bridges"}, SYSTEM)])
+    redact("gamma", 2, body='{"run_id":"r1","turn":1}')
+    made.sign()
+    return made
+
+
+# Each edit returns words that the answer has to hold.
+
+
+def a_body(at):
+    event = at.an_event()
+    at.row(event).update(body=json.dumps({"event": "log", "message": "forged"}))
+    return event.conversation.key
+
+
+def a_body_without_salt(at):
+    event = at.an_event()
+    at.row(event).update(body="{}", salt=None, erased_by="user:ida")
+    return event.conversation.key
+
+
+def a_body_with_a_new_digest(at):
+    event = at.an_event()
+    body = '{"event":"log","message":"forged"}'
+    at.row(event).update(body=body, salt=b"s" * 16, digest=hash_chain.digest(b"s" * 16, body))
+    return event.conversation.key
+
+
+def a_column(name, value):
+    def edit(at):
+        event = at.an_event()
+        at.row(event).update(**{name: value})
+        return event.conversation.key
+
+    edit.__name__ = f"the_{name}_{value!r}"
+    return edit
+
+
+def a_chain_made_anew(at):
+    event = at.an_event()
+    at.row(event).update(body='{"event":"log","message":"forged"}')
+    chain_anew(event.conversation.key)
+    return event.conversation.key
+
+
+def chain_anew(key):
+    conversation, prev = Conversation.objects.get(key=key), hash_chain.seed(key)
+    for seq, e in enumerate(Event.objects.filter(conversation=conversation).order_by("seq"), 1):
+        digest = hash_chain.digest(bytes(e.salt), e.body) if e.salt is not None else e.digest
+        columns = (e.kind, e.at, e.principal, e.run, e.turn, e.event_id, digest)
+        prev = hash_chain.link(prev, key, seq, *columns, e.erased_by if e.salt is not None else None)
+        Event.objects.filter(pk=e.pk).update(seq=seq, digest=digest, hash=prev)
+    head = Event.objects.filter(conversation=conversation).order_by("-seq").first()
+    Conversation.objects.filter(pk=conversation.pk).update(head_seq=head.seq, head_hash=head.hash)
+
+
+def an_event_taken_out(at):
+    event = at.dice.choice(list(Event.objects.filter(seq=2)))
+    at.row(event).delete()
+    return event.conversation.key
+
+
+def an_event_taken_out_and_chained_anew(at):
+    event = at.dice.choice(list(Event.objects.filter(conversation__key="alpha", seq__lt=4)))
+    at.row(event).delete()
+    chain_anew("alpha")
+    return "alpha"
+
+
+def an_event_put_in(at):
+    event = at.an_event()
+    head = Conversation.objects.get(pk=event.conversation_id).head_seq
+    Event.objects.create(
+        conversation_id=event.conversation_id, seq=head + 1, kind="log", at=1, principal="system", body="{}",
+        salt=b"s" * 16, digest="0" * 64, hash="0" * 64,
+    )  # fmt: skip
+    return event.conversation.key
+
+
+def the_tail_cut(at):
+    key = at.dice.choice(("alpha", "beta"))
+    conversation = Conversation.objects.get(key=key)
+    Event.objects.filter(conversation=conversation, seq=conversation.head_seq).delete()
+    last = Event.objects.filter(conversation=conversation).order_by("-seq").first()
+    Conversation.objects.filter(pk=conversation.pk).update(head_seq=last.seq, head_hash=last.hash)
+    return key
+
+
+def a_conversation_deleted(at):
+    conversation = Conversation.objects.get(key=at.dice.choice(KEYS))
+    Event.objects.filter(conversation=conversation).delete()
+    Participant.objects.filter(conversation=conversation).delete()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM conversations_conversation WHERE id=%s", [conversation.pk])
+    return f"a conversation of {conversation.head_seq} events (SHA-256 of its id: {tree.chain_of(conversation.key)})"
+
+
+def a_conversation_hidden(at):
+    key = at.dice.choice(KEYS)
+    Conversation.objects.filter(key=key).update(is_staged=True)
+    return key
+
+
+def a_conversation_hidden_as_an_import(at):
+    key = at.dice.choice(KEYS)
+    Conversation.objects.filter(key=key).update(is_staged=True, key="staged:x:0")
+    return tree.chain_of(key)
+
+
+def a_conversation_renamed(at):
+    Conversation.objects.filter(key="alpha").update(key="omega")
+    return "omega"
+
+
+def a_state_column(name, value):
+    def edit(at):
+        Conversation.objects.filter(key="beta").update(**{name: value})
+        return f"'beta': its {name}"
+
+    edit.__name__ = f"a_conversations_{name}"
+    return edit
+
+
+def a_participant_named(at):
+    Participant.objects.filter(conversation__key="alpha", name="user:ida").update(is_named=False, kind="agent")
+    return "participant user:ida"
+
+
+def a_participant_put_in(at):
+    conversation = Conversation.objects.get(key="alpha")
+    Participant.objects.create(conversation=conversation, name="agent:mallory", kind="agent", is_named=True)
+    return "participant agent:mallory"
+
+
+def a_run_put_in(at):
+    conversation = Conversation.objects.get(key="alpha")
+    Run.objects.create(id="rx", conversation=conversation, agent="A", status="done", input_seq=1, queued_seq=1)
+    return "run rx"
+
+
+def an_audit_entry(name, value):
+    def edit(at):
+        entry = at.dice.choice(list(AuditEntry.objects.all()))
+        AuditEntry.objects.filter(seq=entry.seq).update(**{name: value})
+        return f"audit entry {entry.seq}"
+
+    edit.__name__ = f"an_audit_entrys_{name}"
+    return edit
+
+
+def the_audit_tail_cut(at):
+    last = AuditEntry.objects.order_by("-seq").first()
+    before = AuditEntry.objects.get(seq=last.seq - 1)
+    AuditEntry.objects.filter(seq=last.seq).delete()
+    AuditHead.objects.update(seq=before.seq, hash=before.hash)
+    return "audit entry"
+
+
+def the_audit_chained_anew(at):
+    AuditEntry.objects.filter(seq=1).update(principal="user:mallory")
+    prev = chain.FIRST
+    for entry in AuditEntry.objects.order_by("seq"):
+        entry.prev_hash = prev
+        prev = entry.hash = chain.link(prev, entry)
+        entry.save()
+    AuditHead.objects.update(hash=prev)
+    return "audit entry"
+
+
+def a_role_given(at):
+    Role.objects.create(user=User.objects.get(username="otto"), name="admin")
+    return "person 'otto'"
+
+
+def a_person_made(at):
+    Role.objects.create(user=User.objects.create(username="mallory"), name="admin")
+    return "person 'mallory'"
+
+
+def a_tokens_role(at):
+    Token.objects.filter(name="robot").update(role="admin")
+    return "token 'robot'"
+
+
+def a_tokens_secret(at):
+    Token.objects.filter(name="robot").update(digest="0" * 64)
+    return "token 'robot'"
+
+
+def a_token_made(at):
+    Token.objects.create(name="mallory", role="admin", digest="0" * 64, created_by="system")
+    return "token 'mallory'"
+
+
+def a_revoked_token_revived(at):
+    Token.objects.filter(name="gone").update(revoked_at=None)
+    return "token 'gone'"
+
+
+def a_grant_widened(at):
+    Grant.objects.update(target="*")
+    return "grant of 'otto'"
+
+
+def a_policy_loosened(at):
+    Policy.objects.update(rule="allow")
+    return "policies"
+
+
+def a_policy_removed(at):
+    Policy.objects.all().delete()
+    return "policies"
+
+
+def a_rule_made(at):
+    AutoApprovalRule.objects.create(
+        id="rule", lookup_key="bare:pay", tool="pay", is_exact=False, arguments="{}", digest="0" * 64,
+        made_by="user:ida", made_at=1,
+    )  # fmt: skip
+    return "auto-approval rule rule"
+
+
+def a_budget_raised(at):
+    BudgetLimit.objects.update(amount=1000)
+    return "budget:run"
+
+
+def a_leaf(at):
+    TreeLeaf.objects.filter(index=0).update(hash="0" * 64)
+    return "tree"
+
+
+def the_last_leaf_cut(at):
+    TreeLeaf.objects.order_by("-index").first().delete()
+    Checkpoint.objects.all().delete()
+    return "tree"
+
+
+def the_whole_tree_deleted(at):
+    for model in (TreeLeaf, TreeChain, Checkpoint):
+        model.objects.all().delete()
+    return "the given checkpoint"
+
+
+def a_checkpoint_signed_by_nobody(at):
+    row = Checkpoint.objects.get()
+    forged = notes.parse(row.note)
+    signature = forged.signatures[0]._replace(signature=b"\0" * 64)
+    Checkpoint.objects.update(note=notes.join(forged.text, [signature]))
+    return "the signature of"
+
+
+def all_signed_anew_by_other_keys(at):
+    """What somebody does who has all of it: history changed, chains, tree and keys made anew."""
+    Event.objects.filter(conversation__key="alpha", seq=1).update(body='{"event":"log","message":"forged"}')
+    chain_anew("alpha")
+    for model in (TreeLeaf, TreeChain, Checkpoint):
+        model.objects.all().delete()
+    Meta.objects.filter(name=checkpoints.KEYS).delete()
+    for path in at.signer.path.parent.iterdir():
+        path.unlink()
+    checkpoints.make(at.signer)
+    return "the given checkpoint"
+
+
+def all_signed_anew_by_the_same_keys(at):
+    Event.objects.filter(conversation__key="alpha", seq=1).update(body='{"event":"log","message":"forged"}')
+    chain_anew("alpha")
+    for model in (TreeLeaf, TreeChain, Checkpoint):
+        model.objects.all().delete()
+    (at.signer.path.parent / checkpoints.LAST).unlink()
+    checkpoints.make(at.signer)
+    return "not those that were witnessed"
+
+
+def a_tombstone(at):
+    Event.objects.filter(conversation__key="gamma", seq=2).update(body='{"run_id":"r1","turn":1,"said":"other"}')
+    return "gamma"
+
+
+EDITS = [
+    a_body, a_body_without_salt, a_body_with_a_new_digest, a_column("run", "other"), a_column("run", ""),
+    a_column("turn", 77), a_column("kind", "output"), a_column("at", 7), a_column("principal", "user:mallory"),
+    a_column("event_id", "other"), a_column("event_id", ""), a_column("erased_by", "user:mallory"),
+    a_column("hash", "0" * 64), a_column("seq", 99), a_chain_made_anew, an_event_taken_out,
+    an_event_taken_out_and_chained_anew, an_event_put_in, the_tail_cut, a_conversation_deleted, a_conversation_hidden,
+    a_conversation_hidden_as_an_import, a_conversation_renamed, a_state_column("title", "Tunnels"),
+    a_state_column("owner", "user:mallory"), a_state_column("state", "paused"), a_state_column("messages", 9),
+    a_state_column("handler", "agent:X"), a_participant_named, a_participant_put_in, a_run_put_in,
+    an_audit_entry("reason", "because"), an_audit_entry("outcome", "refused"), an_audit_entry("target", "x"),
+    the_audit_tail_cut, the_audit_chained_anew, a_role_given, a_person_made, a_tokens_role, a_tokens_secret,
+    a_token_made, a_revoked_token_revived, a_grant_widened, a_policy_loosened, a_policy_removed, a_rule_made,
+    a_budget_raised, a_leaf, the_last_leaf_cut, the_whole_tree_deleted, a_checkpoint_signed_by_nobody,
+    all_signed_anew_by_other_keys, all_signed_anew_by_the_same_keys, a_tombstone,
+]  # fmt: skip
+
+
+def test_an_honest_record_has_no_faults(place):
+    assert place.faults() == []
+    say("alpha", "later"), say("delta", "new")
+    assert place.faults() == []
+    place.sign()
+    assert place.faults() == []
+
+
+CASES = [
+    pytest.param(edit, n, id=f"{edit.__name__}-{n}", marks=[pytest.mark.thorough] if n or place % 3 else [])
+    for n in range(6)
+    for place, edit in enumerate(EDITS)
+]
+
+
+@pytest.mark.parametrize(("edit", "n"), CASES)
+def test_an_edit_is_found_and_named(place, edit, n):
+    place.dice = random.Random(f"{n} {edit.__name__}")
+
+    words = edit(place)
+
+    faults = place.faults()
+    assert any(words in fault for fault in faults), (words, faults)
+
+
+def do(at, what, number):
+    """Do one honest thing."""
+    keys = list(Conversation.objects.visible().order_by("pk").values_list("key", flat=True))
+    key = keys[number % len(keys)]
+    conversation = Conversation.objects.get(key=key)
+    if what == "say":
+        say(key, f"said {number}", SYSTEM if number % 3 else token_principal("robot"), run_id="r1", turn=number % 5)
+    elif what == "new":
+        say(f"new-{len(keys)}", "first")
+    elif what == "redact":
+        events = Event.objects.filter(conversation=conversation).exclude(salt=None).exclude(kind="event.redacted")
+        event = list(events.order_by("seq"))[number % max(1, events.count())] if events.exists() else None
+        if event is not None:
+            kept = {name: value for name, value in (("run_id", event.run), ("turn", event.turn)) if value is not None}
+            # what is folded again must make the same rows: nothing but words goes
+            if event.kind == "log":
+                redact(key, event.seq, body=json.dumps({"event": "log", **kept}))
+    elif what == "fork":
+        forks.fork(User.objects.get(username="ida"), key, 1 + number % conversation.head_seq)
+    elif what == "import":
+        path = at.folder / "export.jsonl"
+        path.write_bytes(b"".join(export(key)))
+        trouble, staged = ImportReport([].append, is_strict=True), StagedImport(import_principal("test"))
+        key, found = f"imported-{len(keys)}", recordings(path, trouble)
+        import_recordings(found, staged, trouble, key=key, progress=lambda *_: None)
+    elif what == "policy":
+        edit_policy.set_policy(SYSTEM, PolicyRule("", f"tool{number % 3}", ("ask", "deny")[number % 2]))
+    elif what == "person":
+        people.set_roles(SYSTEM, "otto", [("viewer",), ("operator", "viewer"), ()][number % 3])
+    else:
+        at.sign()
+
+
+THINGS = ("say", "new", "redact", "fork", "import", "policy", "person", "sign")
+
+
+@settings(max_examples=rounds(3, 40), deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.sampled_from(THINGS), st.integers(0, 40)), min_size=1, max_size=10))
+def test_no_honest_history_is_called_changed(things):
+    call_command("flush", verbosity=0, interactive=False, inhibit_post_migrate=True)
+    with tempfile.TemporaryDirectory() as folder:
+        place = build(Path(folder))
+        for what, number in things:
+            do(place, what, number)
+        assert place.faults() == []
+        place.sign()
+        assert place.faults() == []
