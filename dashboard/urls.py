@@ -19,6 +19,7 @@ from dashboard.api import tool_call_detail as api_tool_call
 from dashboard.api.annotations import annotations
 from dashboard.api.conversation_export import export as api_export
 from dashboard.api.events import events
+from dashboard.api.evidence import evidence as api_evidence
 from dashboard.api.messages import messages
 from dashboard.api.openapi.document import openapi
 from dashboard.api.presence import presence
@@ -131,6 +132,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>", api.conversation, name="api-conversation"),
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/export", api_export, name="api-export"),
+    path("api/v1/conversations/<cid:cid>/evidence", api_evidence, name="api-evidence"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/annotations", annotations, name="api-annotations"),
     path("api/v1/conversations/<cid:cid>/control", control.control, name="api-control"),

@@ -1,0 +1,209 @@
+"""An evidence bundle: a zip that anybody can check without this server, by the `verify.py` in it."""
+
+import base64
+import hashlib
+import html
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from conversations.core.errors import Invalid, NotFound, Unavailable
+from conversations.core.micros import to_datetime
+from conversations.core.secret_masking import mask
+from conversations.events.payload import parse
+from conversations.evidence import checkpoints, notes, state, tree
+from conversations.evidence.checkpoints import Signer
+from conversations.evidence.notes import Signature, VerifierKey
+from conversations.evidence.signing_key import SigningKey
+from conversations.import_export.export import export
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Policy, ToolCall
+from conversations.models import Checkpoint as CheckpointRow
+
+MOST = 200  # conversations of one bundle
+VERIFIER = Path(__file__).with_name("offline_verify.py")
+MANIFEST = "switchboard evidence bundle 1\n"
+README = """Evidence from a Switchboard record.
+
+  conversations/  one file a conversation: a line of JSON for each event, with salts and hashes
+  proofs/         where each conversation stands in the signed tree (c2sp.org/tlog-proof@v1)
+  checkpoint.txt  the signed head of the tree, with the signatures of witnesses (c2sp.org/tlog-checkpoint)
+  keys.txt        the public keys of the record and of its witnesses
+  approvals.json, audit.jsonl, policy.json   what was approved, by whom, under which rules
+  transcript.html the conversations, to be read
+  manifest.txt    the SHA-256 of every file, signed
+
+Check it:  python3 verify.py --key 'KEY'
+KEY is the first line of keys.txt as the record's owner published it elsewhere (GET /checkpoint/keys). verify.py needs
+Python 3.8 and nothing else; read it before you run it.
+"""
+
+
+def keys_of(*, approval: str = "", call: str = "") -> list[str]:
+    """Return the conversation of an approval or of a tool call. Raises `NotFound`."""
+    rows = Approval.objects.filter(id=approval) if approval else ToolCall.objects.filter(id=call)
+    row = rows.select_related("conversation").first()
+    if row is None:
+        raise NotFound(f"there is no {'approval' if approval else 'tool call'} {(approval or call)[:80]!r}")
+    return [row.conversation.key]
+
+
+def write(signer: Signer, keys: Sequence[str], witness_keys: Sequence[VerifierKey] = ()) -> IO[bytes]:
+    """Write the bundle of some conversations into a temporary file, read from its beginning.
+
+    Signs what moved first. Raises `NotFound`, `Invalid`, and `Unavailable` where the keys are elsewhere.
+    """
+    if not 0 < len(keys) <= MOST:
+        raise Invalid(f"must be 1 to {MOST} conversations; got {len(keys)}")
+    key = checkpoints.require_key(signer)
+    checkpoints.make(signer)
+    row = checkpoints.newest()
+    if row is None:
+        raise NotFound("nothing of the record is signed yet")
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+    try:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            _Bundle(archive, key, row, list(dict.fromkeys(keys)), witness_keys).write()
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return file
+
+
+class _Bundle:
+    """One bundle on its way into a zip."""
+
+    def __init__(
+        self, archive: zipfile.ZipFile, key: SigningKey, row: CheckpointRow, keys: Sequence[str],
+        witness_keys: Sequence[VerifierKey],
+    ) -> None:  # fmt: skip
+        self._archive, self._key, self._row, self._keys = archive, key, row, keys
+        self._witness_keys = witness_keys
+        self._note = state.with_witnesses(row)
+        self._digests: list[str] = []
+
+    def write(self) -> None:
+        for number, key in enumerate(self._keys, 1):
+            self._add(f"conversations/{number}.jsonl", export(key))
+            self._add(f"proofs/{number}.tlog-proof", [self._proof(key).encode()])
+        conversations = Conversation.objects.filter(key__in=self._keys)
+        self._add("checkpoint.txt", [self._note.encode()])
+        keys = [*self._key.verifier_keys, *self._witness_keys]
+        self._add("keys.txt", [f"{key}\n".encode() for key in keys])
+        self._add("approvals.json", [_json(list(_approvals(conversations)))])
+        self._add("audit.jsonl", (_json(entry) + b"\n" for entry in _audit(conversations)))
+        self._add("policy.json", [_json(_policy())])
+        self._add("transcript.html", _transcript(self._keys, self._row))
+        self._add("README.txt", [README.encode()])
+        self._archive.writestr("manifest.txt", self._manifest())
+        self._archive.writestr("verify.py", VERIFIER.read_bytes())
+
+    def _add(self, name: str, pieces: Any) -> None:
+        digest = hashlib.sha256()
+        with self._archive.open(name, "w", force_zip64=True) as file:
+            for piece in pieces:
+                digest.update(piece)
+                file.write(piece)
+        self._digests.append(f"{digest.hexdigest()}  {name}\n")
+
+    def _manifest(self) -> str:
+        """Sign what every file is, but for the verifier, which is public."""
+        text = MANIFEST + "".join(self._digests)
+        first, signature = self._key.verifier_keys[0], self._key.sign_text(text)
+        return notes.join(text, [Signature(first.name, first.key_id, signature)])
+
+    def _proof(self, key: str) -> str:
+        """Prove the newest leaf of a conversation."""
+        leaf = checkpoints.leaf_of(tree.chain_of(key), self._row.size)
+        if leaf is None:
+            raise Unavailable(f"conversation {key!r} is not signed: it is a demo, or still being imported")
+        extra = base64.b64encode(json.dumps({"seq": leaf.seq}).encode()).decode()
+        path = "".join(f"{base64.b64encode(hash_).decode()}\n" for hash_ in tree.inclusion(leaf.index, self._row.size))
+        return f"c2sp.org/tlog-proof@v1\nextra {extra}\nindex {leaf.index}\n{path}\n{self._note}"
+
+
+def _approvals(conversations: Any) -> Iterator[dict[str, Any]]:
+    names = (
+        "id",
+        "tool_call",
+        "run",
+        "asked_seq",
+        "status",
+        "decision",
+        "decided_by",
+        "decided_at",
+        "decided_seq",
+        "rule",
+    )
+    rows = Approval.objects.filter(conversation__in=conversations).select_related("conversation")
+    for row in rows.order_by("conversation_id", "asked_seq").iterator(chunk_size=500):
+        yield {"conversation_id": row.conversation.key, **{name: getattr(row, name) for name in names}}
+
+
+def _audit(conversations: Any) -> Iterator[dict[str, Any]]:
+    """Read the entries about these conversations and their approvals, masked as the audit page shows them."""
+    targets = [f"conversation:{key}" for key in conversations.values_list("key", flat=True)]
+    approval_ids = Approval.objects.filter(conversation__in=conversations).values_list("id", flat=True)
+    targets += [f"approval:{id_}" for id_ in approval_ids]
+    names = ("seq", "at", "principal", "acting_as", "verb", "target", "outcome", "prev_hash", "hash")
+    for at in range(0, len(targets), 500):
+        entries = AuditEntry.objects.filter(target__in=targets[at : at + 500]).order_by("seq")
+        for entry in entries.iterator(chunk_size=500):
+            yield {**{name: getattr(entry, name) for name in names}, "reason": mask(entry.reason)}
+
+
+def _policy() -> dict[str, Any]:
+    rules = Policy.objects.order_by("agent", "tool").values(
+        "agent", "tool", "rule", "effect", "deadline_s", "on_expiry", "notify", "four_eyes", "no_always", "updated_by"
+    )
+    names = (
+        "id",
+        "tool",
+        "agent",
+        "is_exact",
+        "uses",
+        "used",
+        "until",
+        "made_by",
+        "made_at",
+        "revoked_by",
+        "revoked_at",
+    )
+    return {
+        "policies": list(rules),
+        "auto_approval_rules": list(AutoApprovalRule.objects.order_by("id").values(*names)),
+    }
+
+
+def _transcript(keys: Sequence[str], row: CheckpointRow) -> Iterator[bytes]:
+    """Write the conversations to be read: nothing in it runs or is fetched."""
+    yield (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Evidence</title>'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+        "article{border-top:1px solid #ccc;padding:.5rem 0}header{color:#555;font-size:13px}"
+        "p{white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}</style>"
+        f"<h1>Evidence</h1><p>Signed head: {row.size:,} leaves, root {row.root}</p>"
+    ).encode()
+    for key in keys:
+        yield f'<h2 dir="auto">{html.escape(key)}</h2>'.encode()
+        lines = export(key)
+        next(lines)
+        for line in lines:
+            yield _article(json.loads(line)).encode()
+    yield b"</html>\n"
+
+
+def _article(event: dict[str, Any]) -> str:
+    payload = parse(event["body"].encode("utf-8", "replace"))
+    words = "Redacted" if event["salt"] is None else payload.words or event["body"]
+    at = to_datetime(event["at"])
+    head = f"{event['seq']} · {at:%Y-%m-%d %H:%M:%S} UTC · {event['kind']} · {event['principal']}"
+    return f'<article><header>{html.escape(head)}</header><p dir="auto">{html.escape(words)}</p></article>\n'
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")

@@ -1,0 +1,49 @@
+"""`evidence ID`: a zip of conversations that anybody can check without this server."""
+
+import os
+import shutil
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from conversations.core import schema_state
+from conversations.core.errors import SwitchboardError
+from conversations.evidence import bundle
+from conversations.evidence.checkpoints import Signer
+
+
+class Command(BaseCommand):
+    """Write an evidence bundle."""
+
+    help = "Write a zip of conversations with proofs and signatures, and a verifier that needs nothing but Python."
+    requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the conversations, and where to write."""
+        parser.add_argument("conversation", metavar="ID", nargs="*", help="conversations")
+        parser.add_argument("--approval", default="", metavar="ID", help="the conversation of this approval request")
+        parser.add_argument("--call", default="", metavar="ID", help="the conversation of this tool call")
+        parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the zip file to write")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Write it; the file appears whole or not at all."""
+        schema_state.ensure()
+        config, path = settings.CONFIG, options["output"]
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            keys = list(options["conversation"])
+            for name in ("approval", "call"):
+                keys += bundle.keys_of(**{name: options[name]}) if options[name] else []
+            signer = Signer(config.signing_key_path, config.record_name)
+            with bundle.write(signer, keys, config.witness_key_list) as made, draft.open("xb") as file:
+                shutil.copyfileobj(made, file)
+            draft.replace(path)
+        except (SwitchboardError, OSError) as error:
+            raise CommandError(f"no evidence was written: {error}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+        self.stdout.write(f"Evidence of {len(set(keys))} conversations is in {path}; check it with its verify.py")
