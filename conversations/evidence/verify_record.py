@@ -185,11 +185,11 @@ class RecordCheck:
 
     def _fault_of_keys(self) -> str:
         """Check the signatures of the newest checkpoints, and that our own keys are those the database names."""
+        own, last = signing_key.load(self._settings.key_path), checkpoints.Signer(self._settings.key_path).last_note()
         named = checkpoints.verifier_keys()
-        own = signing_key.load(self._settings.key_path)
-        if own is not None and not named:
+        if own is not None and not named and last is not None:  # without one they may have been made just now
             return f"there are keys in {self._settings.key_path}, and the database names none: what they signed is gone"
-        if own is not None and own.verifier_keys != named:
+        if own is not None and named and own.verifier_keys != named:
             return f"the database names other keys than those in {self._settings.key_path}"
         newest = CheckpointRow.objects.filter(size__lte=self.size).order_by("-size")[:SIGNATURES]
         for row in newest:
@@ -232,7 +232,7 @@ class RecordCheck:
             return (
                 "it is signed by none of the keys that the database names: they were changed, or it is of another one"
             )
-        return witnesses.check_against_tree(checkpoint, self.size)
+        return witnesses.check_against_tree(checkpoint, tree.size())  # as it is now: it may be signed since
 
     def _fault_of_cosigned(self, row: Witnessed) -> str:
         signed = CheckpointRow.objects.filter(size=row.size).first()

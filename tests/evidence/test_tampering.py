@@ -20,7 +20,7 @@ from conversations.core.principals import SYSTEM, import_principal, token_princi
 from conversations.events import log
 from conversations.events.log import hash_chain
 from conversations.events.payload import parse
-from conversations.evidence import checkpoints, notes, tree, witnesses
+from conversations.evidence import checkpoints, notes, signing_key, tree, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck, Settings
 from conversations.evidence.witness_settings import parse as parse_witness
@@ -416,6 +416,21 @@ def test_an_honest_record_has_no_faults(place):
     assert place.faults() == []
     place.sign()
     assert place.faults() == []
+
+
+def test_what_is_signed_while_it_is_checked_is_no_fault(place):
+    check = RecordCheck(Settings(place.folder, place.signer.path, [place.witness]))
+    say("alpha", "later"), say("delta", "new")
+    place.sign()
+
+    assert [part().why for part in (check.audit, check.events, check.tree, check.state)] == [""] * 4
+
+
+def test_keys_that_have_signed_nothing_yet_are_no_fault(tmp_path):
+    say("alpha", "first")
+    signing_key.make(tmp_path / "k.json", "example.com/new")
+
+    assert RecordCheck(Settings(tmp_path, tmp_path / "k.json")).tree().ok
 
 
 CASES = [
