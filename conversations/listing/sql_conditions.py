@@ -1,9 +1,11 @@
 """Conditions of a query, put together and fetched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
+
+Fetch = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]  # what `fetch_rows` does, or one that remembers
 
 
 class SqlCondition(NamedTuple):

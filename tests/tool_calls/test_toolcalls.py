@@ -1,8 +1,11 @@
 """The list of tool calls: its filters find what a look at every call finds, page by page; export is that list."""
 
 import itertools
+from collections import Counter
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from conversations.core.errors import Invalid
 from conversations.events import log
@@ -64,6 +67,41 @@ def test_a_count_that_looked_at_some_only_says_that_there_may_be_more(monkeypatc
     by_agent = {one.value: one.words for one in facets.facets(CallFilters(replayed="no"))[1].values}
 
     assert by_agent == {"Desk": "5+"}
+
+
+def test_of_many_values_the_most_frequent_are_counted_further(monkeypatch):
+    monkeypatch.setattr(facets, "RANKING", 40)  # 2 calls of each value
+    for number in range(60):
+        log.append(toolcalls.call("c", number, agent="Desk" if number < 40 else f"Rare {number:02}"))
+
+    agents = facets.facets(CallFilters())[1]
+    under_filter = facets.facets(CallFilters(replayed="no"))[1]
+
+    assert len(agents.all_values) == 21
+    assert [(one.value, one.words) for one in agents.values][:2] == [("Desk", "40"), ("Rare 40", "1")]
+    assert [(one.value, one.words) for one in under_filter.values][:2] == [("Desk", "40"), ("Rare 40", "1")]
+
+
+@pytest.mark.parametrize("asked", [CallFilters(), CallFilters(agent=("Desk",), tool=("x",), conversation="c", q="a")])
+def test_the_facets_of_a_page_ask_nothing_twice(asked):
+    for number in range(20):
+        log.append(toolcalls.call("c", number, agent=f"Desk {number % 3}"))
+
+    with CaptureQueriesContext(connection) as captured:
+        facets.facets(asked)
+    asked_for = Counter(query["sql"] for query in captured.captured_queries)
+
+    assert asked_for
+    assert [sql for sql, times in asked_for.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("name", ['a"b\\c', "é\u2028", "\x7f"])
+def test_a_value_of_any_characters_may_be_chosen(name):
+    log.append(toolcalls.call("c", 1, agent="Desk"))
+
+    by_agent = {one.value: one.count for one in facets.facets(CallFilters(agent=(name,)))[1].values}
+
+    assert by_agent == {name: 0, "Desk": 1}
 
 
 @pytest.mark.sqlite("its steps are counted")

@@ -1,24 +1,29 @@
 """How many calls each value of a filter would leave: 999 at most are counted, and never past the bound of a walk.
 
-A value counts under all other filters. `12+` says that so many are among those that were looked at. One facet is two
-queries at most, whatever its values: by the index of its name, or, where the others leave few calls, over those.
+A value counts under all other filters. `12+` says that so many are among those that were looked at. One facet is three
+queries at most, whatever its values: by the index of its name, or, where the others leave few calls, over those. What
+several facets ask is asked once.
 """
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection
 
 from conversations.listing import sql_conditions
-from conversations.listing.sql_conditions import SqlCondition
+from conversations.listing.sql_conditions import Fetch, SqlCondition
 from conversations.tool_calls.listing import query, sql_filters
 from conversations.tool_calls.listing.filters import STATUSES, CallFilters
 from conversations.tool_calls.listing.query import ScanPlan
 from conversations.tool_calls.listing.sql_filters import BY_ITSELF, CallConditions
 
 MAX_ITEMS = 999
-WALK = 200  # calls that one count looks at: a page has forty of these counts
+WALK = 100  # calls that one count looks at: a page has forty of these counts
 RANKED = 300  # calls of each value that are counted to choose the most frequent ones, under filters
+RANKING = 12_000  # calls that are counted to choose them, those of all values together
 KNOWN = 200  # values of a name that are offered for typing
 SHOWN = 8  # of them, the most frequent
 
@@ -26,10 +31,10 @@ COLUMNS = {
     "status": "status", "agent": "agent", "tool": "name", "origin": "origin", "server": "mcp_server", "by": "approver",
 }  # fmt: skip
 # From value to value by the index: as many steps as values, however many calls each has.
-_VALUES = """WITH RECURSIVE found(value) AS (
+_VALUES = """SELECT * FROM (WITH RECURSIVE found(value) AS (
 SELECT * FROM (SELECT {0} FROM conversations_toolcall WHERE {0}>'' ORDER BY {0} LIMIT 1) AS f UNION ALL
 SELECT (SELECT {0} FROM conversations_toolcall WHERE {0}>found.value ORDER BY {0} LIMIT 1)
-FROM found WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL LIMIT %s"""
+FROM found WHERE found.value IS NOT NULL) SELECT '{0}',value FROM found WHERE value IS NOT NULL LIMIT %s) AS f{0}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +63,42 @@ class Facet:
 
 def facets(filters: CallFilters) -> list[Facet]:
     """Return a facet for status and for each name that has values."""
-    candidates = [_facet(name, filters) for name in COLUMNS]
+    fetch, conditions = _asked_once(), sql_filters.conditions_for(filters)
+    values = _values([column for column in COLUMNS.values() if column != "status"]) | {"status": list(STATUSES)}
+    candidates = [_facet(name, values[column], filters, conditions, fetch) for name, column in COLUMNS.items()]
     return [facet for facet in candidates if facet.all_values]
 
 
 def values_of(column: str) -> list[str]:
     """Return the values of an indexed column in order, `KNOWN` at most."""
-    return [str(value) for (value,) in sql_conditions.fetch_rows(_VALUES.format(column), [KNOWN])]
+    return _values([column])[column]
 
 
-def _facet(name: str, filters: CallFilters) -> Facet:
-    column, chosen, others = COLUMNS[name], getattr(filters, name), filters.without(name)
-    all_values = list(STATUSES) if name == "status" else values_of(column)
-    conditions = sql_filters.conditions_for(others, now=datetime.now(UTC))
-    walk = query.choose_plan(conditions, WALK // query.TEXT_SHARE if filters.q else WALK)
-    counts, bound = _counts(column, sorted({*all_values, *chosen}), conditions, walk, chosen)
+def _values(columns: Sequence[str]) -> dict[str, list[str]]:
+    sql = " UNION ALL ".join(_VALUES.format(column) for column in columns)
+    values: dict[str, list[str]] = {column: [] for column in columns}
+    for column, value in sql_conditions.fetch_rows(sql, [KNOWN] * len(columns)):
+        values[column].append(str(value))
+    return values
+
+
+def _asked_once() -> Fetch:
+    """Return a way to fetch that asks the same thing once."""
+    answers: dict[tuple[str, tuple[Any, ...]], list[tuple[Any, ...]]] = {}
+
+    def fetch(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        question = sql, tuple(values)
+        if question not in answers:
+            answers[question] = sql_conditions.fetch_rows(*question)
+        return answers[question]
+
+    return fetch
+
+
+def _facet(name: str, all_values: list[str], filters: CallFilters, conditions: CallConditions, fetch: Fetch) -> Facet:
+    chosen, others = getattr(filters, name), conditions.without(name)
+    walk = query.choose_plan(others, WALK // query.TEXT_SHARE if filters.q else WALK, fetch)
+    counts, bound = _counts(COLUMNS[name], sorted({*all_values, *chosen}), others, walk, chosen, fetch)
     values = [
         Value(value, min(n, MAX_ITEMS), n > MAX_ITEMS or value in bound, value in chosen) for value, n in counts.items()
     ]
@@ -84,26 +110,49 @@ def _facet(name: str, filters: CallFilters) -> Facet:
 
 
 def _counts(
-    column: str, values: Sequence[str], conditions: CallConditions, walk: ScanPlan, chosen: Sequence[str]
+    column: str,
+    values: Sequence[str],
+    conditions: CallConditions,
+    walk: ScanPlan,
+    chosen: Sequence[str],
+    fetch: Fetch,
 ) -> tuple[Counter[str], set[str]]:
     """Count each value; and say which ones may have more calls than were counted, since the walk ended."""
-    if conditions.tests and _are_few(conditions, walk):
+    if conditions.tests and _are_few(conditions, walk, fetch):
         return _grouped(column, conditions, walk), set()
-    if not walk.rest and not conditions.tests:
-        return _each(column, values, conditions.bounds(), [], MAX_ITEMS + 1), set()
-    sizes = _each(column, values, conditions.bounds(), [], RANKED)
-    often = sorted(sizes, key=lambda value: (value not in chosen, -sizes[value], value))[: max(SHOWN, len(chosen))]
+    is_plain = not walk.rest and not conditions.tests
+    sizes = _sizes(column, values, conditions.bounds(), chosen, MAX_ITEMS + 1 if is_plain else RANKED)
+    if is_plain:
+        return sizes, set()
+    often = _most_frequent(sizes, chosen)
     rest = [*conditions.tests.values(), *walk.rest]
     return _each(column, often, conditions.bounds(), rest, walk.bound), {
         value for value in often if sizes[value] > walk.bound
     }
 
 
-def _are_few(conditions: CallConditions, walk: ScanPlan) -> bool:
+def _sizes(
+    column: str, values: Sequence[str], bounds: Sequence[SqlCondition], chosen: Sequence[str], most: int
+) -> Counter[str]:
+    """Count the calls of each value, `most` at the most; of many values, of the most frequent ones alone so many."""
+    share = min(most, max(1, RANKING // max(1, len(values))))
+    sizes = _each(column, values, bounds, [], share)
+    if share == most:
+        return sizes
+    cut = [value for value in _most_frequent(sizes, chosen) if sizes[value] == share]
+    return sizes | _each(column, cut, bounds, [], most)
+
+
+def _most_frequent(sizes: Counter[str], chosen: Sequence[str]) -> list[str]:
+    """Return the values that are shown, those chosen first."""
+    return sorted(sizes, key=lambda value: (value not in chosen, -sizes[value], value))[: max(SHOWN, len(chosen))]
+
+
+def _are_few(conditions: CallConditions, walk: ScanPlan, fetch: Fetch) -> bool:
     """Return whether the others leave no more calls than may be looked at: an index scan by itself has no floor."""
     if walk.rest or walk.floor:
         return walk.floor is None
-    return query.count([walk.way.whole, *conditions.bounds(walk.way)], walk.bound + 1) <= walk.bound
+    return query.count([walk.way.whole, *conditions.bounds(walk.way)], walk.bound + 1, fetch) <= walk.bound
 
 
 def _grouped(column: str, conditions: CallConditions, walk: ScanPlan) -> Counter[str]:
@@ -127,6 +176,6 @@ def _each(
     columns, order = ("t.*", f" ORDER BY {BY_ITSELF.newest}") if rest else ("1", "")
     walk = f"SELECT {columns} FROM conversations_toolcall t WHERE {inside}{order} LIMIT %s"
     counted = f"SELECT COUNT(*) FROM ({walk}) AS t WHERE {passing}"
-    named = ",".join(["(%s)"] * len(candidates))
-    sql = f"WITH v(value) AS (VALUES {named}) SELECT v.value,({counted}) FROM v"
-    return Counter(dict(sql_conditions.fetch_rows(sql, [*candidates, *held, most, *passed])))
+    listed = "json_array_elements_text(%s::json)" if connection.vendor == "postgresql" else "json_each(%s)"
+    sql = f"WITH v(value) AS (SELECT value FROM {listed}) SELECT v.value,({counted}) FROM v"
+    return Counter(dict(sql_conditions.fetch_rows(sql, [json.dumps(candidates), *held, most, *passed])))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from conversations.listing.page import WALK, ListPage, cut_page, read_cursor
-from conversations.listing.sql_conditions import SqlCondition, fetch_branches, fetch_rows, join_conditions
+from conversations.listing.sql_conditions import Fetch, SqlCondition, fetch_branches, fetch_rows, join_conditions
 from conversations.tool_calls.listing import sql_filters
 from conversations.tool_calls.listing.filters import CallFilters
 from conversations.tool_calls.listing.sql_filters import (
@@ -83,9 +83,9 @@ def place_of(cursor: str) -> CallPosition | None:
     return CallPosition(*numbers) if numbers else None
 
 
-def choose_plan(conditions: CallConditions, bound: int) -> ScanPlan:
+def choose_plan(conditions: CallConditions, bound: int, fetch: Fetch = fetch_rows) -> ScanPlan:
     """Choose the way with the fewest calls; each is counted up to the bound, by its index alone."""
-    staging = [UNSTAGED] if sql_filters.is_staging() else []
+    staging = [UNSTAGED] if sql_filters.is_staging(fetch) else []
     if (
         len(conditions.tests) == len(conditions.ways) == 1
         and not staging
@@ -93,30 +93,31 @@ def choose_plan(conditions: CallConditions, bound: int) -> ScanPlan:
         and only.is_ordered
     ):
         return ScanPlan(only, [], None, bound)  # nothing to choose, nothing to pass over
-    sizes = [(count([way.whole, *conditions.bounds(way)], bound + 1), way.rank, way) for way in conditions.ways]
+    sizes = [(count([way.whole, *conditions.bounds(way)], bound + 1, fetch), way.rank, way) for way in conditions.ways]
     fit = [candidate for candidate in sizes if candidate[0] <= bound or candidate[2].is_ordered]
     size, _, way = min(fit, key=lambda candidate: candidate[:2], default=(bound + 1, 0, FULL_SCAN))
     rest = [*conditions.rest(way), *staging]
     branches = way.branches if len(conditions.tests) > 1 or staging or way == FULL_SCAN else way.loose
-    return ScanPlan(way, rest, None if size <= bound or not rest else _floor(conditions, way, branches, bound), bound)
+    is_whole = size <= bound or not rest
+    return ScanPlan(way, rest, None if is_whole else _floor(conditions, way, branches, bound, fetch), bound)
 
 
-def count(tests: Sequence[SqlCondition], most: int) -> int:
+def count(tests: Sequence[SqlCondition], most: int, fetch: Fetch) -> int:
     """Count calls, `most` at the most."""
     where, values = join_conditions(tests)
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS counted"
-    return int(fetch_rows(sql, [*values, most])[0][0])
+    return int(fetch(sql, [*values, most])[0][0])
 
 
 def _floor(
-    conditions: CallConditions, way: IndexScan, branches: Sequence[SqlCondition], bound: int
+    conditions: CallConditions, way: IndexScan, branches: Sequence[SqlCondition], bound: int, fetch: Fetch
 ) -> CallPosition | None:
     """Find where the newest `bound` calls of some branches of a way end; None when they have no more."""
     ends = []
     for branch in branches:
         where, values = join_conditions([branch, *conditions.bounds(way)])
         sql = f"SELECT {way.place} FROM conversations_toolcall t WHERE {where} ORDER BY {way.newest} LIMIT 1 OFFSET %s"
-        ends += [CallPosition(*row) for row in fetch_rows(sql, [*values, max(0, bound // len(branches) - 1)])]
+        ends += [CallPosition(*row) for row in fetch(sql, [*values, max(0, bound // len(branches) - 1)])]
     return max(ends, default=None)
 
 

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from django.db import connection
-
-from conversations.listing.sql_conditions import SqlCondition
+from conversations.listing.sql_conditions import Fetch, SqlCondition, fetch_rows
 from conversations.models import Conversation
 from conversations.models.tool_call import LOWEST, class_of
 from conversations.tool_calls.listing import text_filter
@@ -82,6 +80,11 @@ class CallConditions(NamedTuple):
         """Return what walking this way does not see to."""
         return [test for name, test in self.tests.items() if name != way.field or way.loose]
 
+    def without(self, name: str) -> "CallConditions":
+        """Return all but one filter."""
+        tests = {field: test for field, test in self.tests.items() if field != name}
+        return self._replace(tests=tests, ways=[way for way in self.ways if way.field != name])
+
 
 def conditions_for(
     filters: CallFilters, before: CallPosition | None = None, now: datetime | None = None
@@ -96,11 +99,9 @@ def conditions_for(
     return CallConditions(filters.begins(now or datetime.now(UTC)), filters.until, before, tests, ways)
 
 
-def is_staging() -> bool:
+def is_staging(fetch: Fetch = fetch_rows) -> bool:
     """Return whether an import is writing calls that nobody may see yet."""
-    with connection.cursor() as cursor:  # each page asks for it, and the ORM takes longer than the database
-        cursor.execute("SELECT 1 FROM conversations_conversation WHERE is_staged LIMIT 1")
-        return cursor.fetchone() is not None
+    return bool(fetch("SELECT 1 FROM conversations_conversation WHERE is_staged LIMIT 1", []))  # no ORM: each page asks
 
 
 UNSTAGED = SqlCondition(
