@@ -11,6 +11,7 @@ from websockets.asyncio.client import connect
 
 from tests.support.cold_starts import Stage, cold_server, ndjson, stage
 from tests.support.live import Server
+from tests.support.shares import amount_of
 from tests.support.tiers import rounds
 
 CONNECTIONS = 64
@@ -169,5 +170,5 @@ def test_a_server_answers_a_burst_in_its_first_second() -> None:
 def test_fifty_servers_answer_a_burst_in_their_first_second() -> None:
     found = stage()
 
-    for _ in range(50):
+    for _ in range(amount_of(50)):
         burst_into(found, is_newcomer=True)

@@ -1,6 +1,7 @@
 """Law H with a database that hangs: no frame goes out later than a second after the last look at rights began."""
 
 import asyncio
+import itertools
 import json
 import threading
 import time
@@ -127,6 +128,29 @@ def test_a_gate_is_held_from_its_time_on():
 
 def test_looks_begin_so_often_that_a_quick_database_holds_nothing():
     assert session_guard.LOOK_EVERY <= FRESH / 1.5
+
+
+def test_a_flood_of_words_that_rights_changed_is_a_look_now_and_then(monkeypatch):
+    async def flooded():
+        looking, began = SocketRegistry(), []
+
+        def nobody_is_sent_away(_):
+            began.append(looking._looked_at)
+            return {}
+
+        monkeypatch.setattr(authentication, "revoked", nobody_is_sent_away)
+        looking.admit(Socket(), most=1)
+        looking.start()
+        while len(began) < 8:
+            commit_listeners.notify_revoked()
+            await asyncio.sleep(0)
+        await looking.stop()
+        return began
+
+    began = asyncio.run(asyncio.wait_for(flooded(), 60))
+
+    pauses = [after - before for before, after in itertools.pairwise(began)]
+    assert min(pauses) >= 0.9 * session_guard.LOOK_AGAIN
 
 
 def test_one_principal_has_so_many_sockets_and_no_more():
