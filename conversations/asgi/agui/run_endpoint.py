@@ -17,7 +17,7 @@ from conversations.asgi import route
 from conversations.asgi.agui import resume, run_input
 from conversations.asgi.agui.run_encoder import RunEncoder, RunSegment, as_sse
 from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, following, stopping
-from conversations.asgi.responses.shared import ResponsesCaller, ResponsesContext, apart, trouble
+from conversations.asgi.responses.shared import ResponsesContext, apart, trouble
 from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.events.log.records import Stored
 from conversations.events.payload import MAX_BYTES
@@ -43,14 +43,10 @@ class RunEndpoint:
         """Answer one request. Raises what is answered by a status."""
         visitor = await self._context.admit(scope)
         body = await route.body(scope, receive, MAX_BYTES)
-        guest = ResponsesCaller(visitor)
-        self._context.enter(guest)
-        try:
+        with self._context.reading(visitor) as guest:
             begun = await self._context.do(_begin, visitor, scope["named"], body)
             with following(self._context, guest, begun.received, scope, receive, send) as wire:
                 await self._stream(wire, begun)
-        finally:
-            self._context.leave(guest)
 
     async def _stream(self, wire: Wire, begun: _Begun) -> None:
         encoder = begun.encoder

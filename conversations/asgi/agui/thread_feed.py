@@ -16,7 +16,7 @@ from conversations.asgi import route
 from conversations.asgi.agui.run_encoder import as_sse
 from conversations.asgi.agui.thread_encoder import ThreadCursor, ThreadEncoder, cursor_of
 from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, following, stopping
-from conversations.asgi.responses.shared import ResponsesCaller, ResponsesContext, apart, trouble
+from conversations.asgi.responses.shared import ResponsesContext, apart, trouble
 from conversations.core.errors import Invalid, NotFound, SwitchboardError
 from conversations.events.log.records import Stored
 from conversations.models import Conversation, Run
@@ -49,15 +49,11 @@ class ThreadFeed:
         if unknown := sorted(fields.keys() - set(FIELDS)):
             raise Invalid(f"must be {' or '.join(FIELDS)}", field=unknown[0][:40])
         text = fields.get("after") or route.header(scope, b"last-event-id").decode("latin-1") or "0"
-        guest = ResponsesCaller(visitor)
-        self._context.enter(guest)
-        try:
+        with self._context.reading(visitor) as guest:
             place = await self._context.do(_place, visitor, scope["named"], cursor_of(text), fields.get("run", ""))
             received = Received("", place.key, place.only, place.seq, 0, {}, False)
             with following(self._context, guest, received, scope, receive, send, float("inf")) as wire:
                 await self._stream(wire, place)
-        finally:
-            self._context.leave(guest)
 
     async def _stream(self, wire: Wire, place: _Place) -> None:
         await wire.start(STREAM_HEADERS)

@@ -12,9 +12,9 @@ import msgspec
 
 from conversations.asgi import route
 from conversations.asgi.responses import input_items, parse_request, request_schema
-from conversations.asgi.responses.shared import ResponsesContext, refuse
+from conversations.asgi.responses.shared import ResponsesContext
 from conversations.conversation import compaction
-from conversations.core.errors import Invalid, SwitchboardError
+from conversations.core.errors import Invalid
 from conversations.events.payload import MAX_BYTES
 from conversations.events.response_ids import new_response_id
 from conversations.runs.responses import response_chain
@@ -37,15 +37,10 @@ class CompactEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
-        try:
+        with self._context.counting_refusals():
             await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
-            compacted = await self._context.do(_compact, body)
-        except SwitchboardError as error:
-            self._context.count_refusal(error)
-            await refuse(send, error)
-        else:
-            await route.answer(send, 200, compacted)
+            await route.answer(send, 200, await self._context.do(_compact, body))
 
 
 def _compact(body: bytes) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ from conversations.asgi.responses.stream_encoder import Encoder, StreamFrame
 from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.events.log.records import Stored
 from conversations.events.payload import MAX_BYTES
-from conversations.events.response_ids import Json, ResponseRequest
+from conversations.events.response_ids import Json
 from conversations.realtime.send_gate import SendGate
 from conversations.runs.responses.create import Received
 
@@ -56,35 +56,13 @@ class ResponsesEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
-        try:
+        with self._context.counting_refusals():
             visitor = await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
-            guest = ResponsesCaller(visitor)
-            self._context.enter(guest)
-        except SwitchboardError as error:
-            self._context.count_refusal(error)
-            await refuse(send, error)
-            return
-        try:
-            await self._answer(guest, partial(parse_request.read, body), scope, receive, send)
-        finally:
-            self._context.leave(guest)
-
-    async def _answer(
-        self,
-        guest: ResponsesCaller,
-        read: Callable[[], ResponseRequest],
-        scope: route.Scope,
-        receive: route.Receive,
-        send: route.Send,
-    ) -> None:
-        try:
-            received = await self._context.do(self._context.receive, guest.visitor, read)
-        except SwitchboardError as error:
-            self._context.count_refusal(error)
-            await refuse(send, error)
-            return
-        await self.tell(guest, received, scope, receive, send, starting_after=-1 if received.body["stream"] else None)
+            with self._context.reading(visitor) as guest:
+                received = await self._context.do(self._context.receive, visitor, partial(parse_request.read, body))
+                starting_after = -1 if received.body["stream"] else None
+                await self.tell(guest, received, scope, receive, send, starting_after=starting_after)
 
     async def tell(
         self,

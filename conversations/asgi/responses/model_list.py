@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from conversations.asgi import route
-from conversations.asgi.responses.shared import ResponsesContext, refuse
-from conversations.core.errors import NotFound, SwitchboardError
+from conversations.asgi.responses.shared import ResponsesContext
+from conversations.core.errors import NotFound
 from conversations.events.log import response_queries as log_asked
 from conversations.events.log.response_queries import Model
 from conversations.runs.responses import create
@@ -23,13 +23,9 @@ class ModelsEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
-        try:
-            await self._context.admit(scope, METHODS, VIEW)
-            payload = await self._context.do(_model, scope["named"]) if scope["named"] else await self._context.do(_all)
-        except SwitchboardError as error:
-            await refuse(send, error)
-        else:
-            await route.answer(send, 200, msgspec.json.encode(payload))
+        await self._context.admit(scope, METHODS, VIEW)
+        payload = await self._context.do(_model, scope["named"]) if scope["named"] else await self._context.do(_all)
+        await route.answer(send, 200, msgspec.json.encode(payload))
 
 
 def _all() -> dict[str, Any]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
@@ -105,6 +106,16 @@ class ResponsesContext:
         """It is gone. The run goes on."""
         self.runtime.watch.forget(reader)
 
+    @contextmanager
+    def reading(self, visitor: Caller) -> Iterator[ResponsesCaller]:
+        """Have a client's rights looked at while it reads. Raises Busy when it would be one too many."""
+        guest = ResponsesCaller(visitor)
+        self.enter(guest)
+        try:
+            yield guest
+        finally:
+            self.leave(guest)
+
     def receive(
         self, visitor: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True
     ) -> Received:
@@ -163,9 +174,14 @@ class ResponsesContext:
                 yield encoder.break_off(begun.progress.cut_short())
                 return
 
-    def count_refusal(self, error: SwitchboardError) -> None:
-        """Count it by its status."""
-        self.runtime.responses[str(error.status)] += 1
+    @contextmanager
+    def counting_refusals(self) -> Iterator[None]:
+        """Count what is raised inside by its status."""
+        try:
+            yield
+        except SwitchboardError as error:
+            self.runtime.responses[str(error.status)] += 1
+            raise
 
 
 async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:

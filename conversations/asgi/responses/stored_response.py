@@ -15,8 +15,8 @@ from conversations.access.authentication import Caller
 from conversations.asgi import route
 from conversations.asgi.responses import resource
 from conversations.asgi.responses.endpoint import ResponsesEndpoint
-from conversations.asgi.responses.shared import ResponsesCaller, ResponsesContext, refuse
-from conversations.core.errors import Invalid, SwitchboardError
+from conversations.asgi.responses.shared import ResponsesContext
+from conversations.core.errors import Invalid
 from conversations.events import payload as envelopes
 from conversations.events import response_ids
 from conversations.events.response_ids import Json
@@ -38,28 +38,19 @@ class StoredResponseEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
-        try:
-            if scope["method"] == "DELETE":
-                visitor = await self._context.admit(scope, ("DELETE",))
-                payload = await self._context.do(_delete, visitor, scope["named"])
-                await route.answer(send, 200, payload)
-                return
-            visitor = await self._context.admit(scope, (*READING, "DELETE"), VIEW)
-            starting_after = _starting_after(route.query(scope))
-            stored = await self._context.do(find, visitor, scope["named"])
-            guest = ResponsesCaller(visitor)
-            self._context.enter(guest)
-        except SwitchboardError as error:
-            await refuse(send, error)
+        if scope["method"] == "DELETE":
+            visitor = await self._context.admit(scope, ("DELETE",))
+            await route.answer(send, 200, await self._context.do(_delete, visitor, scope["named"]))
             return
-        try:
+        visitor = await self._context.admit(scope, (*READING, "DELETE"), VIEW)
+        starting_after = _starting_after(route.query(scope))
+        stored = await self._context.do(find, visitor, scope["named"])
+        with self._context.reading(visitor) as guest:
             if starting_after is None or scope["method"] == "HEAD":  # which has no body to follow
                 await route.answer(send, 200, msgspec.json.encode(shown(stored)))
             else:
                 received = received_of(stored)
                 await self._endpoint.tell(guest, received, scope, receive, send, starting_after=starting_after)
-        finally:
-            self._context.leave(guest)
 
 
 class InputItemsEndpoint:
@@ -70,15 +61,10 @@ class InputItemsEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
-        try:
-            visitor = await self._context.admit(scope, READING, VIEW)
-            query = route.query(scope)
-            stored = await self._context.do(find, visitor, scope["named"])
-            payload = msgspec.json.encode(_page(_input_items(stored), query))
-        except SwitchboardError as error:
-            await refuse(send, error)
-        else:
-            await route.answer(send, 200, payload)
+        visitor = await self._context.admit(scope, READING, VIEW)
+        query = route.query(scope)
+        stored = await self._context.do(find, visitor, scope["named"])
+        await route.answer(send, 200, msgspec.json.encode(_page(_input_items(stored), query)))
 
 
 class CancelEndpoint:
@@ -89,17 +75,13 @@ class CancelEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
-        try:
-            visitor = await self._context.admit(scope, ("POST",))
-            stored = await self._context.do(_cancel, visitor, scope["named"])
-            deadline = time.monotonic() + CANCEL_PATIENCE
-            while stored.end is None and time.monotonic() < deadline:
-                await asyncio.sleep(LOOK_EVERY)
-                stored = await self._context.do(find, visitor, scope["named"])
-        except SwitchboardError as error:
-            await refuse(send, error)
-        else:
-            await route.answer(send, 200, msgspec.json.encode(shown(stored)))
+        visitor = await self._context.admit(scope, ("POST",))
+        stored = await self._context.do(_cancel, visitor, scope["named"])
+        deadline = time.monotonic() + CANCEL_PATIENCE
+        while stored.end is None and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_EVERY)
+            stored = await self._context.do(find, visitor, scope["named"])
+        await route.answer(send, 200, msgspec.json.encode(shown(stored)))
 
 
 def find(visitor: Caller, response: str) -> StoredResponse:

@@ -52,10 +52,10 @@ class ResponsesSocket:
         """Serve one socket to its end."""
         await receive()  # websocket.connect
         try:
-            socket = _Socket(self._context, await self._context.admit(scope), scope, send)
-            self._context.enter(socket)
+            with self._context.counting_refusals():
+                socket = _Socket(self._context, await self._context.admit(scope), scope, send)
+                self._context.enter(socket)
         except SwitchboardError as error:
-            self._context.count_refusal(error)
             await _refuse_upgrade(scope, send, error)
             return
         try:
@@ -128,14 +128,15 @@ class _Socket:
         """Answer one frame: by the events of a response, or by one error."""
         previous = None
         try:
-            value = await self._context.do(_value_of, text)  # in a thread: a large frame takes tens of milliseconds
-            previous = value.get("previous_response_id")
-            if value.get("type") != "response.create":
-                raise Invalid('the message must be {"type": "response.create", …}', code="unknown_event", field="type")
-            received = await self._context.do(self._receive, value)
-            begun = self._context.follow(received, self._scope)
+            with self._context.counting_refusals():
+                value = await self._context.do(_value_of, text)  # in a thread: a large frame takes tens of milliseconds
+                previous = value.get("previous_response_id")
+                if value.get("type") != "response.create":
+                    message = 'the message must be {"type": "response.create", …}'
+                    raise Invalid(message, code="unknown_event", field="type")
+                received = await self._context.do(self._receive, value)
+                begun = self._context.follow(received, self._scope)
         except SwitchboardError as error:
-            self._context.count_refusal(error)
             if isinstance(previous, str):
                 self._forget(previous)
             await self._tell(error)
