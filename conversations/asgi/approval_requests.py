@@ -5,24 +5,19 @@ polled for `external.LEASE_S` has left: the question is withdrawn, and the agent
 holds no thread.
 """
 
-import asyncio
 import json
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
 from conversations.access import permissions
 from conversations.access.authentication import Caller
-from conversations.asgi import long_poll, route
-from conversations.asgi.long_poll import LongPoll
+from conversations.asgi import route
+from conversations.asgi.decision_wait import AwaitedDecision, DecisionWait, wait_of
 from conversations.asgi.token_auth import TokenAuthenticator
-from conversations.core.db_threads import DatabaseThreads
-from conversations.core.errors import Busy, Invalid, NotAllowed
+from conversations.core.errors import Invalid, NotAllowed
 from conversations.core.ids import new_id
-from conversations.core.url_converters import whole_number
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
@@ -34,10 +29,6 @@ from conversations.runs.approvals.external import Question, QuestionOutcome
 PATH = "/api/v1/approvals/requests"
 MAX_BODY = 1 << 20  # bytes
 WAIT_S, MAX_WAIT_S = 25, 30
-LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
-RENEW_EVERY = 5.0  # seconds
-MAX_WAITING = 10_000
-T = TypeVar("T")
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
@@ -61,61 +52,23 @@ class ApprovalRequestEndpoint(route.Route):
     methods = ("POST",)
 
     def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self._runtime, self._bearers = runtime, bearers
-        self._waiting = LongPoll()
-        self._threads = DatabaseThreads("questions")
-        self._open = 0
+        self._bearers = bearers
+        self._waiting = DecisionWait(runtime, "questions", who="agents")
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 with the decision, `pending` while there is none, or `not_asked` where nobody can decide it."""
         visitor = await self._bearers.visitor(scope, "publish")
-        wait_s = _wait_of(scope)
+        wait_s = wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
-        if self._open >= MAX_WAITING:
-            raise Busy("too many agents wait for decisions", code="too_many")
+        self._waiting.require_room()
         deadline = time.monotonic() + wait_s
-        key, approval = await self._do(_ask, body, visitor)
+        key, approval = await self._waiting.do(_ask, body, visitor)
         if approval is None:
             return 200, _answer("", "not_asked", None)
-        gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
-        self._open += 1
-        try:
-            with self._runtime.watch.reading(visitor) as reader:
-                waiting = self._until_decided(scope, approval, key, deadline, gone)
-                outcome = await reader.unless_dismissed(waiting)
-        finally:
-            self._open -= 1
-            gone.cancel()
-        status = "pending" if outcome is None else "decided" if outcome.decision else "withdrawn"
-        return 200, _answer(approval.id, status, outcome)
-
-    async def _until_decided(
-        self, scope: route.Scope, approval: Approval, key: str, deadline: float, gone: asyncio.Future[None]
-    ) -> QuestionOutcome | None:
-        stopping = (scope.get("extensions") or {}).get("http.stopping")
-        renewed = 0.0
-        with self._waiting.on(f"stream:{key}") as news:
-            while True:
-                news.clear()
-                outcome = await self._do(external.outcome, approval)
-                left = deadline - time.monotonic()
-                is_over = left <= 0 or gone.done() or (stopping is not None and stopping.is_set())
-                if outcome is not None or (is_over and renewed):
-                    return outcome
-                if time.monotonic() - renewed > RENEW_EVERY:
-                    await self._do(external.renew, approval)
-                    renewed = time.monotonic()
-                await long_poll.news_or(gone, news, max(0.0, min(left, LOOK_EVERY)))
-
-    async def _do(self, work: Callable[..., T], *args: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args))
-
-
-def _wait_of(scope: route.Scope) -> int:
-    fields = route.query(scope)
-    if unknown := sorted(fields.keys() - {"wait_s"}):
-        raise Invalid("must be wait_s", field=unknown[0][:40])
-    return whole_number(fields.get("wait_s", str(WAIT_S)), "wait_s", 0, MAX_WAIT_S)
+        outcome = await self._waiting.outcome(scope, receive, visitor, AwaitedDecision(approval, key, deadline))
+        if isinstance(outcome, str):
+            return 200, _answer(approval.id, "pending", None)
+        return 200, _answer(approval.id, "decided" if outcome.decision else "withdrawn", outcome)
 
 
 def _ask(body: bytes, visitor: Caller) -> tuple[str, Approval | None]:

@@ -1,0 +1,95 @@
+"""Agents elsewhere that wait over HTTP for a decision: woken by commits, holding no thread. Used by the raw endpoints
+that ask for them."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from conversations.access.authentication import Caller
+from conversations.asgi import long_poll, route
+from conversations.asgi.long_poll import LongPoll
+from conversations.core.db_threads import DatabaseThreads
+from conversations.core.errors import Busy, Invalid
+from conversations.core.url_converters import whole_number
+from conversations.models import Approval
+from conversations.realtime.server import ServerRuntime
+from conversations.runs.approvals import external
+from conversations.runs.approvals.external import QuestionOutcome
+
+LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
+RENEW_EVERY = 5.0  # seconds
+MAX_WAITING = 10_000  # of one endpoint
+T = TypeVar("T")
+
+
+class AwaitedDecision(NamedTuple):
+    """A question, and until when its decision is waited for. `renewed`: when its lease was renewed last; 0: it is to be
+    renewed once, however short the waiting."""
+
+    approval: Approval
+    conversation: str
+    deadline: float  # monotonic, as the next
+    renewed: float = 0.0
+
+
+class DecisionWait:
+    """Who waits at one endpoint. `threads` do its work with the database."""
+
+    def __init__(self, runtime: ServerRuntime, threads: str, *, who: str) -> None:
+        self._runtime, self._who = runtime, who
+        self._threads = DatabaseThreads(threads)
+        self._news = LongPoll()
+        self._count = 0
+
+    async def do(self, work: Callable[..., T], *args: object) -> T:
+        """Do what asks the database in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args))
+
+    def require_room(self) -> None:
+        """Raise Busy while as many wait as may."""
+        if self._count >= MAX_WAITING:
+            raise Busy(f"too many {self._who} wait for decisions", code="too_many")
+
+    async def outcome(
+        self, scope: route.Scope, receive: route.Receive, visitor: Caller, question: AwaitedDecision
+    ) -> QuestionOutcome | str:
+        """Wait for the decision; where nobody waits any more before there is one, say why. Raises NotSignedIn and
+        NotAllowed when the right is gone."""
+        gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
+        self._count += 1
+        try:
+            with self._runtime.watch.reading(visitor) as reader:
+                return await reader.unless_dismissed(self._until_decided(scope, question, gone))
+        finally:
+            self._count -= 1
+            gone.cancel()
+
+    async def _until_decided(
+        self, scope: route.Scope, question: AwaitedDecision, gone: asyncio.Future[None]
+    ) -> QuestionOutcome | str:
+        stopping = (scope.get("extensions") or {}).get("http.stopping")
+        renewed = question.renewed
+        with self._news.on(f"stream:{question.conversation}") as news:
+            while True:
+                news.clear()
+                outcome = await self.do(external.outcome, question.approval)
+                left = question.deadline - time.monotonic()
+                why = "the agent stopped waiting" if gone.done() else "nobody decided in time" if left <= 0 else ""
+                if stopping is not None and stopping.is_set():
+                    why = why or "the server stopped"
+                if outcome is not None or (why and renewed):
+                    return outcome or why
+                if time.monotonic() - renewed > RENEW_EVERY:
+                    await self.do(external.renew, question.approval)
+                    renewed = time.monotonic()
+                await long_poll.news_or(gone, news, max(0.0, min(left, LOOK_EVERY)))
+
+
+def wait_of(scope: route.Scope, usual_s: int, most_s: int) -> int:
+    """Return for how many seconds a request waits. Raises Invalid, of any other field too."""
+    fields = route.query(scope)
+    if unknown := sorted(fields.keys() - {"wait_s"}):
+        raise Invalid("must be wait_s", field=unknown[0][:40])
+    return whole_number(fields.get("wait_s", str(usual_s)), "wait_s", 0, most_s)
