@@ -49,6 +49,8 @@ TABLE = {
     "quarantine": ADMIN,
     "alerts": ADMIN,
     "metrics": ADMIN,
+    "redact": ADMIN,
+    "hold": ADMIN,
 }
 VERBS = tuple(TABLE)
 WORDS = {  # of those that do not say themselves what one does
@@ -66,6 +68,8 @@ WORDS = {  # of those that do not say themselves what one does
     "quarantine": "resolve quarantined messages",
     "alerts": "manage alerts",
     "metrics": "view operations",
+    "redact": "redact the record",
+    "hold": "place and release legal holds",
 }
 
 

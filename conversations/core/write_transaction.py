@@ -129,6 +129,14 @@ def _in_turn(patience: float) -> Iterator[None]:
         _turn.leave()
 
 
+@contextmanager
+def turn_of_file(within: float) -> Iterator[None]:
+    """Hold the process's turn without a transaction: for a checkpoint of SQLite's log, of which there is one at a time.
+    Raises OperationalError when it did not come within so many seconds."""
+    with _in_turn(within):
+        yield
+
+
 def _wait_for_rows(seconds: float) -> None:
     """Have PostgreSQL give up a row that somebody holds, until this transaction ends."""
     with connection.cursor() as cursor:

@@ -16,6 +16,7 @@ from conversations.models.people import Grant, Role, SignInLink, Token, User
 from conversations.models.policy import Policy
 from conversations.models.post import Post
 from conversations.models.quarantine import Quarantine
+from conversations.models.redaction import LegalHold, Redaction
 from conversations.models.redis_position import RedisPosition
 from conversations.models.response import Response
 from conversations.models.run import Run
@@ -42,6 +43,7 @@ __all__ = [
     "Conversation",
     "Event",
     "Grant",
+    "LegalHold",
     "Meta",
     "ModelUsage",
     "Node",
@@ -50,6 +52,7 @@ __all__ = [
     "Post",
     "Quarantine",
     "ReadMarker",
+    "Redaction",
     "RedisPosition",
     "Response",
     "Role",

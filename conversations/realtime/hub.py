@@ -18,6 +18,7 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners, log
 from conversations.events.log.records import Stored
+from conversations.events.types.redaction import REDACTED
 from conversations.realtime import frames
 from conversations.realtime.catch_up_reader import CatchUpReader
 from conversations.realtime.feed import DRAWING_BYTES, MAX_DRAWING, MODES, Feed, Mode, Subscriber
@@ -136,6 +137,8 @@ class Hub:
         if not fresh:
             return
         feed.last_taken_seq = fresh[-1].seq
+        if any(event.kind == REDACTED for event in fresh):
+            feed.let_go()  # frames of what was said before
         if feed.mode == "data":
             feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
         else:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from conversations.events import log
 from conversations.events.log.records import Stored
-from conversations.rendering import agent_colors, conversation_hues, participant_marks
+from conversations.events.types.redaction import REDACTED
+from conversations.rendering import agent_colors, conversation_hues, event_renderer, participant_marks
 from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.lane_cards import LaneRenderer
 from conversations.tool_calls import tool_name_cache
@@ -38,6 +39,9 @@ class LiveRenderer:
             self._renderer = self._make_renderer(
                 self._key, preview_after=preview_after, previous=before[0] if before else None
             )
+        for event in events:
+            if event.kind == REDACTED:  # whoever redacted may be another process
+                event_renderer.forget_redacted(event)
         agent_colors.refresh_colors()
         tool_name_cache.load_names(events)
         self._last = events[-1].seq

@@ -17,6 +17,7 @@ from conversations.core import data_dir as datadir
 from conversations.core.background_loop import run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.events.epoch import HighWater
+from conversations.realtime.redaction_watch import RedactionWatch
 
 EVERY = 1.0  # seconds
 
@@ -27,6 +28,7 @@ class RollbackWatch:
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._high_water, self._anchor = HighWater(data_dir), AuditAnchorFile(data_dir)
+        self._redactions = RedactionWatch(data_dir)
         self._last_files: list[tuple[int, ...]] = []  # SQLite's files at the last look
 
     @property
@@ -38,10 +40,11 @@ class RollbackWatch:
         """Change the epoch if the record went back; remember how far the record and the audit log are. Where SQLite's
         files are as they were, the record is, too."""
         files = self._files()
-        if files and files == self._last_files:
+        if files and files == self._last_files and self._redactions.is_done:
             return
         self._high_water.check()
         self._write_anchor()
+        self._redactions.look()
         self._last_files = files
 
     def _files(self) -> list[tuple[int, ...]]:

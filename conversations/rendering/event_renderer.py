@@ -12,6 +12,7 @@ from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.log.tool_calls import STEPS
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections import repeats_message
+from conversations.events.types.redaction import redactions_of
 from conversations.rendering import (
     annotation_rows,
     control_action_rows,
@@ -184,3 +185,9 @@ def learn_hues(hues: Mapping[str, int]) -> None:
 def forget(conversation: str, seq: int) -> None:
     """Drop what was drawn from an event: it was redacted."""
     _cache.forget(conversation, seq)
+
+
+def forget_redacted(event: Stored) -> None:
+    """Drop what was drawn from the events that an `event.redacted` names."""
+    for redacted in redactions_of(event.body):
+        forget(event.conversation, redacted.seq)

@@ -27,6 +27,7 @@ MAX_CONVERSATIONS = 100  # looked at in one round
 MAX_BODIES = 1 << 20  # bytes of bodies in one round, or one event
 COUNTED = 1000  # conversations whose lag is counted
 MAX_COUNTED = 10_000  # events
+PURGED = 500  # pages of the index written in one step
 
 _PENDING = """SELECT id,indexed_seq,head_seq,key,title,last_line FROM conversations_conversation
 WHERE indexed_seq<head_seq AND id>%s AND NOT is_staged ORDER BY id LIMIT %s"""
@@ -189,6 +190,26 @@ def empty() -> None:
         recorded_times.empty(cursor)
         title_index.clear(cursor)
         cursor.execute("UPDATE conversations_conversation SET indexed_seq=0 WHERE indexed_seq>0")
+
+
+def purge() -> None:
+    """Write SQLite's index anew without what was taken out of it, in short steps: its segments keep deleted words until
+    they are merged. PostgreSQL's rows are gone with its next VACUUM."""
+    if connection.vendor != "sqlite":
+        return
+    for table in ("conversations_search", title_index.TABLE):
+        pages, before = -PURGED, -2  # a negative number has all segments merged into one
+        with connection.cursor() as cursor:
+            while (changes := _total_changes(cursor)) - before >= 2:
+                before = changes
+                with write_transaction():
+                    cursor.execute(f"INSERT INTO {table}({table},rank) VALUES('merge',%s)", [pages])
+                pages = PURGED
+
+
+def _total_changes(cursor: CursorWrapper) -> int:
+    cursor.execute("SELECT total_changes()")
+    return int(cursor.fetchone()[0])
 
 
 def _there(cursor: CursorWrapper, tables: Tables, conversation: int, rows: Sequence[IndexRow]) -> list[IndexRow]:

@@ -93,15 +93,14 @@ class LiveTranscript extends HTMLElement {
   }
 
   #leave() {
-    this.#unsubscribe?.();
-    this.#unsubscribe = null;
+    this.#unsubscribe = void this.#unsubscribe?.();
     this.#queue.clear();
   }
 
-  async #reset() {
+  async #reset(isRestored = true) {
     this.#leave();
     while (this.isConnected && !(await this.#pages.newest())) await new Promise((again) => setTimeout(again, RETRY));
-    this.#report.reset();
+    if (isRestored) this.#report.reset();
   }
 
   #flush(take) {
@@ -117,6 +116,7 @@ class LiveTranscript extends HTMLElement {
 
   #apply(event) {
     if (event.kind === "caught_up") return this.#report.caughtUp(event.seq);
+    if (event.kind === "event.redacted") return void this.#reset(false); // what it names is drawn here as it was
     if (event.kind === "gap") this.#rows.append(gapNotice(event));
     else if (event.html !== undefined) this.#drawn(event);
     else if (event.text !== undefined) this.#written(event);

@@ -36,6 +36,8 @@ PRINTED = {
     "quarantine": "    ✓",
     "alerts": "    ✓",
     "metrics": "    ✓",
+    "redact": "    ✓",
+    "hold": "    ✓",
 }
 ROLES = ("viewer", "operator", "approver", "auditor", "admin")
 CELLS = [(verb, role, row[at] == "✓") for verb, row in PRINTED.items() for at, role in enumerate(ROLES)]

@@ -1,0 +1,64 @@
+"""`expire`: take what is older than it may be kept out of the record. Run it daily, by cron or a timer."""
+
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from conversations.core import schema_state
+from conversations.core.errors import SwitchboardError
+from conversations.core.principals import SYSTEM
+from conversations.import_export.progress import ProgressLine
+from conversations.management.commands.redact import purge
+from conversations.redaction import expiry, journal
+from conversations.redaction.expiry import RetentionRule
+
+DAY_US = 86_400_000_000
+
+
+class Command(BaseCommand):
+    """Works beside a running server, in short transactions with pauses as long."""
+
+    help = "Take the words of events older than so many days out of the record, as `redact` does; holds beat it."
+    requires_system_checks = ()  # they are run by the tests; they import every page
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take what is kept for how long."""
+        parser.add_argument("--days", type=float, required=True, help="days that events are kept")
+        parser.add_argument(
+            "--kind", action="append", default=[], metavar="TYPE", help="only this event type; repeatable"
+        )
+        parser.add_argument("--conversation", default="", help="only this conversation")
+        parser.add_argument("--team", default="", help="only conversations that an agent of this team handles")
+        parser.add_argument("--reason", default="", help="why; it is in the record and in the audit log")
+        parser.add_argument("--dry-run", action="store_true", help="count what would go, and change nothing")
+
+    def handle(self, *args: Any, days: float, **options: Any) -> None:
+        """Expire, or count."""
+        schema_state.ensure()
+        if days <= 0:
+            raise CommandError("--days must be more than 0")
+        older_than = time.time_ns() // 1000 - int(days * DAY_US)
+        rule = RetentionRule(older_than, options["kind"], options["conversation"], options["team"])
+        if options["dry_run"]:
+            self._preview(rule)
+            return
+        progress = ProgressLine(self.stderr, "Expired: {} of {} events looked at")
+        try:
+            expired, held = expiry.expire(SYSTEM, rule, options["reason"], progress.tell)
+        except SwitchboardError as error:
+            raise CommandError(error.full_message) from None
+        finally:
+            progress.end()
+        self.stdout.write(f"Expired {expired:,} events; {held:,} are held back, or a run is at work there.")
+        if expired:
+            journal.update(settings.DATA_DIR)
+            purge(self.stdout)
+
+    def _preview(self, rule: RetentionRule) -> None:
+        counts, held = expiry.preview(rule)
+        for kind, count in sorted(counts.items()):
+            self.stdout.write(f"{kind}: {count:,}")
+        self.stdout.write(f"{counts.total():,} events, of which {held:,} are held back. Nothing was changed.")

@@ -1,0 +1,64 @@
+"""A process's look for redactions, its own and those of other processes: drawn rows go, and so do words that SQLite
+still has in its log and in its index. Each is written into the journal of this data directory."""
+
+import json
+import logging
+from pathlib import Path
+
+from django.db import DatabaseError, connection
+
+from conversations.core.write_transaction import turn_of_file
+from conversations.models import Redaction
+from conversations.redaction import journal, redact
+from conversations.search import index_writer
+
+logger = logging.getLogger(__name__)
+
+TURN_WITHIN = 1.0  # seconds
+READERS_WITHIN_MS = 50  # how long whoever writes waits for those who read
+
+
+class RedactionWatch:
+    """What one process has done about redactions. Sync; asked in a thread."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._newest_seen = -1
+        self.is_done = True
+
+    def look(self) -> None:
+        """Do what is new; what readers keep SQLite from doing now is done at the next look."""
+        if self._newest_seen < 0 and (count := journal.apply(self._data_dir / journal.NAME)):
+            logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
+        newest = _newest()
+        if newest > self._newest_seen:
+            for made in Redaction.objects.select_related("conversation").filter(pk__gt=max(self._newest_seen, 0)):
+                redact.forget_drawn(made.conversation.key, json.loads(made.seqs))
+            journal.update(self._data_dir)
+            self._newest_seen, self.is_done = newest, newest == 0
+        if not self.is_done:
+            self.is_done = purge()
+
+
+def purge() -> bool:
+    """Have SQLite forget what was deleted: in the index's segments and in its log. Return whether nothing is left."""
+    if connection.vendor != "sqlite":
+        return True
+    try:
+        index_writer.purge()
+        with turn_of_file(TURN_WITHIN), connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout={READERS_WITHIN_MS}")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            is_busy, _, _ = cursor.fetchone()
+    except DatabaseError as error:
+        logger.warning("what was redacted is still in the write-ahead log: %s", error)
+        return False
+    return not is_busy
+
+
+def _newest() -> int:
+    """Return the newest redaction. Asked each second: plain SQL."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT MAX(id) FROM conversations_redaction")
+        (newest,) = cursor.fetchone()
+    return int(newest or 0)

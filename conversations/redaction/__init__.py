@@ -1,0 +1,1 @@
+"""Taking words out of the record, and legal holds, which keep them in."""
