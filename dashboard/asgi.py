@@ -54,6 +54,7 @@ from conversations.core.errors import Unavailable
 from conversations.events.log import commit_batch
 from conversations.evidence.checkpointer import Checkpointer
 from conversations.realtime.server import ServerRuntime
+from conversations.redaction.retention_job import RetentionJob
 from conversations.runs.approvals import external
 from conversations.search import Indexer
 from conversations.transport.recorder import EmbeddedRecorder
@@ -122,6 +123,7 @@ class Application:
         self._has_started = False
         self._recorder: EmbeddedRecorder | None = None
         self._alerts: Dispatcher | None = None
+        self._retention: RetentionJob | None = None
         self._worker: Any = None  # agents_app's, known by its dotted name alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -196,6 +198,7 @@ class Application:
         self._keep(asyncio.to_thread(_import_pages), "importing pages")
         self._index()
         self._send_alerts()
+        self._retain()
         await asyncio.to_thread(self._export)
         self._sign()
         if self.url:
@@ -231,6 +234,11 @@ class Application:
         alerts = self._alerts = Dispatcher(self.runtime.url)
         alerts.start()
         self.runtime.further_parts["alerts"] = lambda: alerts.state
+
+    def _retain(self) -> None:
+        """Redact daily what is older than the rules say: of several processes one does, the others stand by."""
+        self._retention = RetentionJob()
+        self._retention.start()
 
     def _export(self) -> None:
         """Send traces of runs to a collector, where one is set: of several processes one does, the others stand by."""
@@ -280,6 +288,8 @@ class Application:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._alerts is not None:
             await asyncio.to_thread(self._alerts.close)
+        if self._retention is not None:
+            await asyncio.to_thread(self._retention.close)
         if self._exporter is not None:
             await asyncio.to_thread(self._exporter.close)
         if self._checkpointer is not None:

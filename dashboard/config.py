@@ -80,9 +80,7 @@ class Config(BaseSettings):
         default=1000, ge=1, description="maximum open /v1/responses requests and sockets per principal and process"
     )
     response_wait_s: float = Field(
-        default=300,
-        gt=0,
-        description="seconds a /v1/responses client waits for a response without progress",
+        default=300, gt=0, description="seconds a /v1/responses client waits for a response without progress"
     )
     rings_mib: int = Field(default=48, ge=1, description="MiB of recent events each process caches for open pages")
     followers_mib: int = Field(default=64, ge=1, description="MiB each process buffers for /v1/responses clients")
@@ -139,6 +137,8 @@ class Config(BaseSettings):
     )
     approval_role: str = Field(default="admin", description="the role to notify")
     four_eyes: bool = Field(default=False, description="people cannot decide on a run whose input they wrote or sent")
+    redaction_four_eyes: bool = Field(default=False, description="a second admin confirms each redaction")
+    retention_every_s: float = Field(default=86_400, gt=0, description="seconds between rounds of the retention rules")
     session_items: int = Field(default=200, ge=1, description="conversation items that agents remember")
     session_days: float = Field(default=30, gt=0, description="days that agents remember an item")
     alert_hosts: str = Field(

@@ -13,6 +13,8 @@ from dashboard.api import control, tool_calls
 from dashboard.api import conversations as api
 from dashboard.api import forks as api_forks
 from dashboard.api import policies as api_policies
+from dashboard.api import redactions as api_redactions
+from dashboard.api import retention as api_retention
 from dashboard.api import runs as api_runs
 from dashboard.api import search as api_search
 from dashboard.api import tool_call_detail as api_tool_call
@@ -45,6 +47,8 @@ from dashboard.pages import (
     playhead,
     policies,
     quarantine,
+    redaction,
+    retention,
     search,
     sign_in,
     tokens,
@@ -110,6 +114,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ops/quarantine/<number:number>/", quarantine.entry, name="quarantined"),
     path("ops/quarantine/<number:number>/discards/", quarantine.discards, name="quarantine-discards"),
     path("ops/quarantine/<number:number>/redrives/", quarantine.redrives, name="quarantine-redrives"),
+    path("redaction/", redaction.redaction, name="redaction"),
+    path("redaction/decisions/", redaction.decisions, name="redaction-decisions"),
+    path("retention/", retention.retention, name="retention"),
+    path("retention/holds/", retention.holds, name="holds"),
+    path("retention/releases/", retention.releases, name="hold-releases"),
+    path("retention/removals/", retention.removals, name="retention-removals"),
     path("people/", people.people, name="people"),
     path("people/grants/", grants.grants, name="grants"),
     path("people/grants/removals/", grants.removals, name="grant-removals"),
@@ -160,6 +170,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/tool-calls/<str:id>/replays", api_tool_call.replays, name="api-replays"),
     path("api/v1/budgets", api_budgets.budgets, name="api-budgets"),
     path("api/v1/budgets/<str:id>/removal", api_budgets.removal, name="api-budget-removal"),
+    path("api/v1/redactions", api_redactions.redactions, name="api-redactions"),
+    path("api/v1/redactions/preview", api_redactions.preview, name="api-redaction-preview"),
+    path("api/v1/redactions/<number:number>/decision", api_redactions.decision, name="api-redaction-decision"),
+    path("api/v1/holds", api_retention.holds, name="api-holds"),
+    path("api/v1/holds/<number:number>/release", api_retention.release, name="api-hold-release"),
+    path("api/v1/retention-rules", api_retention.rules, name="api-retention-rules"),
+    path("api/v1/retention-rules/<number:number>/preview", api_retention.preview, name="api-retention-preview"),
+    path("api/v1/retention-rules/<number:number>/removal", api_retention.removal, name="api-retention-removal"),
     path("api/v1/policies", api_policies.policies, name="api-policies"),
     path("api/v1/alert-rules", api_alerts.rules, name="api-alert-rules"),
     path("api/v1/alert-rules/<number:number>", api_alerts.rule, name="api-alert-rule"),

@@ -22,7 +22,7 @@ from conversations.events import log, registry
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload
-from conversations.models import Agent, Conversation, Event, Run
+from conversations.models import Agent, Conversation, Event, Redaction, Run
 from conversations.runs.claims import Body
 
 MAX_REASON = 2000  # characters
@@ -177,6 +177,7 @@ class _Plan(NamedTuple):
 
 def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> CreatedFork:
     """Copy, then make it seen together with what is its own. Nothing stays of one that does not come to its end."""
+    redacted = _newest_redaction(plan.parent)
     copied = log.ForkCopy(log.StagedBatch(), plan.key, plan.parent, upto=plan.at - 1 if changed else plan.at)
     verb, target = "fork", f"conversation:{plan.parent.key}"
     try:
@@ -184,6 +185,8 @@ def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> Crea
         failpoint("before-fork")
         with audited_action(by, verb, target, right="control") as principal:
             copied.publish()
+            if _newest_redaction(plan.parent) != redacted:
+                raise Conflict("events were redacted while they were copied: fork again", code="redacted")
             title = _title(plan.parent, copied.head.title, text or "", changed)
             forked = plan._replace(handler=copied.handler, title=title).append(text, changed)
             correlation = {"conversation": plan.key, "forked_at": plan.at, "run": forked.run}
@@ -192,6 +195,11 @@ def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> Crea
         copied.discard()
         raise
     return forked
+
+
+def _newest_redaction(parent: Conversation) -> int | None:
+    newest = Redaction.objects.filter(conversation=parent).order_by("-id")
+    return newest.values_list("id", flat=True).first()
 
 
 def _title(parent: Conversation, of_copies: str, text: str, changed: Event | None) -> str:

@@ -46,6 +46,7 @@ Trait = Literal[
     "remembered",  # a fork's agents remember it
     "annotates",  # somebody says something about an event
     "outlined",  # a line of the outline beside a transcript
+    "no_news",  # its conversation keeps its place among those that spoke last
     "unsigned",  # agents elsewhere may stream it without their name
 ]
 

@@ -16,7 +16,7 @@ from conversations.models.people import Grant, Role, SignInLink, Token, User
 from conversations.models.policy import Policy
 from conversations.models.post import Post
 from conversations.models.quarantine import Quarantine
-from conversations.models.redaction import LegalHold, Redaction
+from conversations.models.redaction import LegalHold, Redaction, RedactionRequest, RetentionRule
 from conversations.models.redis_position import RedisPosition
 from conversations.models.response import Response
 from conversations.models.run import Run
@@ -53,8 +53,10 @@ __all__ = [
     "Quarantine",
     "ReadMarker",
     "Redaction",
+    "RedactionRequest",
     "RedisPosition",
     "Response",
+    "RetentionRule",
     "Role",
     "Run",
     "SavedView",

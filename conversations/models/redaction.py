@@ -1,4 +1,4 @@
-"""What was redacted, and what must not be: neither is a fold of events."""
+"""What was redacted, what is to be, what must not be, and what is kept for how long: none is a fold of events."""
 
 from django.db import models
 from django.db.models import Q
@@ -30,3 +30,39 @@ class Redaction(models.Model):
     at = models.BigIntegerField(help_text="µs UTC")
     by = models.CharField(max_length=160)
     reason = models.CharField(max_length=500)
+    field = models.CharField(max_length=200, default="", help_text="of a tool call; empty: all that the events said")
+    is_folded = models.BooleanField(default=True, help_text="rows that events make were made anew after it")
+
+    class Meta:
+        indexes = [models.Index(fields=["conversation"], name="redaction_unfolded", condition=Q(is_folded=False))]
+
+
+class RedactionRequest(models.Model):
+    """A redaction that waits for a second person's word, or had it."""
+
+    scope = models.TextField(help_text="JSON: what is to be redacted; emptied of words when it is decided")
+    reason = models.CharField(max_length=500)
+    requested_by = models.CharField(max_length=160)
+    requested_at = models.BigIntegerField(help_text="µs UTC")
+    decided_by = models.CharField(max_length=160, default="")
+    decided_at = models.BigIntegerField(null=True, help_text="µs UTC")
+    is_confirmed = models.BooleanField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["id"], name="redaction_pending", condition=Q(decided_at=None))]
+
+
+class RetentionRule(models.Model):
+    """What is kept for how many days, then redacted by the daily job. Empty: of any type, team or conversation."""
+
+    days = models.IntegerField()
+    kind = models.CharField(max_length=100, default="")
+    team = models.CharField(max_length=200, default="", help_text="of the agent that handles the conversation")
+    conversation = models.CharField(max_length=200, default="", help_text="its id")
+    reason = models.CharField(max_length=500)
+    made_by = models.CharField(max_length=160)
+    made_at = models.BigIntegerField(help_text="µs UTC")
+    removed_at = models.BigIntegerField(null=True, help_text="µs UTC")
+    ran_at = models.BigIntegerField(null=True, help_text="µs UTC, when the job last went through it")
+    redacted = models.BigIntegerField(default=0, help_text="events that lost their words, then")
+    held = models.BigIntegerField(default=0, help_text="events that were held back, then")

@@ -30,6 +30,8 @@ class RedactionWatch:
         """Do what is new; what readers keep SQLite from doing now is done at the next look."""
         if self._newest_seen < 0 and (count := journal.apply(self._data_dir / journal.NAME)):
             logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
+        if self._newest_seen < 0:
+            redact.fold_rest()
         newest = _newest()
         if newest > self._newest_seen:
             for made in Redaction.objects.select_related("conversation").filter(pk__gt=max(self._newest_seen, 0)):

@@ -1,11 +1,12 @@
-"""Take out what is older than it may be kept, in short transactions beside live work. Called by the command `expire`.
+"""Take out what is older than it may be kept, in short transactions beside live work. Called by the command `expire`
+and by the daily job.
 
 What is on legal hold stays, and so does what a run at work may need: a later call finds it again.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -13,19 +14,21 @@ from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict
-from conversations.events.log.refold import Refold
-from conversations.events.types.redaction import REDACTED
+from conversations.events.types.redaction import FIELD_MARK, REDACTED
 from conversations.models import Agent, Conversation, Event
 from conversations.redaction import legal_holds, redact, selection
 
 PAGE = 200  # events of one transaction
+READ = 2_000  # rows of one read
 SHARE = 1.0  # seconds of rest for each second of work
+LATE_US = 3_600_000_000  # how much later than its neighbours a row may have been committed
 
 Progress = Callable[[int, int], None]  # expired, looked at
+GoesOn = Callable[[], bool]
 
 
-class RetentionRule(NamedTuple):
-    """What is kept for how long. Empty: of any kind, in any conversation, of any team."""
+class Expiring(NamedTuple):
+    """What is too old. Empty: of any kind, in any conversation, of any team."""
 
     older_than: int  # µs UTC
     kinds: Sequence[str] = ()
@@ -33,59 +36,100 @@ class RetentionRule(NamedTuple):
     team: str = ""  # of the agent that handles the conversation
 
 
-def matching(rule: RetentionRule, after: int = 0) -> Sequence[tuple[int, int, int, str]]:
-    """Return the next page of events that a rule takes: row, conversation's row, seq, kind."""
-    events = Event.objects.filter(pk__gt=after, at__lt=rule.older_than, salt__isnull=False).exclude(kind=REDACTED)
-    events = events.filter(conversation__is_staged=False)
-    if rule.kinds:
-        events = events.filter(kind__in=rule.kinds)
-    if rule.conversation:
-        events = events.filter(conversation__key=rule.conversation)
-    if rule.team:
-        agents = list(Agent.objects.filter(team=rule.team).values_list("name", flat=True))
-        events = events.filter(conversation__handler__in=agents)
-    return list(events.order_by("pk").values_list("pk", "conversation_id", "seq", "kind")[:PAGE])
+class AgedEvent(NamedTuple):
+    """An event that is too old."""
+
+    conversation: int
+    seq: int
+    kind: str
 
 
-def preview(rule: RetentionRule) -> tuple[Counter[str], int]:
+def matching(rule: Expiring) -> Iterator[list[AgedEvent]]:
+    """Go through the events that are too old, a bounded read at a time, by the order in which they were recorded."""
+    chosen = _Conversations(rule)
+    fields = ("pk", "at", "conversation_id", "seq", "kind", "erased_by")
+    after = 0
+    while rows := list(Event.objects.filter(pk__gt=after).order_by("pk").values_list(*fields)[:READ]):
+        after = rows[-1][0]
+        yield [
+            AgedEvent(conversation, seq, kind)
+            for _, at, conversation, seq, kind, erased_by in rows
+            if at < rule.older_than
+            and (erased_by is None or erased_by.startswith(FIELD_MARK))
+            and kind != REDACTED
+            and (not rule.kinds or kind in rule.kinds)
+            and chosen.has(conversation)
+        ]
+        if rows[0][1] > rule.older_than + LATE_US:
+            return  # all that follows is newer
+
+
+class _Conversations:
+    """Which conversations a rule is about: looked up once each."""
+
+    def __init__(self, rule: Expiring) -> None:
+        self._rule = rule
+        self._agents = set(Agent.objects.filter(team=rule.team).values_list("name", flat=True)) if rule.team else set()
+        self._is_chosen: dict[int, bool] = {}
+
+    def has(self, conversation: int) -> bool:
+        if conversation not in self._is_chosen:
+            row = Conversation.objects.visible().filter(pk=conversation).values_list("key", "handler").first()
+            self._is_chosen[conversation] = row is not None and self._fits(*row)
+        return self._is_chosen[conversation]
+
+    def _fits(self, key: str, handler: str) -> bool:
+        return self._rule.conversation in ("", key) and (not self._rule.team or handler in self._agents)
+
+
+def preview(rule: Expiring) -> tuple[Counter[str], int]:
     """Count by kind what a rule would take, and how many of these are held back now."""
     counts: Counter[str] = Counter()
     held = 0
-    after = 0
-    while page := matching(rule, after):
-        after = page[-1][0]
-        for conversation, rows in groupby(page, key=lambda row: row[1]):
-            kinds = [kind for *_, kind in rows]
-            counts.update(kinds)
-            held += len(kinds) if _is_held(conversation) else 0
+    blocked: dict[int, bool] = {}
+    for page in matching(rule):
+        for event in page:
+            counts[event.kind] += 1
+            if event.conversation not in blocked:
+                blocked[event.conversation] = _is_held(event.conversation)
+            held += blocked[event.conversation]
     return counts, held
 
 
-def expire(by: Who, rule: RetentionRule, reason: str, progress: Progress) -> tuple[int, int]:
-    """Take them out; return how many events lost their words, and how many were held back."""
+def expire(
+    by: Who, rule: Expiring, reason: str, progress: Progress, *, goes_on: GoesOn = lambda: True
+) -> tuple[int, int]:
+    """Take them out; return how many events lost their words, and how many were held back. `goes_on`: looked at
+    between two transactions."""
     reason = legal_holds.checked_reason(reason)
-    touched: set[int] = set()
-    expired = held = after = 0
+    expired = held = 0
+    redact.fold_rest()  # of a round that was killed
     try:
-        while page := matching(rule, after):
+        for conversation, seqs in _pages(rule):
+            if not goes_on():
+                break
             began = time.monotonic()
-            after = page[-1][0]
-            for conversation, rows in groupby(sorted(page, key=lambda row: row[1:3]), key=lambda row: row[1]):
-                seqs = [seq for _, _, seq, _ in rows]
-                if _expire(by, conversation, seqs, rule, reason):
-                    touched.add(conversation)
-                    expired += len(seqs)
-                else:
-                    held += len(seqs)
+            if _expire(by, conversation, seqs, rule, reason):
+                expired += len(seqs)
+            else:
+                held += len(seqs)
             progress(expired, expired + held)
             time.sleep((time.monotonic() - began) * SHARE)
-    finally:  # captions and rows are those of what stands there now
-        for row in Conversation.objects.filter(pk__in=touched):
-            Refold(row.pk, row.key).run()
+    finally:
+        redact.fold_rest()
     return expired, held
 
 
-def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: RetentionRule, reason: str) -> bool:
+def _pages(rule: Expiring) -> Iterator[tuple[int, list[int]]]:
+    """Return what one transaction takes: events of one conversation."""
+    for page in matching(rule):
+        for conversation, rows in groupby(sorted(page), key=lambda event: event.conversation):
+            seqs = [event.seq for event in rows]
+            for at in range(0, len(seqs), PAGE):
+                yield conversation, seqs[at : at + PAGE]
+
+
+def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, reason: str) -> bool:
     """Take out events of one conversation; return False where a hold is in force or a run is at work."""
     if _is_held(conversation):
         return False  # nobody's wish is refused: no entry
@@ -94,6 +138,8 @@ def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: RetentionRule
     try:
         with audited_action(by, "expire", target, right="redact") as principal:
             part = selection.part_of(row, seqs)
+            if not part.events:
+                return True  # somebody redacted them meanwhile
             redact.lock([part])
             legal_holds.require_none([row.pk])
             redact.require_idle([part])

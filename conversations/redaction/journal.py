@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conversations.core import data_dir as datadir
+from conversations.core.errors import Unavailable
 from conversations.core.principals import SYSTEM
-from conversations.core.write_transaction import write_transaction
+from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Conversation, Redaction, Run
 from conversations.redaction import redact
 from conversations.redaction.selection import part_of
@@ -30,6 +31,7 @@ class JournalLine(NamedTuple):
     seqs: list[int]
     at: int
     reason: str
+    field: str = ""  # of a tool call; empty: all that the events said
 
 
 def update(data_dir: Path) -> list[Redaction]:
@@ -40,8 +42,9 @@ def update(data_dir: Path) -> list[Redaction]:
         fresh = [
             made for made in Redaction.objects.select_related("conversation").order_by("id") if made.mark not in written
         ]
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "a") as file:
+            os.ftruncate(descriptor, _whole_size(path))
             for made in fresh:
                 file.write(json.dumps(_line(made)._asdict()) + "\n")
             file.flush()
@@ -50,11 +53,14 @@ def update(data_dir: Path) -> list[Redaction]:
 
 
 def read(path: Path) -> Iterator[JournalLine]:
-    """Read the file; a last line that was not finished is none."""
-    for line in path.read_text().splitlines(keepends=True):
-        if line.endswith("\n"):
-            fields: dict[str, Any] = json.loads(line)
-            yield JournalLine(**fields)
+    """Read the file; a last line that was not finished is none. Raises Unavailable for one that is damaged."""
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        if line.endswith(b"\n"):
+            try:
+                fields: dict[str, Any] = json.loads(line)
+                yield JournalLine(**fields)
+            except (ValueError, TypeError):
+                raise Unavailable(f"line {number} of {path} is damaged: it says what to redact again") from None
 
 
 def apply(path: Path) -> int:
@@ -66,18 +72,26 @@ def apply(path: Path) -> int:
         row = Conversation.objects.filter(pk=line.conversation).first() if line.mark not in known else None
         if row is None or _digest(row.key) != line.key_digest:
             continue
-        part = part_of(row, line.seqs)
         with write_transaction():
-            redact.erase(part, SYSTEM, line.reason, mark=line.mark)
+            lock_actions()
+            if Redaction.objects.filter(mark=line.mark).exists():
+                continue  # another process that starts, too
+            part = part_of(row, line.seqs)
+            redact.erase(part, SYSTEM, line.reason, mark=line.mark, field=line.field)
             # What a run remembers while it waits has the words, too: it cannot go on.
             Run.objects.filter(conversation=row).update(state=None, state_mac=None)
         count += len(part.events)
     return count
 
 
+def _whole_size(path: Path) -> int:
+    """Return how many bytes are whole lines: a process may have been killed within the last one."""
+    return path.read_bytes().rfind(b"\n") + 1
+
+
 def _line(made: Redaction) -> JournalLine:
     row = made.conversation
-    return JournalLine(made.mark, row.pk, _digest(row.key), json.loads(made.seqs), made.at, made.reason)
+    return JournalLine(made.mark, row.pk, _digest(row.key), json.loads(made.seqs), made.at, made.reason, made.field)
 
 
 def _digest(key: str) -> str:

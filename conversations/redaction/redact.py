@@ -7,7 +7,8 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 
@@ -19,11 +20,11 @@ from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log import hash_chain
-from conversations.events.log.refold import Refold
-from conversations.events.types.redaction import REDACTED
+from conversations.events.log.refold import Gone, Refold
+from conversations.events.types.redaction import FIELD_MARK, REDACTED
 from conversations.models import Alarm, AlertDelivery, Conversation, Event, Redaction, Run, SessionItem
 from conversations.models.run import LIVE
-from conversations.redaction import legal_holds, selection
+from conversations.redaction import call_field, legal_holds, selection
 from conversations.redaction.selection import Part
 from conversations.redaction.tombstones import tombstone
 from conversations.search import index_writer
@@ -39,48 +40,83 @@ class Redacted(NamedTuple):
     mark: str
 
 
-def redact(by: Who, key: str, seqs: Collection[int], reason: str) -> list[Redacted]:
+def redact(by: Who, key: str, seqs: Collection[int], reason: str, **facts: Any) -> list[Redacted]:
     """Take out what these events say, and all that says the same. Raises Invalid, NotFound, and Conflict where a hold
-    is in force or a run is at work."""
+    is in force or a run is at work. `facts` are for the audit entry."""
+    return _redact(by, f"conversation:{key}", lambda: selection.parts_of(key, seqs), reason, "", facts)
+
+
+def redact_call(by: Who, call: str, field: str, reason: str, **facts: Any) -> list[Redacted]:
+    """Take out what stands in one field of a tool call, wherever the call says it; without a field all of the call.
+    Raises as `redact` does."""
+    return _redact(by, f"tool_call:{call}", lambda: selection.parts_of_call(call, field), reason, field, facts)
+
+
+def _redact(
+    by: Who, target: str, find: Callable[[], list[Part]], reason: str, field: str, facts: dict[str, Any]
+) -> list[Redacted]:
     reason = legal_holds.checked_reason(reason)
-    target = f"conversation:{key}"
     with audited_action(by, "redact", target, right="redact") as principal:
-        parts = selection.parts_of(key, seqs)
+        parts = find()
         if not parts:
             raise Conflict("these events are redacted already", code="redacted")
         lock(parts)
         legal_holds.require_none([part.conversation.pk for part in parts])
         require_idle(parts)
-        done = [erase(part, principal, reason) for part in parts]
-        facts = {"conversation": key, "events": {redacted.conversation: list(redacted.seqs) for redacted in done}}
-        chain.enter(principal, "redact", target, reason=reason, correlation=facts)
+        done = [erase(part, principal, reason, field=field) for part in parts]
+        events = {redacted.conversation: list(redacted.seqs) for redacted in done}
+        chain.enter(principal, "redact", target, reason=reason, correlation={**facts, "field": field, "events": events})
     return done
 
 
 def erase(
-    part: Part, by: Principal, reason: str, *, older_than: int | None = None, refolds: bool = True, mark: str = ""
+    part: Part,
+    by: Principal,
+    reason: str,
+    *,
+    older_than: int | None = None,
+    refolds: bool = True,
+    mark: str = "",
+    field: str = "",
 ) -> Redacted:
     """Take the words of one conversation's events out, inside the action's transaction; who looks at pages is told.
 
     `older_than`: of what agents remember only items from before that moment (µs UTC) go. `refolds`: False where the
-    caller has more to take out and has the rows folded anew at its end. `mark`: of a redaction that is done again.
+    caller has more to take out and calls `fold_rest` at its end. `mark`: of a redaction that is done again.
+    `field`: all that goes, of a tool call.
     """
-    row, seqs, mark = part.conversation, part.seqs, mark or f"redaction:{secrets.token_hex(16)}"
+    mark = mark or f"{FIELD_MARK if field else 'redaction:'}{secrets.token_hex(16)}"
+    row, seqs = part.conversation, part.seqs
     with write_transaction():
         index_writer.forget(row.pk, seqs)
-        digests = [{"seq": seq, "digest": digest} for seq, digest in _put_tombstones(row, seqs, mark)]
+        digests = [{"seq": seq, "digest": digest} for seq, digest in _put_tombstones(row, seqs, mark, field)]
+        if field:
+            index_writer.index_again(row.pk, seqs)
         writer, doer = event_author(by)
         body = {"event": REDACTED, "id": mark, "events": digests, "reason": reason, **doer}
         log.append([log.from_internal(row.key, body, writer)])
         _forget_elsewhere(row, older_than)
-        made = Redaction.objects.create(
-            mark=mark, conversation=row, seqs=json.dumps(seqs), at=time.time_ns() // 1000, by=str(by), reason=reason
-        )
+        now = time.time_ns() // 1000
+        what = {"conversation": row, "seqs": json.dumps(seqs), "field": field, "is_folded": refolds}
+        made = Redaction.objects.create(mark=mark, at=now, by=str(by), reason=reason, **what)
         if refolds:
             Refold(row.pk, row.key).run()  # captions and rows are those of what stands there now
         transaction.on_commit(lambda: forget_drawn(row.key, seqs))
         transaction.on_commit(lambda: _tell([made]))
     return Redacted(row.key, seqs, mark)
+
+
+def fold_rest() -> None:
+    """Make the rows and captions anew of conversations where `erase` left that: also after a crash."""
+    left: dict[int, list[int]] = {}
+    for pk, conversation in Redaction.objects.filter(is_folded=False).values_list("pk", "conversation"):
+        left.setdefault(conversation, []).append(pk)
+    for row in Conversation.objects.filter(pk__in=left):
+        with suppress(Gone):
+            Refold(row.pk, row.key).run()
+        with write_transaction():
+            index_writer.caption_again([row.pk])
+            Redaction.objects.filter(pk__in=left[row.pk]).update(is_folded=True)
 
 
 def forget_drawn(key: str, seqs: Sequence[int]) -> None:
@@ -115,13 +151,15 @@ def require_idle(parts: Sequence[Part]) -> None:
         raise Conflict(f"{run.agent} is at work in conversation {run.conversation.key!r}: stop its run first")
 
 
-def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str) -> list[tuple[int, str]]:
+def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: str) -> list[tuple[int, str]]:
     """Replace bodies; return each event's number and the digest of what stands there."""
     placed = []
-    bodies = Event.objects.filter(conversation=row, seq__in=seqs).order_by("seq").values_list("seq", "body")
+    rows = Event.objects.filter(conversation=row, seq__in=seqs).order_by("seq").values_list("seq", "body")
+    bodies = dict(rows)
+    cleaned = call_field.without(bodies, field) if field else {}
     with connection.cursor() as cursor:
-        for seq, body in list(bodies):
-            left = tombstone(body)
+        for seq, body in bodies.items():
+            left = cleaned.get(seq, body) if field else tombstone(body)
             sql = "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
             cursor.execute(sql, [left, mark, row.pk, seq])
             placed.append((seq, hash_chain.tombstone_digest(seq, mark, left)))

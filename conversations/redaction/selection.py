@@ -1,16 +1,27 @@
-"""Which events a redaction takes: those that were named, what says the same beside them, and all copies in forks."""
+"""Which events a redaction takes: those that were named, what says the same beside them, and all copies in forks.
 
-from collections.abc import Collection, Sequence
+Of a tool call it may be one field; of a person it is what they said, what was said to them, and what names them.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from django.db import connection
 from django.db.models import Q
 
 from conversations.core.errors import Invalid, NotFound
+from conversations.core.plain_text import short_title
 from conversations.events import payload
-from conversations.events.types.redaction import REDACTED
-from conversations.models import Annotation, Approval, Conversation, Event, SessionItem, ToolCall
+from conversations.events.types.redaction import FIELD_MARK, REDACTED
+from conversations.models import Annotation, Approval, Conversation, Event, ToolCall
+from conversations.redaction import call_field
 
 MAX_EVENTS = 500  # of one conversation at once
+MAX_OF_PERSON = 20_000  # events at once
+SAYS_SOMETHING = Q(erased_by=None) | Q(erased_by__startswith=FIELD_MARK)
+_OF_PERSON = """SELECT e.conversation_id,e.seq FROM conversations_event e JOIN conversations_conversation c
+ON c.id=e.conversation_id WHERE NOT c.is_staged AND e.kind<>%s AND (e.erased_by IS NULL OR e.erased_by LIKE %s)
+AND ({}) ORDER BY e.conversation_id,e.seq LIMIT %s"""
 
 
 class Part(NamedTuple):
@@ -24,11 +35,6 @@ class Part(NamedTuple):
         """Their numbers."""
         return [seq for seq, _ in self.events]
 
-    @property
-    def memory(self) -> int:
-        """How many items of agents' memory of the conversation go."""
-        return SessionItem.objects.filter(conversation=self.conversation.key).count()
-
 
 def parts_of(key: str, seqs: Collection[int]) -> list[Part]:
     """Return the conversation's part and that of each fork that has copies, by row. Raises NotFound, Invalid."""
@@ -40,16 +46,91 @@ def parts_of(key: str, seqs: Collection[int]) -> list[Part]:
     there = set(Event.objects.filter(conversation=row, seq__in=seqs).values_list("seq", flat=True))
     if missing := sorted(set(seqs) - there):
         raise Invalid(f"event {missing[0]} is not in this conversation, which has {row.head_seq:,}", field="seqs")
-    parts = [part_of(row, _with_companions(row, there))]
+    return _with_forks(part_of(row, _with_companions(row, there)))
+
+
+def parts_of_call(call_id: str, field: str) -> list[Part]:
+    """Return the same of a tool call: all of it, or the events that say what stands in a field of it. Raises NotFound,
+    Invalid."""
+    call = ToolCall.objects.select_related("conversation").filter(pk=call_id).first()
+    if call is None:
+        raise NotFound("there is no such tool call")
+    part = part_of(call.conversation, _with_companions(call.conversation, {call.called_seq}))
+    if field:
+        part = part._replace(events=[(seq, kind) for seq, kind in part.events if seq in _without(part, field)])
+        if not part.events:
+            raise Invalid(f"the tool call says nothing in {field}", field="field")
+    return _with_forks(part)
+
+
+def events_of_person(name: str, words: Sequence[str]) -> dict[Conversation, list[int]]:
+    """Return, by conversation, what a person said and was told, and what has one of these words in any case (of ASCII).
+    Raises Invalid for words that are too short, and where it is too much at once."""
+    if not name and not words:
+        raise Invalid("must name a person, or words", field="person")
+    if any(len(word) < call_field.SHORTEST for word in words):
+        raise Invalid(f"must have at least {call_field.SHORTEST} characters each", field="words")
+    like = "ILIKE" if connection.vendor == "postgresql" else "LIKE"
+    forms = {form for word in words for form in (word, *call_field.in_json(word))}
+    patterns = [f"%{_escaped(form)}%" for form in sorted(forms)]
+    conditions = [f"e.body {like} %s ESCAPE '!'"] * len(patterns)
+    if name:
+        conditions += ["e.principal=%s", "e.body LIKE %s ESCAPE '!'"]
+        patterns += [f"user:{name}", f'%"user:{_escaped(call_field.in_json(name)[0])}"%']
+    with connection.cursor() as cursor:
+        values: list[str | int] = [REDACTED, f"{FIELD_MARK}%", *patterns, MAX_OF_PERSON + 1]
+        cursor.execute(_OF_PERSON.format(" OR ".join(conditions)), values)
+        rows = cursor.fetchall()
+    if len(rows) > MAX_OF_PERSON:
+        raise Invalid(f"that is said in more than {MAX_OF_PERSON:,} events: name rarer words", field="words")
+    of = Conversation.objects.in_bulk({conversation for conversation, _ in rows})
+    seqs_of: dict[Conversation, list[int]] = {}
+    for conversation, seq in rows:
+        seqs_of.setdefault(of[conversation], []).append(seq)
+    return seqs_of
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"!{sign}" if sign in "!%_" else sign for sign in text)
+
+
+def _without(part: Part, field: str) -> Collection[int]:
+    bodies = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("seq", "body")
+    return call_field.without(dict(bodies), field)
+
+
+def _with_forks(first: Part) -> list[Part]:
+    parts = [first]
     for part in parts:  # grows: forks of forks
-        forks = Conversation.objects.filter(parent=part.conversation, copied_seq__gte=min(part.seqs, default=1 << 62))
-        parts += [part_of(fork, [seq for seq in part.seqs if seq <= fork.copied_seq]) for fork in forks]
+        first_seq = min(part.seqs, default=1 << 62)
+        forks = Conversation.objects.visible().filter(parent=part.conversation, copied_seq__gte=first_seq - 1)
+        words = _words_of(part) if forks else []
+        for fork in forks:
+            copies = [seq for seq in part.seqs if seq <= fork.copied_seq]
+            parts.append(part_of(fork, [*copies, *_of_fork(fork, part.seqs, words)]))
     return sorted((part for part in parts if part.events), key=lambda part: part.conversation.pk)
+
+
+def _of_fork(fork: Conversation, seqs: Collection[int], words: Sequence[str]) -> Iterator[int]:
+    """Return the events of a fork itself that repeat its parent: its title, and the message that was changed in it."""
+    own = Event.objects.filter(conversation=fork, seq__in=(fork.copied_seq + 1, fork.copied_seq + 2))
+    for seq, body in own.values_list("seq", "body"):
+        parsed = payload.parse(body.encode())
+        title = parsed.title or ""
+        if title and any(title in text or title == short_title(text) for text in words):
+            yield seq
+        if seq > fork.copied_seq + 1 and fork.copied_seq + 1 in seqs and '"changed"' in body:
+            yield seq
+
+
+def _words_of(part: Part) -> list[str]:
+    bodies = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("body", flat=True)
+    return [" ".join(payload.parse(body.encode()).words.split()) for body in bodies]
 
 
 def part_of(conversation: Conversation, seqs: Collection[int]) -> Part:
     """Return those of the events that still say something."""
-    rows = Event.objects.filter(conversation=conversation, seq__in=seqs, salt__isnull=False).exclude(kind=REDACTED)
+    rows = Event.objects.filter(SAYS_SOMETHING, conversation=conversation, seq__in=seqs).exclude(kind=REDACTED)
     return Part(conversation, list(rows.order_by("seq").values_list("seq", "kind")))
 
 

@@ -12,7 +12,7 @@ STRUCTURE = frozenset((
     "approval_id", "decision", "by", "run_kind", "usage", "model", "demo", "is_demo", "about", "thumb",
     "speaker", "handler", "kind", "output_bytes", "calls", "response_id", "previous_response_id", "store",
     "input_seq", "parent", "forked_at", "final", "deadline", "level", "into", "attempt", "to",
-    "rule", "rule_by", "socket",
+    "rule", "rule_by", "socket", "changed",
 ))  # fmt: skip
 # What is there and empty means another thing than what is not there: a step without a result is a call.
 EMPTIED = ("content", "text", "result_summary", "output", "error", "args_raw")
@@ -29,6 +29,7 @@ def tombstone(body: str) -> str:
     if not isinstance(payload, dict):
         return "{}"
     left: dict[str, Any] = {name: value for name, value in payload.items() if name in STRUCTURE and _is_small(value)}
+    left["redacted"] = True  # pages say so
     left |= {name: "" for name in EMPTIED if payload.get(name) is not None}
     if isinstance(reason := payload.get("reason"), str) and CODE.fullmatch(reason):
         left["reason"] = reason

@@ -47,6 +47,7 @@ class RowFields(NamedTuple):
     voice: "SpeakerLabel"
     times: RowTimes
     within: str  # the group of the call that started the run it is of; empty for a run of its own
+    is_redacted: bool
 
 
 class SpeakerLabel(NamedTuple):
@@ -119,6 +120,7 @@ def row(
         voice=voice(name, _recipient(parsed, event), principal or event.principal, is_demo),
         times=timestamps.of_event(event.at, event.principal, body),
         within=within,
+        is_redacted=body.get("redacted") is True,
     )
 
 

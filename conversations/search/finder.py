@@ -11,6 +11,7 @@ from conversations.core.errors import Invalid
 from conversations.events.log.records import Stored
 from conversations.events.log.sql import marks
 from conversations.events.log.tool_calls import COLUMNS
+from conversations.events.types.redaction import FIELD_MARK
 from conversations.listing.page import read_cursor
 from conversations.search import recorded_times
 from conversations.search.index_rows import Wanted
@@ -108,7 +109,8 @@ def _read(cursor: CursorWrapper, ids: Sequence[int], query: Query) -> tuple[list
     columns = ",".join(f"e.{name}" for name in COLUMNS.split(","))
     cursor.execute(
         f"SELECT e.id,c.title,c.key,{columns} FROM conversations_event e JOIN conversations_conversation c"
-        f" ON c.id=e.conversation_id WHERE e.id IN ({marks(len(ids))}) AND NOT c.is_staged AND e.erased_by IS NULL"
+        f" ON c.id=e.conversation_id WHERE e.id IN ({marks(len(ids))}) AND NOT c.is_staged"
+        f" AND (e.erased_by IS NULL OR e.erased_by LIKE '{FIELD_MARK}%%')"
         " AND e.at>=%s AND e.at<%s ORDER BY e.id DESC",
         [*ids, query.since or 0, END if query.until is None else query.until],
     )

@@ -29,9 +29,9 @@ COUNTED = 1000  # conversations whose lag is counted
 MAX_COUNTED = 10_000  # events
 PURGED = 500  # pages of the index written in one step
 
-_PENDING = """SELECT id,indexed_seq,head_seq,key,title,last_line FROM conversations_conversation
+_PENDING = """SELECT id,indexed_seq,head_seq FROM conversations_conversation
 WHERE indexed_seq<head_seq AND id>%s AND NOT is_staged ORDER BY id LIMIT %s"""
-_COLUMNS = "id,seq,at,kind,principal,body"
+_COLUMNS = "id,seq,at,kind,principal,erased_by,body"
 _EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'"
 _LAG = """SELECT COUNT(*) FROM (SELECT 1 FROM (SELECT id,indexed_seq FROM conversations_conversation
 WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s) AS behind JOIN conversations_event e
@@ -53,13 +53,15 @@ class IndexStep(NamedTuple):
 
 class Round(NamedTuple):
     """What is to be stored together. `last`: the conversation where the next round begins, 0 after all of them;
-    `moments`: when each event was recorded, by its id; `captions`: what conversations are called at their heads."""
+    `moments`: when each event was recorded, by its id; `at_head`: conversations that it brings to their heads;
+    `erased`: by what each event that was erased by then was erased, by its id."""
 
     steps: Sequence[IndexStep]
     rows: Sequence[IndexRow]
     last: int
     moments: Mapping[int, int]
-    captions: Mapping[int, str]
+    at_head: Sequence[int]
+    erased: Mapping[int, str]
 
     def bare(self) -> "Round":
         """Leave the words out: these events are found by their conversation and kind alone."""
@@ -82,26 +84,28 @@ def read(after: int, most: int, *, passes_tokens: bool = True) -> Round:
     steps: list[IndexStep] = []
     rows: list[IndexRow] = []
     moments: dict[int, int] = {}
-    called: dict[int, str] = {}
+    at_head: list[int] = []
+    erased: dict[int, str] = {}
     size = last = 0
     with connection.cursor() as cursor:
         cursor.execute(_PENDING, [after, MAX_CONVERSATIONS])
         pending = cursor.fetchall()
-        for conversation, indexed, head, *caption in pending:
+        for conversation, indexed, head in pending:
             bounds, before = [conversation, indexed, head], len(rows)
             events, is_whole = _events(cursor, bounds, most - before, max(0, MAX_BODIES - size), is_first=not rows)
-            for id_, _, at, kind, principal, body in events:
+            for id_, _, at, kind, principal, erased_by, body in events:
                 moments[id_] = at
+                erased |= {id_: erased_by} if erased_by is not None else {}
                 rows.append(_row(id_, conversation, kind, principal, body))
             size += bounded_reads.size(events)
             reached = head if is_whole else events[-1][1] if events else indexed
             if reached > indexed and (passes_tokens or len(rows) > before):
                 steps.append(IndexStep(conversation, indexed, reached))
-                called |= {conversation: title_index.indexed_text(*caption)} if reached == head else {}
+                at_head += [conversation] if reached == head else []
             if reached < head:
-                return Round(steps, rows, conversation, moments, called)
+                return Round(steps, rows, conversation, moments, at_head, erased)
             last = conversation
-    return Round(steps, rows, last if len(pending) == MAX_CONVERSATIONS else 0, moments, called)
+    return Round(steps, rows, last if len(pending) == MAX_CONVERSATIONS else 0, moments, at_head, erased)
 
 
 def _events(
@@ -134,12 +138,12 @@ def store(batch: Round) -> None:
         if batch.rows:
             tables.insert(cursor, sorted(batch.rows, key=lambda row: row.id))
             recorded_times.note(cursor, batch.moments)
-        title_index.store(cursor, batch.captions)
         for step in batch.steps:  # in id order, and last: their rows are what `log.append` waits for
             cursor.execute(_ADVANCE, [step.after, step.conversation, step.before])
             if cursor.rowcount != 1:
                 raise IndexSuperseded
-        if _are_erased(cursor, [row.id for row in batch.rows]):
+        caption_again(batch.at_head)
+        if _erased(cursor, [row.id for row in batch.rows]) != batch.erased:
             raise IndexSuperseded
         failpoint("before-index-commit")
 
@@ -173,6 +177,32 @@ def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
             tables.delete(cursor, rows)
             _forget_words(cursor, tables, rows)
         title_index.remove(cursor, [conversation])
+
+
+def index_again(conversation: int, seqs: Sequence[int]) -> None:
+    """Put back what these events still say, after `forget` and their change, inside the same transaction."""
+    with write_transaction(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.id,e.kind,e.principal,e.body FROM conversations_event e JOIN conversations_conversation c"
+            f" ON c.id=e.conversation_id WHERE c.id=%s AND e.seq<=c.indexed_seq AND e.kind<>'token'"
+            f" AND e.seq IN ({marks(len(seqs))}) ORDER BY e.id",
+            [conversation, *seqs],
+        )
+        of_this().insert(cursor, [_row(id_, conversation, *fields) for id_, *fields in cursor.fetchall()])
+
+
+def caption_again(conversations: Sequence[int]) -> None:
+    """Index what these are called now: whoever folds one anew, because its words went, holds its row meanwhile."""
+    if not conversations:
+        return
+    lock = " FOR UPDATE" if connection.vendor == "postgresql" else ""
+    with write_transaction(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id,key,title,last_line FROM conversations_conversation"
+            f" WHERE id IN ({marks(len(conversations))}) ORDER BY id{lock}",
+            conversations,
+        )
+        title_index.store(cursor, {id_: title_index.indexed_text(*caption) for id_, *caption in cursor.fetchall()})
 
 
 def begin() -> None:
@@ -235,11 +265,11 @@ def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[IndexRow
     )
 
 
-def _are_erased(cursor: CursorWrapper, ids: Sequence[int]) -> bool:
-    """Return whether any was erased since it was read: under the conversation's row, which its eraser holds too."""
+def _erased(cursor: CursorWrapper, ids: Sequence[int]) -> dict[int, str]:
+    """Return which are erased, and by what: under the conversation's row, which their eraser holds too."""
     if not ids:
-        return False
+        return {}
     cursor.execute(
-        f"SELECT 1 FROM conversations_event WHERE erased_by IS NOT NULL AND id IN ({marks(len(ids))}) LIMIT 1", ids
+        f"SELECT id,erased_by FROM conversations_event WHERE erased_by IS NOT NULL AND id IN ({marks(len(ids))})", ids
     )
-    return cursor.fetchone() is not None
+    return dict(cursor.fetchall())

@@ -1,4 +1,7 @@
-"""Words that are redacted by another process leave an open transcript, and a page opened after that."""
+"""Words that are redacted leave an open transcript within a second, and a page opened after that."""
+
+import json
+import time
 
 from playwright.sync_api import Page, expect
 
@@ -24,6 +27,7 @@ def test_redacted_words_leave_an_open_transcript(served: Server, window: Page) -
     expect(window.locator(".transcript")).not_to_contain_text(WORD, timeout=30_000)
     expect(window.locator(".transcript")).to_contain_text("redacted earlier events")
     expect(window.locator(".transcript")).to_contain_text("goodbye")
+    expect(window.locator('[data-seq="2"] .tag')).to_have_text("redacted")
     expect(window.locator("live-state")).to_have_attribute("data-state", "live")
     window.reload()
     expect(window.locator(".transcript")).to_contain_text("goodbye")
@@ -31,3 +35,30 @@ def test_redacted_words_leave_an_open_transcript(served: Server, window: Page) -
     window.goto("/")
     expect(window.locator("main")).to_contain_text("goodbye")
     assert WORD not in window.content()
+
+
+def gone_after(window: Page, word: str, *, appears: bool = False) -> float:
+    """Return in how many seconds a transcript has lost a word, or got it."""
+    began = time.monotonic()
+    script = "([word, appears]) => document.querySelector('.transcript').textContent.includes(word) === appears"
+    window.wait_for_function(script, arg=[word, appears], polling="raf", timeout=60_000)
+    return time.monotonic() - began
+
+
+def test_redacted_words_leave_an_open_transcript_within_a_second(served: Server, window: Page) -> None:
+    key, token = "redaction-soon", served.token("redaction-soon")
+    say = {"type": "message", "conversation_id": key, "sender": "agent:Rosa", "recipient": "agent:Ben"}
+    for n in range(3):
+        served.publish(token, f"chat:{key}", say | {"content": f"{WORD} {n}"}, f"soon{n}")
+    window.goto(f"/conversations/{key}/")
+    expect(window.locator("live-state")).to_have_attribute("data-state", "live")
+    expect(window.locator(".transcript")).to_contain_text(f"{WORD} 2")
+
+    served.publish(token, f"chat:{key}", say | {"content": "wombat"}, "soon3")
+    message_s = gone_after(window, "wombat", appears=True)
+    what = {"conversation_id": key, "events": [1, 2, 3], "reason": "asked for"}
+    assert served.request("POST", "/api/v1/redactions", json.dumps(what).encode(), token)[0] == 201
+    redaction_s = gone_after(window, WORD)
+
+    assert redaction_s < max(1.0, 10 * message_s)
+    expect(window.locator(".transcript")).to_contain_text("wombat")

@@ -15,6 +15,7 @@ from conversations.conversation.fork import fork
 from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.principals import SYSTEM
 from conversations.events import log, payload, verify_chains
+from conversations.events.log import hash_chain
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Agent, AuditEntry, Conversation, Event, LegalHold, Redaction, SessionItem
 from conversations.redaction import expiry, legal_holds
@@ -93,6 +94,44 @@ def test_forks_and_forks_of_forks_lose_the_words_too(team):
     assert [one.conversation for one in done] == ["redact-b", first, second]
     assert everywhere(SECRET) == []
     assert verify_chains.verify_events().ok
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_fork_itself_repeats_goes_too_its_title_and_the_words_it_changed(team):
+    say = {
+        "type": "message",
+        "sender": "user:ada",
+        "recipient": "agent:B",
+        "content": f"**{SECRET}** calls {'more ' * 30}",
+    }
+    log.append([_from("redact-h", say)])
+    spoken("redact-h", "goodbye")
+    fork(team["admin"], "redact-h", 2)
+    fork(team["admin"], "redact-h", 1, words="other words")
+    assert len(everywhere(SECRET)) > 1
+
+    redact(team["admin"], "redact-h", [1], "asked for")
+
+    assert everywhere(SECRET) == []
+    assert everywhere("goodbye")
+    assert verify_chains.verify_events().ok
+    again = fork(team["admin"], "redact-h", 2).conversation
+    redact(team["admin"], again, [2], "asked for")
+    assert verify_chains.verify_events().ok
+
+
+@pytest.mark.django_db(transaction=True)
+def test_words_that_are_redacted_while_a_fork_is_copied_are_not_in_it(team, monkeypatch):
+    spoken("redact-i", "hello", SECRET)
+    take = log.ForkCopy.take
+    monkeypatch.setattr(
+        log.ForkCopy, "take", lambda copy: (take(copy), redact(team["admin"], "redact-i", [2], "asked for"))
+    )
+
+    with pytest.raises(Conflict, match="fork again"):
+        fork(team["admin"], "redact-i", 2)
+
+    assert everywhere(SECRET) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -212,8 +251,10 @@ def test_a_tombstone_keeps_what_the_fold_of_a_run_goes_by():
     body = {"event": "run.failed", "run_id": "r1", "reason": "hop_limit", "calls": ["c1"], "message": SECRET}
     usage = {"event": "model.turn", "usage": {"input_tokens": 3, "input_tokens_details": {"cached_tokens": 2}}}
 
-    assert json.loads(tombstone(json.dumps(body))) == {n: v for n, v in body.items() if n != "message"}
-    assert json.loads(tombstone(json.dumps(usage))) == usage
+    assert json.loads(tombstone(json.dumps(body))) == {
+        **{n: v for n, v in body.items() if n != "message"}, "redacted": True
+    }  # fmt: skip
+    assert json.loads(tombstone(json.dumps(usage))) == usage | {"redacted": True}
     assert "reason" not in tombstone(json.dumps({"reason": f"{SECRET} said so"}))
 
 
@@ -221,7 +262,14 @@ DAY = 86_400_000_000
 
 
 def aged(key, *seqs, days=40):
+    """Have these events recorded so many days ago, and the chain say so."""
     Event.objects.filter(conversation__key=key, seq__in=seqs).update(at=time.time_ns() // 1000 - days * DAY)
+    prev = hash_chain.seed(key)
+    for e in Event.objects.filter(conversation__key=key).order_by("seq"):
+        columns = (e.seq, e.kind, e.at, e.principal, e.run, e.turn, e.event_id, e.digest, e.erased_by)
+        prev = hash_chain.link(prev, key, *columns)
+        Event.objects.filter(pk=e.pk).update(hash=prev)
+    Conversation.objects.filter(key=key).update(head_hash=prev)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -232,7 +280,7 @@ def test_what_is_too_old_expires_and_what_is_held_or_of_another_kind_stays(team)
     log.append([_from("expire-a", {"event": "log", "message": "kept"})])
     aged("expire-a", 4)
     hold = legal_holds.place(team["admin"], "expire-b", "a lawsuit")
-    rule = expiry.RetentionRule(time.time_ns() // 1000 - 30 * DAY, ["message"])
+    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * DAY, ["message"])
 
     counts, held = expiry.preview(rule)
     first = expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
@@ -257,9 +305,9 @@ def test_expiry_goes_by_conversation_and_team_and_by_pages(team):
     Agent.objects.create(team="desk", name="Ida")
     soon = time.time_ns() // 1000 + DAY
 
-    by_team = expiry.preview(expiry.RetentionRule(soon, team="desk"))[0].total()
-    by_key = expiry.preview(expiry.RetentionRule(soon, conversation="expire-e"))[0].total()
-    expired, held = expiry.expire(SYSTEM, expiry.RetentionRule(soon), "all of it", lambda *_: None)
+    by_team = expiry.preview(expiry.Expiring(soon, team="desk"))[0].total()
+    by_key = expiry.preview(expiry.Expiring(soon, conversation="expire-e"))[0].total()
+    expired, held = expiry.expire(SYSTEM, expiry.Expiring(soon), "all of it", lambda *_: None)
 
     assert by_team == by_key == expiry.PAGE // 2 + 10
     assert (expired, held) == (expiry.PAGE + 20, 0)
@@ -278,41 +326,63 @@ def test_200_planted_words_are_in_no_file_after_their_redaction_nor_in_an_older_
     server.start()
     secret = server.token()
     for n, word in enumerate(WORDS):
-        payload = {"type": "message", "conversation_id": "redact-g", "sender": "agent:A", "recipient": "agent:B"}
-        status, _ = server.publish(
-            secret, "chat:redact-g", payload | {"content": f"{word} and {'more ' * 40}"}, f"g{n}"
-        )
-        assert status == 201
+        for m, fields in enumerate(planted(n, f"{word} and {'more ' * 40}")):
+            payload = {**fields, "conversation_id": "redact-g"}
+            assert server.publish(secret, "stream:redact-g", payload, f"g{n}-{m}")[0] == 201
+    head = server.request("GET", "/api/v1/conversations/redact-g", token=secret)[1]["head_seq"]
     until(lambda: server.request("GET", f"/api/v1/search?q={WORDS[0]}", token=secret)[1].get("items"), what="the index")
-    server.request("GET", "/api/v1/conversations/redact-g", token=secret)
+    for page in ("", "?view=lanes", "?view=timeline"):
+        server.request("GET", f"/conversations/redact-g/{page}", token=secret)
     for copy in (older, apart):
         copy_of(server, copy)
         assert raw(copy).issuperset(WORDS)
 
-    dry = server.command("redact", "redact-g", "1-200", "--dry-run")
-    server.command("redact", "redact-g", "1-200", "--reason", "asked for")
+    dry = server.command("redact", "redact-g", f"1-{head}", "--dry-run")
+    server.command("redact", "redact-g", f"1-{head}", "--reason", "asked for")
 
-    assert "200 message" in dry
+    assert "40 message, 40 output, 40 token, 120 tool_step" in dry
     until(lambda: raw(server).isdisjoint(WORDS), within=60, what="every word to be gone from every file")
     assert not server.request("GET", f"/api/v1/search?q={WORDS[0]}", token=secret)[1]["items"]
     events = server.request("GET", "/api/v1/conversations/redact-g/events?limit=300", token=secret)[1]
     assert not any(word in json.dumps(events) for word in WORDS)
     server.terminate()
     assert raw(server).isdisjoint(WORDS)
+    assert not any(word in server.log.read_text() for word in WORDS)
     journal = server.data_dir / "redactions.jsonl"
     assert journal.stat().st_mode & 0o777 == 0o600
 
     shutil.copy2(journal, older.data_dir)
     older.start()
-    assert "200 events were redacted again" in older.log.read_text()
+    assert f"{head} events were redacted again" in older.log.read_text()
     until(lambda: raw(older).isdisjoint(WORDS), within=60, what="every word to be gone from the older copy")
     older.terminate()
-    assert "Redacted 200 events again" in apart.command("redact", "--journal", str(journal))
+    assert f"Redacted {head} events again" in apart.command("redact", "--journal", str(journal))
     assert "Redacted 0 events again" in apart.command("redact", "--journal", str(journal))
     for place in (older, apart):
         assert "events are intact" in place.command("verify")
         assert raw(place).isdisjoint(WORDS)
-        assert (place.data_dir / "redactions.jsonl").read_text() == journal.read_text()
+        assert marks_of(place.data_dir / "redactions.jsonl") == marks_of(journal)
+
+
+def planted(n, words):
+    """Return what says these words: a message, a call's arguments, output or error, an answer and its token."""
+    call = {"event": "tool_step", "name": "look", "tool_call_id": f"c{n}", "agent": "A"}
+    return [
+        [{"type": "message", "sender": "agent:A", "recipient": "agent:B", "content": words}],
+        [{**call, "status": "start", "args": {"who": [words]}, "args_raw": json.dumps({"who": [words]})}],
+        [{**call, "status": "success", "output": {"a": words}, "result_summary": words[:30]}],
+        [{**call, "status": "error", "error": words}],
+        [
+            {"event": "token", "text": words, "index": 0, "agent": "A"},
+            {"event": "output", "text": words, "agent": "A"},
+        ],
+    ][n % 5]
+
+
+def marks_of(journal):
+    """Return which redactions a journal has, and of what."""
+    lines = map(json.loads, journal.read_text().splitlines())
+    return [(line["mark"], line["conversation"], line["seqs"]) for line in lines]
 
 
 def copy_of(server, other):

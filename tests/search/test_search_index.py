@@ -131,6 +131,16 @@ def test_an_event_erased_while_it_was_read_is_not_stored():
     assert [row.words for row in catch_up_erased.rows] == [[]]
 
 
+def test_an_event_erased_before_it_was_indexed_keeps_nothing_after_it_from_being_found():
+    say("desk", "refund for Ann", "refund for Bo")
+    Event.objects.filter(seq=1).update(erased_by="redaction:1", body=json.dumps({"sender": "agent:Triage"}))
+
+    catch_up()
+
+    assert asked("refund") == [("desk", 2)]
+    assert index_writer.lag().events == 0
+
+
 def test_an_event_erased_after_it_was_indexed_is_found_no_more():
     say("desk", "refund for Ann", "refund for Bo")
     catch_up()

@@ -22,6 +22,7 @@ from conversations.events import payload, projections, registry
 from conversations.events.log import bounded_reads, hash_chain, sql
 from conversations.events.log.import_staging import StagedBatch
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges
+from conversations.events.types.redaction import FIELD_MARK
 from conversations.models import Conversation
 
 PAGE = 500  # events a transaction, fewer where bodies are large
@@ -74,11 +75,13 @@ class ForkCopy:
             return bounded_reads.rows(cursor, _COLUMNS, _EVENTS, params, order="seq", limit=PAGE)
 
     def _chained(self, page: list[bounded_reads.Row]) -> list[Any]:
-        """Chain a page anew and fold it. What stands in place of a redacted body is this chain's own content."""
+        """Chain a page anew and fold it. What stands in place of a redacted body is this chain's own content; what lost
+        one field is an event like any other here."""
         head, flat, salts = self.head, list[Any](), os.urandom(hash_chain.SALT * len(page))
         for n, (seq, kind, at, principal, run, turn, event_id, erased_by, body) in enumerate(page):
             salt = salts[n * hash_chain.SALT : (n + 1) * hash_chain.SALT]
             digest = hash_chain.digest(salt, body)
+            erased_by = None if (erased_by or "").startswith(FIELD_MARK) else erased_by
             head.head_seq = seq
             of = (kind, at, principal, run, turn, event_id)
             head.head_hash = hash_chain.link(head.head_hash, head.key, seq, *of, digest, erased_by)

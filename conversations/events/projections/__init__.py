@@ -17,7 +17,7 @@
 | conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
 | a fork's copy of the above: only what the first two lines, response.received and event.annotated fold | | | | |
 | event.annotated, by a person | | | | an annotation's row (`event_annotations`) |
-| anything else | | | | last_at, recent activity; whether somebody from outside has spoken (`token_access`) |
+| anything else (no redaction) | | | | last_at, recent activity; whether one from outside has spoken (`token_access`) |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.
 An import names the conversations it makes: a title is a caption, no state.
@@ -72,9 +72,10 @@ __all__ = [
 def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFacts) -> None:
     """Fold one event into its conversation's head and the batch's changes. `head.head_seq` is its seq already."""
     head.was_repeatable, head.repeatable = head.repeatable, ""
-    head.count(event.at)
-    token_access.take_in(changes, head, event)
     event_type = TYPES.get(kind)
+    if event_type is None or "no_news" not in event_type.traits or not event_type.may_be_said_by(event.principal):
+        head.count(event.at)
+    token_access.take_in(changes, head, event)
     if head.head_seq <= head.copied_seq and (event_type is None or not event_type.is_copied):
         _fold_copy(changes, head, event)
         return

@@ -9,6 +9,7 @@ from conversations.events.event_type import PEOPLE, Lane, Row, Search, event_typ
 from conversations.events.types.base import BaseEvent
 
 REDACTED = "event.redacted"
+FIELD_MARK = "redaction-field:"  # begins what erased an event that lost one field, and says the rest
 
 
 class RedactedEvent(msgspec.Struct):
@@ -20,7 +21,7 @@ class RedactedEvent(msgspec.Struct):
 
 @event_type(
     Row(template="event_redacted", glyph="note"), authority=PEOPLE, level="chat", lane=Lane("Redacted", "reason"),
-    search=Search(is_indexed=False), traits={"claimable", "outlined"},
+    search=Search(is_indexed=False), traits={"claimable", "no_news", "outlined"},
 )  # fmt: skip
 class EventRedacted(BaseEvent):
     """The words of earlier events of the conversation were taken out, each named in `events` with its number and the

@@ -1,4 +1,5 @@
-"""`expire`: take what is older than it may be kept out of the record. Run it daily, by cron or a timer."""
+"""`expire`: take what is older than it may be kept out of the record: by rules of its own, or now by those that are
+set, which the server goes by daily."""
 
 import time
 from argparse import ArgumentParser
@@ -12,8 +13,8 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.import_export.progress import ProgressLine
 from conversations.management.commands.redact import purge
-from conversations.redaction import expiry, journal
-from conversations.redaction.expiry import RetentionRule
+from conversations.redaction import expiry, journal, retention_job, retention_rules
+from conversations.redaction.expiry import Expiring
 
 DAY_US = 86_400_000_000
 
@@ -26,7 +27,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what is kept for how long."""
-        parser.add_argument("--days", type=float, required=True, help="days that events are kept")
+        parser.add_argument("--days", type=float, help="days that events are kept; without it the rules that are set")
         parser.add_argument(
             "--kind", action="append", default=[], metavar="TYPE", help="only this event type; repeatable"
         )
@@ -35,13 +36,16 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="", help="why; it is in the record and in the audit log")
         parser.add_argument("--dry-run", action="store_true", help="count what would go, and change nothing")
 
-    def handle(self, *args: Any, days: float, **options: Any) -> None:
+    def handle(self, *args: Any, days: float | None, **options: Any) -> None:
         """Expire, or count."""
         schema_state.ensure()
+        if days is None:
+            self._by_rules(is_dry=options["dry_run"])
+            return
         if days <= 0:
             raise CommandError("--days must be more than 0")
         older_than = time.time_ns() // 1000 - int(days * DAY_US)
-        rule = RetentionRule(older_than, options["kind"], options["conversation"], options["team"])
+        rule = Expiring(older_than, options["kind"], options["conversation"], options["team"])
         if options["dry_run"]:
             self._preview(rule)
             return
@@ -57,7 +61,21 @@ class Command(BaseCommand):
             journal.update(settings.DATA_DIR)
             purge(self.stdout)
 
-    def _preview(self, rule: RetentionRule) -> None:
+    def _by_rules(self, *, is_dry: bool) -> None:
+        count = 0
+        for rule in retention_rules.rules():
+            self.stdout.write(f"Rule {rule.pk}: {rule.days:,} days, {rule.reason}")
+            if is_dry:
+                self._preview(retention_rules.selector(rule))
+            else:
+                expired, held = retention_job.run_rule(rule)
+                self.stdout.write(f"Expired {expired:,} events; {held:,} are held back, or a run is at work there.")
+                count += expired
+        if count:
+            journal.update(settings.DATA_DIR)
+            purge(self.stdout)
+
+    def _preview(self, rule: Expiring) -> None:
         counts, held = expiry.preview(rule)
         for kind, count in sorted(counts.items()):
             self.stdout.write(f"{kind}: {count:,}")

@@ -1,7 +1,6 @@
 """`redact CONVERSATION EVENT…`: take the words of events out of the record, for good."""
 
 from argparse import ArgumentParser
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from conversations.core import data_dir, schema_state
 from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.realtime import redaction_watch
-from conversations.redaction import journal, selection
-from conversations.redaction.redact import redact
+from conversations.redaction import journal, requests, scope
+from conversations.redaction.scope import RedactionScope
 
 
 class Command(BaseCommand):
@@ -27,6 +26,12 @@ class Command(BaseCommand):
         """Take which events, and why."""
         parser.add_argument("conversation", nargs="?", metavar="CONVERSATION")
         parser.add_argument("events", nargs="*", metavar="EVENT", help="event numbers: 3, or 3-7")
+        parser.add_argument("--call", default="", metavar="ID", help="a tool call, in place of a conversation")
+        parser.add_argument("--field", default="", help="one field of that call: args.phone, output")
+        parser.add_argument(
+            "--person", default="", metavar="NAME", help="all that they said, were told or are named in"
+        )
+        parser.add_argument("--word", action="append", default=[], help="all events that have it; repeatable")
         parser.add_argument("--reason", default="", help="why; it stays in the record and in the audit log")
         parser.add_argument("--dry-run", action="store_true", help="say what would go, and where, and change nothing")
         parser.add_argument("--journal", type=Path, metavar="FILE", help="redact again what this journal lists")
@@ -37,36 +42,49 @@ class Command(BaseCommand):
         if options["journal"]:
             self._again(options["journal"])
             return
-        if not conversation:
-            raise CommandError("name a conversation and its events, or a --journal")
+        if not any((conversation, options["call"], options["person"], options["word"])):
+            raise CommandError("name a conversation and its events, a --call, a --person, a --word or a --journal")
         seqs = [seq for text in events for seq in _numbers(text)]
         try:
+            what = RedactionScope(
+                conversation or "", seqs, *(options[name] for name in ("call", "field", "person", "word"))
+            )
             if options["dry_run"]:
-                self._preview(conversation, seqs)
+                self._preview(what)
                 return
-            for done in redact(SYSTEM, conversation, seqs, options["reason"]):
-                self.stdout.write(f"Redacted {len(done.seqs):,} events of {done.conversation}.")
+            outcome, pending_request = requests.submit(SYSTEM, what, options["reason"])
         except SwitchboardError as error:
             raise CommandError(error.full_message) from None
+        if outcome is None:
+            number = pending_request.pk if pending_request else 0
+            self.stdout.write(f"Request {number} waits for an admin, who confirms it on the page Redaction.")
+            return
+        for done in outcome.redacted:
+            self.stdout.write(f"Redacted {len(done.seqs):,} events of {done.conversation}.")
+        for key, why in outcome.refused:
+            self.stderr.write(f"Nothing was redacted in {key}: {why}")
         journal.update(settings.DATA_DIR)
         purge(self.stdout)
 
     def _again(self, path: Path) -> None:
+        if not path.is_file():
+            raise CommandError(f"there is no file {path}")
         try:
             count = journal.apply(path)
-        except (OSError, ValueError, TypeError) as error:
-            raise CommandError(f"{path} is not a journal of redactions: {error}") from None
+        except Unavailable as error:
+            raise CommandError(error.full_message) from None
         self.stdout.write(f"Redacted {count:,} events again.")
         journal.update(settings.DATA_DIR)
         purge(self.stdout)
 
-    def _preview(self, conversation: str, seqs: list[int]) -> None:
-        for part in selection.parts_of(conversation, seqs):
-            kinds = Counter(kind for _, kind in part.events)
-            listed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
-            self.stdout.write(f"{part.conversation.key}: {listed} (events {', '.join(map(str, part.seqs))})")
-            if part.memory:
-                self.stdout.write(f"{part.conversation.key}: {part.memory:,} items that agents remember")
+    def _preview(self, what: RedactionScope) -> None:
+        for place in scope.preview(what):
+            listed = ", ".join(f"{count:,} {kind}" for kind, count in place.kinds.items())
+            self.stdout.write(f"{place.conversation}: {listed} (events {', '.join(map(str, place.seqs))})")
+            for name, count in place.elsewhere.items():
+                self.stdout.write(f"{place.conversation}: {count:,} {name}")
+            if place.blocked:
+                self.stdout.write(f"{place.conversation}: {place.blocked}")
         self.stdout.write("Nothing was changed. Backups and exports made before keep the words.")
 
 

@@ -1,0 +1,93 @@
+"""The daily job of retention, kept by the server: it goes through every rule, in short transactions with
+pauses as long.
+
+Of several processes on PostgreSQL one does it; what keeps two from doing the same twice is each transaction itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from django.conf import settings
+from django.db import connection
+
+from conversations.core.db_threads import with_connection
+from conversations.core.principals import SYSTEM
+from conversations.core.single_process_lease import SingleProcessLease
+from conversations.core.write_transaction import write_transaction
+from conversations.events.background_thread import BackgroundThread
+from conversations.models import Meta, RetentionRule
+from conversations.redaction import expiry, retention_rules
+
+NAME = "retention"  # of the row that says when it last ran, µs UTC
+LOOK_EVERY = 60.0  # seconds
+
+
+class RetentionJob(BackgroundThread):
+    """Started by the server, ended by `close`, after the transaction that it has begun."""
+
+    ENDED = "the retention thread has ended"
+    WAITING = "retention is waiting"
+
+    def __init__(self) -> None:
+        super().__init__("retention")
+        self._every = settings.CONFIG.retention_every_s
+        self._woken = threading.Event()
+        self._lease = SingleProcessLease("retention-job") if connection.vendor == "postgresql" else None
+
+    def run(self) -> None:
+        """Look every minute whether a day is over, until `close`. Trouble is waited out."""
+        while self._is_open:
+            self._woken.wait(min(LOOK_EVERY, self._every))
+            self._woken.clear()
+            try:
+                with_connection(self._work)
+                self._note("")
+            except Exception as error:  # whatever it is, the thread must live
+                self._note_error(error)
+        connection.close()
+
+    def wake(self) -> None:
+        """Look at once. From any thread."""
+        self._woken.set()
+
+    def _work(self) -> None:
+        if time.time() - last_run() / 1e6 < self._every or not self._goes_on():
+            return
+        for rule in retention_rules.rules():
+            run_rule(rule, goes_on=self._goes_on)
+            if not self._goes_on():
+                return  # whoever goes on begins again
+        note_run()
+
+    def _goes_on(self) -> bool:
+        return self._is_open and (self._lease is None or self._lease.hold())
+
+
+def run_rule(rule: RetentionRule, *, goes_on: expiry.GoesOn = lambda: True) -> tuple[int, int]:
+    """Take out what one rule takes now, and note on it how many: redacted, held back."""
+    began = time.time_ns() // 1000
+    reason = f"retention rule {rule.pk}: {rule.reason}"[:500]
+    redacted, held = expiry.expire(
+        SYSTEM, retention_rules.selector(rule), reason, lambda *_: None, goes_on=lambda: goes_on() and _is_there(rule)
+    )
+    with write_transaction():
+        RetentionRule.objects.filter(pk=rule.pk).update(ran_at=began, redacted=redacted, held=held)
+    return redacted, held
+
+
+def last_run() -> int:
+    """Return when the job last went through all rules, µs UTC; 0: never."""
+    value = Meta.objects.filter(name=NAME).values_list("value", flat=True).first()
+    return int(value or 0)
+
+
+def note_run() -> None:
+    """Note that it went through all rules now."""
+    with write_transaction():
+        Meta.objects.update_or_create(name=NAME, defaults={"value": str(time.time_ns() // 1000)})
+
+
+def _is_there(rule: RetentionRule) -> bool:
+    return retention_rules.rules().filter(pk=rule.pk).exists()

@@ -1,0 +1,62 @@
+"""Rules of what is kept for how long, set and removed by an admin. The daily job (`retention_job`) goes by them."""
+
+import time
+
+from django.db.models.query import QuerySet
+
+from conversations.access.action_context import audited_action
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.events.payload import clean_text
+from conversations.models import RetentionRule
+from conversations.redaction import expiry, legal_holds
+
+MAX_RULES = 200
+MAX_DAYS = 36_500
+DAY_US = 86_400_000_000
+LONGEST = {"kind": 100, "team": 200, "conversation": 200}
+
+
+def rules() -> QuerySet[RetentionRule]:
+    """Return those in force, oldest first."""
+    return RetentionRule.objects.filter(removed_at=None).order_by("id")
+
+
+def set_rule(
+    by: Who, *, days: int, reason: str, kind: str = "", team: str = "", conversation: str = ""
+) -> RetentionRule:
+    """Set one. Raises Invalid with the field, Conflict for one that is there."""
+    reason = legal_holds.checked_reason(reason)
+    fields = {"kind": kind.strip(), "team": team.strip(), "conversation": conversation.strip()}
+    for name, value in fields.items():
+        if len(value) > LONGEST[name] or clean_text(value) != value:
+            raise Invalid(f"must be at most {LONGEST[name]} characters", field=name)
+    if not 1 <= days <= MAX_DAYS:
+        raise Invalid(f"must be 1 to {MAX_DAYS:,}", field="days")
+    with audited_action(by, "set_retention", "record", right="redact") as principal:
+        if rules().filter(**fields).exists():
+            raise Conflict("there is a rule for the same events: remove it first", code="rule_exists")
+        if rules().count() >= MAX_RULES:
+            raise Conflict(f"there are {MAX_RULES} rules: remove one first", code="too_many")
+        made = RetentionRule.objects.create(
+            days=days, reason=reason, made_by=str(principal), made_at=time.time_ns() // 1000, **fields
+        )
+        facts = {"rule": made.pk, "days": days, **{name: value for name, value in fields.items() if value}}
+        chain.enter(principal, "set_retention", f"retention:{made.pk}", reason=reason, correlation=facts)
+    return made
+
+
+def remove_rule(by: Who, number: int, reason: str = "") -> None:
+    """Remove one; what it has redacted stays redacted. Raises NotFound."""
+    target = f"retention:{number}"
+    with audited_action(by, "remove_retention", target, right="redact") as principal:
+        if not rules().filter(pk=number).update(removed_at=time.time_ns() // 1000):
+            raise NotFound("this rule no longer exists")
+        chain.enter(principal, "remove_retention", target, reason=reason)
+
+
+def selector(rule: RetentionRule) -> expiry.Expiring:
+    """Return what a rule takes now."""
+    older_than = time.time_ns() // 1000 - rule.days * DAY_US
+    return expiry.Expiring(older_than, [rule.kind] if rule.kind else [], rule.conversation, rule.team)

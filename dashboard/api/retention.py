@@ -1,0 +1,89 @@
+"""`/api/v1/holds` and `/api/v1/retention-rules`: what must not be taken out of the record, and what is after a time."""
+
+from django.http import HttpRequest, JsonResponse
+
+from conversations.core.errors import NotFound
+from conversations.core.micros import to_datetime
+from conversations.models import LegalHold, RetentionRule
+from conversations.redaction import expiry, legal_holds, retention_rules
+from dashboard.api.openapi.operations import Operation, endpoint
+from dashboard.api.request_input import read_body
+from dashboard.api.schemas import redaction as schemas
+from dashboard.api.schemas.redaction import ToHold, ToRelease, ToRemoveRetention, ToRetain
+from dashboard.pages.require_permission import require_permission
+
+
+@endpoint(
+    get=Operation("List the legal holds in force.", {200: schemas.LegalHolds}),
+    post=Operation("Place a legal hold.", {201: schemas.LegalHold}, body=ToHold, errors=(404,)),
+)
+@require_permission("hold")
+def holds(request: HttpRequest) -> JsonResponse:
+    """GET lists them; POST places one: 201 with it."""
+    if request.method == "POST":
+        body = read_body(request, ToHold)
+        made = legal_holds.place(request.user, body.conversation_id, body.reason, is_regulated=body.regulated)
+        return JsonResponse(_hold(made), status=201)
+    return JsonResponse({"items": [_hold(hold) for hold in legal_holds.in_force()], "cursor": None})
+
+
+@endpoint(post=Operation("Release a legal hold.", {200: schemas.HoldId}, body=ToRelease, errors=(404, 409)))
+@require_permission("hold")
+def release(request: HttpRequest, number: int) -> JsonResponse:
+    """End one."""
+    legal_holds.release(request.user, number, read_body(request, ToRelease).reason)
+    return JsonResponse({"id": number})
+
+
+@endpoint(
+    get=Operation("List the retention rules.", {200: schemas.RetentionRules}),
+    post=Operation("Set a retention rule.", {201: schemas.RetentionRule}, body=ToRetain, errors=(409,)),
+)
+@require_permission("redact")
+def rules(request: HttpRequest) -> JsonResponse:
+    """GET lists them; POST sets one: 201 with it."""
+    if request.method == "POST":
+        body = read_body(request, ToRetain).model_dump()
+        made = retention_rules.set_rule(request.user, conversation=body.pop("conversation_id"), **body)
+        return JsonResponse(_rule(made), status=201)
+    return JsonResponse({"items": [_rule(rule) for rule in retention_rules.rules()], "cursor": None})
+
+
+@endpoint(post=Operation("Remove a retention rule.", {200: schemas.RetentionId}, body=ToRemoveRetention, errors=(404,)))
+@require_permission("redact")
+def removal(request: HttpRequest, number: int) -> JsonResponse:
+    """Remove one."""
+    retention_rules.remove_rule(request.user, number, read_body(request, ToRemoveRetention).reason)
+    return JsonResponse({"id": number})
+
+
+@endpoint(get=Operation("Count what a retention rule would take now.", {200: schemas.RetentionPreview}, errors=(404,)))
+@require_permission("redact")
+def preview(request: HttpRequest, number: int) -> JsonResponse:
+    """Change nothing."""
+    rule = retention_rules.rules().filter(pk=number).first()
+    if rule is None:
+        raise NotFound("this rule no longer exists")
+    kinds, held = expiry.preview(retention_rules.selector(rule))
+    return JsonResponse({"kinds": dict(sorted(kinds.items())), "events": kinds.total(), "held_back": held})
+
+
+def _hold(hold: LegalHold) -> dict[str, object]:
+    return {
+        "id": hold.pk,
+        "conversation_id": hold.conversation.key if hold.conversation else legal_holds.EVERYTHING,
+        "regulated": hold.is_regulated,
+        "reason": hold.reason,
+        "placed_by": hold.placed_by,
+        "placed_at": to_datetime(hold.placed_at).isoformat(),
+    }
+
+
+def _rule(rule: RetentionRule) -> dict[str, object]:
+    same = ("id", "days", "kind", "team", "reason", "made_by", "redacted")
+    return {name: getattr(rule, name) for name in same} | {
+        "held_back": rule.held,
+        "conversation_id": rule.conversation,
+        "made_at": to_datetime(rule.made_at).isoformat(),
+        "ran_at": to_datetime(rule.ran_at).isoformat() if rule.ran_at else None,
+    }

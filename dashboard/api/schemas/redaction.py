@@ -1,0 +1,174 @@
+"""The shapes of redactions, legal holds and retention rules, beside `core`."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from dashboard.api.schemas.core import Paged, Shape
+
+Reason = Annotated[str, Field(max_length=500)]
+Name = Annotated[str, Field(max_length=200)]
+
+
+class ToPreviewRedaction(BaseModel):
+    """Events of a conversation; or a tool call, or one field of it (`args.phone`); or all that a person said, was told
+    or is named in (`person`, a user name), and all that has one of these `words`."""
+
+    conversation_id: Name = ""
+    events: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=500)] = []
+    call_id: Annotated[str, Field(max_length=64)] = ""
+    field: Name = ""
+    person: Annotated[str, Field(max_length=150)] = ""
+    words: Annotated[list[Name], Field(max_length=20)] = []
+
+
+class ToRedact(ToPreviewRedaction):
+    """The same, with the reason, which stays in the record."""
+
+    reason: Reason
+
+
+class RedactionPlace(Shape):
+    """What goes of one conversation: events by type, and what else says the same. `blocked`: why nothing goes now."""
+
+    conversation_id: str
+    events: list[int]
+    kinds: dict[str, int]
+    elsewhere: dict[str, int]
+    is_fork: bool
+    blocked: str
+
+
+class RedactionPreview(Shape):
+    """What would go, and where."""
+
+    items: list[RedactionPlace]
+
+
+class Redacted(Shape):
+    """What was redacted in one conversation."""
+
+    conversation_id: str
+    events: list[int]
+
+
+class RedactionRefused(Shape):
+    """Where nothing was redacted, and why."""
+
+    conversation_id: str
+    message: str
+
+
+class RedactionOutcome(Shape):
+    """What was done; or the number of the request, which waits for a second admin."""
+
+    redacted: list[Redacted]
+    refused: list[RedactionRefused]
+    request: int | None
+
+
+class RedactionRequest(Shape):
+    """A redaction that waits for a second admin."""
+
+    id: int
+    what: str
+    reason: str
+    requested_by: str
+    requested_at: datetime
+
+
+class RedactionRequests(Paged[RedactionRequest]):
+    """All that wait, oldest first."""
+
+
+class ToDecideRedaction(BaseModel):
+    """Whether it is done. Whoever asked may decline it, not confirm it."""
+
+    confirm: bool
+    reason: Reason = ""
+
+
+class ToHold(BaseModel):
+    """What to hold: the id of a conversation, or `*` for every one. Of class `regulated` it is never released."""
+
+    conversation_id: Name
+    reason: Reason
+    regulated: bool = False
+
+
+class ToRelease(BaseModel):
+    """Why it ends."""
+
+    reason: Reason
+
+
+class LegalHold(Shape):
+    """A legal hold. `conversation_id` is `*` for every conversation."""
+
+    id: int
+    conversation_id: str
+    regulated: bool
+    reason: str
+    placed_by: str
+    placed_at: datetime
+
+
+class LegalHolds(Paged[LegalHold]):
+    """Those in force, oldest first."""
+
+
+class HoldId(Shape):
+    """Which hold it was."""
+
+    id: int
+
+
+class ToRetain(BaseModel):
+    """What is kept for so many days; empty: of any type, any team, any conversation."""
+
+    days: Annotated[int, Field(ge=1, le=36_500)]
+    kind: Annotated[str, Field(max_length=100)] = ""
+    team: Name = ""
+    conversation_id: Name = ""
+    reason: Reason
+
+
+class ToRemoveRetention(BaseModel):
+    """Why it is removed."""
+
+    reason: Reason = ""
+
+
+class RetentionRule(Shape):
+    """A retention rule, and what the daily job did by it last."""
+
+    id: int
+    days: int
+    kind: str
+    team: str
+    conversation_id: str
+    reason: str
+    made_by: str
+    made_at: datetime
+    ran_at: datetime | None
+    redacted: int
+    held_back: int
+
+
+class RetentionRules(Paged[RetentionRule]):
+    """All of them, oldest first."""
+
+
+class RetentionId(Shape):
+    """Which rule it was."""
+
+    id: int
+
+
+class RetentionPreview(Shape):
+    """What a rule would take now, by event type, and how many of these are held back."""
+
+    kinds: dict[str, int]
+    events: int
+    held_back: int

@@ -1,0 +1,163 @@
+"""Redaction, for the admin: what would go and where, the reason, and requests that wait for a second person.
+
+What is entered about a person is posted, never part of an address: addresses stay in histories and logs.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.core import hidden_characters
+from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.core.micros import to_datetime
+from conversations.models import Redaction, RedactionRequest
+from conversations.redaction import requests, scope
+from conversations.redaction.requests import Submitted
+from conversations.redaction.scope import RedactedPlace, RedactionScope
+from conversations.redaction.selection import MAX_EVENTS
+from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
+from dashboard.pages.require_permission import require_permission
+
+ENTERED = ("conversation", "events", "call", "field", "person", "words", "reason")
+IN_ADDRESS = ("conversation", "events", "call", "field")
+LATEST = 20
+NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+
+
+class EventNumbers(NamedTuple):
+    """Event numbers as people write them: `3, 5-7`."""
+
+    text: str
+
+    def read(self) -> list[int]:
+        """Return them. Raises Invalid."""
+        numbers: list[int] = []
+        for part in re.split(r"[\s,]+", self.text.strip()) if self.text.strip() else ():
+            match = NUMBERS.fullmatch(part)
+            first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+            if last < first or last - first >= MAX_EVENTS:
+                raise Invalid("must be event numbers: 3, 5-7", field="events")
+            numbers += range(first, last + 1)
+        return numbers
+
+
+@require_permission("redact")
+@require_http_methods(["GET", "HEAD", "POST"])
+def redaction(request: HttpRequest) -> HttpResponse:
+    """Show what would go, or with the button that says so redact it, or ask a second person to confirm."""
+    fields = request.POST if request.method == "POST" else request.GET
+    names = ENTERED if request.method == "POST" else IN_ADDRESS
+    entered = {name: fields.get(name, "").replace("\r\n", "\n").strip()[:2000] for name in names}
+    error: SwitchboardError | None = None
+    places: list[RedactedPlace] = []
+    try:
+        if any(entered[name] for name in names if name != "reason"):
+            places = scope.preview(what := _scope(entered))
+            if request.POST.get("do") == "redact":
+                return _done(requests.submit(request.user, what, entered["reason"]))
+    except SwitchboardError as fault:
+        error = fault
+    return _draw(request, error, entered=entered, places=places)
+
+
+@require_permission("redact")
+@require_POST
+def decisions(request: HttpRequest) -> HttpResponse:
+    """Confirm or decline what somebody else pending_request for."""
+    number = int(text) if (text := request.POST.get("request", "")).isdecimal() and len(text) < 19 else 0
+    try:
+        if request.POST.get("do") != "confirm":
+            requests.decline(request.user, number)
+            return _back("declined")
+        return _done(Submitted(requests.confirm(request.user, number), None))
+    except SwitchboardError as error:
+        return _draw(request, error, entered={}, places=[])
+
+
+def _scope(entered: dict[str, str]) -> RedactionScope:
+    words = [word.strip() for word in entered.get("words", "").split("\n") if word.strip()]
+    return RedactionScope(
+        entered["conversation"],
+        EventNumbers(entered["events"]).read(),
+        entered["call"],
+        entered["field"],
+        entered.get("person", "").removeprefix("user:"),
+        words,
+    )
+
+
+def _done(submitted: Submitted) -> HttpResponse:
+    if submitted.outcome is None:
+        return _back("requested")
+    events = sum(len(redacted.seqs) for redacted in submitted.outcome.redacted)
+    return _back("redacted", count=events, refused=len(submitted.outcome.refused))
+
+
+def _back(done: str, **figures: int) -> HttpResponse:
+    query: dict[str, str | int] = {"done": done, **figures}
+    return HttpResponseRedirect(f"{reverse('redaction')}?{urlencode(query)}")
+
+
+def _draw(
+    request: HttpRequest, error: SwitchboardError | None, *, entered: dict[str, str], places: list[RedactedPlace]
+) -> HttpResponse:
+    if isinstance(error, NotAllowed) and not error.is_recorded:
+        raise error
+    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
+    at_field = error.field if error and error.field in ENTERED else ""
+    return render_page(
+        request,
+        "redaction.html",
+        status=status_of(error),
+        entered=dict.fromkeys(ENTERED, "") | entered,
+        places=[_place(place) for place in places],
+        events=sum(len(place.seqs) for place in places),
+        error="" if at_field else sentence,
+        fault={name: sentence if name == at_field else "" for name in ENTERED},
+        waiting_requests=[_request(pending_request) for pending_request in requests.pending()],
+        latest=[_latest(made) for made in Redaction.objects.select_related("conversation").order_by("-id")[:LATEST]],
+        done=request.GET.get("done", "") if error is None else "",
+        figures={name: value for name in ("count", "refused") if (value := request.GET.get(name, "")).isdecimal()},
+    )
+
+
+def _place(place: RedactedPlace) -> dict[str, Any]:
+    shown = [str(seq) for seq in place.seqs[:LATEST]]
+    return {
+        "conversation": place.conversation,
+        "name": hidden_characters.spelled_out(place.conversation),
+        "events": ", ".join(shown) + (" …" if len(place.seqs) > LATEST else ""),
+        "first": place.seqs[0] if place.seqs else 1,
+        "kinds": place.kinds,
+        "elsewhere": place.elsewhere,
+        "is_fork": place.is_fork,
+        "blocked": hidden_characters.spelled_out(place.blocked),
+    }
+
+
+def _request(pending_request: RedactionRequest) -> dict[str, Any]:
+    return {
+        "id": pending_request.pk,
+        "what": hidden_characters.spelled_out(RedactionScope.from_json(pending_request.scope).name),
+        "reason": hidden_characters.spelled_out(pending_request.reason),
+        "by": hidden_characters.spelled_out(pending_request.requested_by.removeprefix("user:")),
+        "principal": pending_request.requested_by,
+        "at": to_datetime(pending_request.requested_at),
+    }
+
+
+def _latest(made: Redaction) -> dict[str, Any]:
+    return {
+        "conversation": made.conversation.key,
+        "name": hidden_characters.spelled_out(made.conversation.key),
+        "events": made.seqs.count(",") + 1,
+        "field": hidden_characters.spelled_out(made.field),
+        "reason": hidden_characters.spelled_out(made.reason),
+        "by": hidden_characters.spelled_out(made.by.removeprefix("user:")),
+        "at": to_datetime(made.at),
+    }

@@ -1,0 +1,141 @@
+"""Legal holds and retention rules, for the admin: what must stay, and what goes after a time."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.core import hidden_characters
+from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.core.micros import to_datetime
+from conversations.models import Agent, LegalHold, RetentionRule
+from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
+from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
+from dashboard.pages.require_permission import require_permission
+
+OF_RULE = ("days", "kind", "team", "conversation")
+OF_HOLD = ("held",)
+ENTERED = (*OF_RULE, *OF_HOLD, "reason")
+MAX_TEAMS = 200
+
+
+@require_permission("redact")
+@require_http_methods(["GET", "HEAD", "POST"])
+def retention(request: HttpRequest) -> HttpResponse:
+    """List rules and holds; `?dry_run=NUMBER` counts what a rule would take now. A POST sets a rule."""
+    if request.method != "POST":
+        return _draw(request, entered={})
+    entered = {name: request.POST.get(name, "").strip()[:2000] for name in (*OF_RULE, "reason")}
+    try:
+        days = entered["days"]
+        if not (days.isdecimal() and len(days) < 9):
+            raise Invalid("must be a whole number", field="days")
+        retention_rules.set_rule(request.user, **{**entered, "days": int(days)})  # type: ignore[arg-type]  # as named
+    except SwitchboardError as error:
+        return _draw(request, error, entered=entered)
+    return _back("set")
+
+
+@require_permission("redact")
+@require_POST
+def removals(request: HttpRequest) -> HttpResponse:
+    """Remove a rule."""
+    try:
+        retention_rules.remove_rule(request.user, _number(request, "rule"))
+    except SwitchboardError as error:
+        return _draw(request, error, entered={})
+    return _back("removed")
+
+
+@require_permission("hold")
+@require_POST
+def holds(request: HttpRequest) -> HttpResponse:
+    """Place a hold."""
+    entered = {name: request.POST.get(name, "").strip()[:2000] for name in (*OF_HOLD, "reason")}
+    is_regulated = bool(request.POST.get("regulated"))
+    try:
+        legal_holds.place(request.user, entered["held"], entered["reason"], is_regulated=is_regulated)
+    except SwitchboardError as error:
+        return _draw(request, error, entered=entered)
+    return _back("held")
+
+
+@require_permission("hold")
+@require_POST
+def releases(request: HttpRequest) -> HttpResponse:
+    """Release a hold."""
+    try:
+        legal_holds.release(request.user, _number(request, "hold"), request.POST.get("reason", ""))
+    except SwitchboardError as error:
+        return _draw(request, error, entered={})
+    return _back("released")
+
+
+def _number(request: HttpRequest, name: str) -> int:
+    text = request.POST.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
+
+
+def _back(done: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('retention')}?{urlencode({'done': done})}")
+
+
+def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
+    if isinstance(error, NotAllowed):
+        raise error
+    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
+    at_field = error.field if error and error.field in ENTERED else ""
+    teams = Agent.objects.exclude(team="").order_by("team").values_list("team", flat=True).distinct()[:MAX_TEAMS]
+    last = retention_job.last_run()
+    return render_page(
+        request,
+        "retention.html",
+        status=status_of(error),
+        rules=[_rule(rule) for rule in retention_rules.rules()],
+        holds=[_hold(hold) for hold in legal_holds.in_force()],
+        dry_run=_dry_run(request) if error is None else None,
+        teams=[team for team in teams if hidden_characters.is_clean(team)],
+        ran_at=to_datetime(last) if last else None,
+        entered=dict.fromkeys(ENTERED, "") | entered,
+        error="" if at_field else sentence,
+        fault={name: sentence if name == at_field else "" for name in ENTERED},
+        done=request.GET.get("done", "") if error is None else "",
+    )
+
+
+def _dry_run(request: HttpRequest) -> dict[str, Any] | None:
+    number = request.GET.get("dry_run", "")
+    rule = retention_rules.rules().filter(pk=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+    if rule is None:
+        return None
+    kinds, held = expiry.preview(retention_rules.selector(rule))
+    return {"rule": _rule(rule), "kinds": dict(sorted(kinds.items())), "events": kinds.total(), "held": held}
+
+
+def _rule(rule: RetentionRule) -> dict[str, Any]:
+    texts = {name: hidden_characters.spelled_out(getattr(rule, name)) for name in ("kind", "team", "reason")}
+    return texts | {
+        "id": rule.pk,
+        "days": rule.days,
+        "conversation": hidden_characters.spelled_out(rule.conversation),
+        "by": hidden_characters.spelled_out(rule.made_by.removeprefix("user:")),
+        "at": to_datetime(rule.made_at),
+        "ran_at": to_datetime(rule.ran_at) if rule.ran_at else None,
+        "redacted": rule.redacted,
+        "held": rule.held,
+    }
+
+
+def _hold(hold: LegalHold) -> dict[str, Any]:
+    return {
+        "id": hold.pk,
+        "conversation": hold.conversation.key if hold.conversation else "",
+        "name": hidden_characters.spelled_out(hold.conversation.key) if hold.conversation else "",
+        "is_regulated": hold.is_regulated,
+        "reason": hidden_characters.spelled_out(hold.reason),
+        "by": hidden_characters.spelled_out(hold.placed_by.removeprefix("user:")),
+        "at": to_datetime(hold.placed_at),
+    }

@@ -1,0 +1,146 @@
+"""The admin's pages of redaction, legal holds and retention, and the same by the API."""
+
+import json
+import time
+
+import pytest
+
+from conversations.events import log
+from conversations.models import AuditEntry, Event, LegalHold, Redaction, RetentionRule
+from tests.events.test_log import said
+from tests.support.cast import CAST, client_of, person
+from tests.support.visits import text_of
+
+pytestmark = pytest.mark.django_db
+KEY = "redaction-page"
+
+
+@pytest.fixture
+def spoken():
+    log.append([said(KEY, "hello"), said(KEY, "the word is quokka"), said(KEY, "goodbye")])
+
+
+def posted(client, address, **fields):
+    return client.post(address, json.dumps(fields), content_type="application/json")
+
+
+@pytest.mark.parametrize("role", [role for role in CAST.values() if role not in ("admin", "")])
+def test_only_the_admin_gets_in(team, role, spoken):
+    client = client_of(team[role])
+
+    answers = [client.get("/redaction/"), client.get("/retention/")]
+    answers += [client.post(f"/{page}/", {}) for page in ("redaction", "retention", "retention/holds")]
+
+    assert [answer.status_code for answer in answers] == [403] * 5
+    assert "/redaction/" not in client.get("/").content.decode()
+    assert not Redaction.objects.exists()
+
+
+def test_a_link_at_an_event_leads_to_what_would_go(admin, spoken):
+    picked = admin.get(f"/conversations/{KEY}/?event=2").content.decode()
+    assert f"/redaction/?conversation={KEY}&amp;events=2" in picked
+
+    page = text_of(admin.get(f"/redaction/?conversation={KEY}&events=2"))
+
+    assert "1 event would go" in page
+    assert "1 message" in page
+    assert Event.objects.filter(salt=None).count() == 0
+
+
+def test_it_is_redacted_with_a_reason_and_not_without(admin, spoken):
+    fields = {"conversation": KEY, "events": "2", "do": "redact"}
+
+    without = admin.post("/redaction/", fields)
+    answer = admin.post("/redaction/", fields | {"reason": "asked for by the person"})
+    page = text_of(admin.get(answer["Location"]))
+
+    assert (without.status_code, answer.status_code) == (422, 302)
+    assert "1 event redacted." in page
+    assert "asked for by the person" in page
+    assert "quokka" not in admin.get(f"/conversations/{KEY}/").content.decode()
+    assert AuditEntry.objects.filter(verb="redact", outcome="done").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"conversation": KEY, "events": "x"}, "must be event numbers"),
+        ({"conversation": KEY, "events": "9"}, "event 9 is not in this conversation"),
+        ({"conversation": "none", "events": "1"}, "There is no conversation"),
+        ({"call": "none"}, "There is no such tool call"),
+        ({"words": "ab"}, "must have at least 3 characters"),
+    ],
+)
+def test_what_is_wrong_is_said(admin, spoken, fields, words):
+    answer = admin.post("/redaction/", fields | {"do": "preview"})
+
+    assert answer.status_code in (404, 422)
+    assert words.lower() in text_of(answer).lower()
+
+
+def test_a_second_admin_confirms_where_the_setting_says_so(team, admin, spoken, settings):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"redaction_four_eyes": True})
+    second = client_of(person("bess", "admin"))
+
+    asked = admin.post("/redaction/", {"words": "quokka", "reason": "asked for", "do": "redact"})
+    assert "A second admin has to confirm it." in text_of(admin.get(asked["Location"]))
+    assert "Confirm and redact" not in text_of(admin.get("/redaction/"))
+    own = admin.post("/redaction/decisions/", {"request": "1", "do": "confirm"})
+    assert own.status_code == 403
+    assert "everything about quokka" in text_of(second.get("/redaction/"))
+    (number,) = [item["id"] for item in second.get("/api/v1/redactions").json()["items"]]
+    done = second.post("/redaction/decisions/", {"request": str(number), "do": "confirm"})
+
+    assert "1 event redacted." in text_of(second.get(done["Location"]))
+    assert Event.objects.get(conversation__key=KEY, seq=2).salt is None
+
+
+def test_holds_are_placed_and_released_on_the_page(admin, spoken):
+    admin.post("/retention/holds/", {"held": KEY, "reason": "a lawsuit"})
+    page = text_of(admin.get("/retention/"))
+    blocked = text_of(admin.get(f"/redaction/?conversation={KEY}&events=2"))
+    refused = admin.post("/redaction/", {"conversation": KEY, "events": "2", "reason": "r", "do": "redact"})
+    hold = LegalHold.objects.get()
+    admin.post("/retention/releases/", {"hold": str(hold.pk), "reason": "it is over"})
+
+    assert "a lawsuit" in page
+    assert "on legal hold" in blocked
+    assert (refused.status_code, "on legal hold" in text_of(refused)) == (409, True)
+    assert "0 holds" in text_of(admin.get("/retention/"))
+    assert admin.post("/retention/holds/", {"held": "none", "reason": "r"}).status_code == 404
+
+
+def test_a_rule_is_set_counted_and_removed_on_the_page(admin, spoken):
+    Event.objects.update(at=time.time_ns() // 1000 - 40 * 86_400_000_000)
+    wrong = admin.post("/retention/", {"days": "x", "reason": "r"})
+    admin.post("/retention/", {"days": "30", "kind": "message", "reason": "30 days"})
+    rule = RetentionRule.objects.get()
+
+    page = text_of(admin.get(f"/retention/?dry_run={rule.pk}"))
+    removed = admin.post("/retention/removals/", {"rule": str(rule.pk)})
+
+    assert (wrong.status_code, "must be a whole number" in text_of(wrong)) == (422, True)
+    assert "3 events would be redacted (message: 3). Nothing was changed." in page
+    assert Event.objects.filter(salt=None).count() == 0
+    assert "Rule removed." in text_of(admin.get(removed["Location"]))
+
+
+def test_the_api_previews_redacts_holds_and_retains(admin, spoken):
+    what = {"conversation_id": KEY, "events": [2]}
+
+    (place,) = posted(admin, "/api/v1/redactions/preview", **what).json()["items"]
+    hold = posted(admin, "/api/v1/holds", conversation_id=KEY, reason="a lawsuit").json()
+    refused = posted(admin, "/api/v1/redactions", **what, reason="asked for")
+    released = posted(admin, f"/api/v1/holds/{hold['id']}/release", reason="it is over")
+    done = posted(admin, "/api/v1/redactions", **what, reason="asked for")
+    again = posted(admin, "/api/v1/redactions", **what, reason="asked for")
+    rule = posted(admin, "/api/v1/retention-rules", days=30, reason="30 days").json()
+    counted = admin.get(f"/api/v1/retention-rules/{rule['id']}/preview").json()
+
+    assert (place["conversation_id"], place["events"], place["kinds"]) == (KEY, [2], {"message": 1})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "held")
+    assert (released.status_code, admin.get("/api/v1/holds").json()["items"]) == (200, [])
+    assert (done.status_code, done.json()["redacted"]) == (201, [{"conversation_id": KEY, "events": [2]}])
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "redacted")
+    assert counted == {"kinds": {}, "events": 0, "held_back": 0}
+    assert posted(admin, f"/api/v1/retention-rules/{rule['id']}/removal").status_code == 200

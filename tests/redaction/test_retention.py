@@ -1,0 +1,235 @@
+"""Retention rules: set, counted first, gone through daily beside live work; and holds, which beat them."""
+
+import json
+import threading
+import time
+
+import pytest
+from django.db import connection
+
+from conversations.access.audit import chain
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.principals import SYSTEM
+from conversations.events import log, verify_chains
+from conversations.models import AuditEntry, Conversation, Event, LegalHold, Redaction, RetentionRule
+from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
+from conversations.redaction import redact as redact_module
+from conversations.redaction.redact import redact
+from tests.events.test_log import said
+from tests.redaction.test_redact import aged, everywhere, index, spoken
+from tests.support.live import Server, until
+from tests.support.tiers import rounds
+
+SECRET = "Hedgehog-4712"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_only_an_admin_sets_and_removes_rules_and_each_is_audited(team):
+    made = retention_rules.set_rule(team["admin"], days=30, kind="tool_step", reason="30 days")
+
+    with pytest.raises(NotAllowed):
+        retention_rules.set_rule(team["auditor"], days=30, reason="mine")
+    with pytest.raises(Conflict, match="the same events"):
+        retention_rules.set_rule(team["admin"], days=40, kind="tool_step", reason="40 days")
+    for wrong in ({"days": 0}, {"days": 1, "reason": " "}, {"days": 1, "kind": "x" * 101}):
+        with pytest.raises(Invalid):
+            retention_rules.set_rule(team["admin"], **{"reason": "why", **wrong})
+    retention_rules.remove_rule(team["admin"], made.pk)
+    with pytest.raises(NotFound):
+        retention_rules.remove_rule(team["admin"], made.pk)
+
+    verbs = AuditEntry.objects.filter(outcome="done").order_by("seq").values_list("verb", flat=True)
+    assert list(verbs) == ["set_retention", "remove_retention"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_round_does_what_the_dry_run_counted_and_notes_it_on_the_rule(team):
+    for key in ("retain-a", "retain-b"):
+        spoken(key, *(f"{SECRET} {n}" for n in range(3)))
+        aged(key, 1, 2)
+    legal_holds.place(team["admin"], "retain-b", "a lawsuit")
+    rule = retention_rules.set_rule(team["admin"], days=30, kind="message", reason="30 days")
+
+    counts, held = expiry.preview(retention_rules.selector(rule))
+    done = retention_job.run_rule(rule)
+
+    rule.refresh_from_db()
+    assert (counts, held) == ({"message": 4}, 2)
+    assert done == (rule.redacted, rule.held) == (2, 2)
+    assert rule.ran_at
+    assert {row.reason for row in Redaction.objects.all()} == {f"retention rule {rule.pk}: 30 days"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_removed_rule_stops_the_round_that_goes_by_it():
+    spoken("retain-c", *(f"{SECRET} {n}" for n in range(3)))
+    aged("retain-c", 1, 2)
+    rule = retention_rules.set_rule(SYSTEM, days=30, reason="30 days")
+    retention_rules.remove_rule(SYSTEM, rule.pk)
+
+    assert retention_job.run_rule(rule) == (0, 0)
+    assert Event.objects.filter(salt=None).count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_expiry_reads_bounded_pages_and_stops_at_what_is_newer(team, monkeypatch):
+    monkeypatch.setattr(expiry, "READ", 10)
+    monkeypatch.setattr(expiry, "PAGE", 4)
+    for n in range(8):
+        spoken(f"retain-d{n % 2}", *(f"{SECRET} {n}-{m}" for m in range(4)))
+    aged("retain-d0", *range(1, 17))
+    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, ["message"])
+
+    expired = expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
+
+    assert expired == (16, 0)
+    assert Event.objects.filter(salt=None).count() == 16
+    assert max(len(json.loads(row.seqs)) for row in Redaction.objects.all()) <= 4
+    assert verify_chains.verify_events().ok
+
+
+@pytest.mark.django_db(transaction=True)
+def test_conversations_that_expire_do_not_come_to_the_top_of_the_list():
+    spoken("retain-e", SECRET, "hello")
+    spoken("retain-f", "hello")
+    aged("retain-e", 1)
+
+    expiry.expire(SYSTEM, expiry.Expiring(time.time_ns() // 1000 - retention_rules.DAY_US), "a day", lambda *_: None)
+
+    assert everywhere(SECRET) == []
+    newest = Conversation.objects.newest_first().values_list("key", flat=True)
+    assert list(newest) == ["retain-f", "retain-e"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_round_that_was_killed_before_rows_were_made_anew_leaves_no_word_in_captions(monkeypatch):
+    spoken("retain-i", SECRET)
+    index()
+    aged("retain-i", 1)
+    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US)
+    with monkeypatch.context() as killed:
+        killed.setattr(redact_module, "fold_rest", lambda: None)
+        expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
+    index()
+    assert "conversations_conversation" in everywhere(SECRET)
+
+    expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
+
+    assert everywhere(SECRET) == []
+    assert not Redaction.objects.filter(is_folded=False).exists()
+
+
+@pytest.mark.crash
+def test_a_running_server_goes_by_the_rules_daily_beside_publishers(tmp_path):
+    server = Server(tmp_path / "data", SWITCHBOARD_RETENTION_EVERY_S="0.2")
+    server.start()
+    token = server.token()
+    message = {"type": "message", "conversation_id": "retain-g", "sender": "agent:A", "recipient": "agent:B"}
+    for n in range(30):
+        server.publish(token, "chat:retain-g", message | {"content": f"{SECRET} {n}"}, f"g{n}")
+    age = "from tests.redaction.test_redact import aged; aged('retain-g', *range(1, 31))"
+    server.command("shell", "--no-imports", "-c", age)
+    made = server.request("POST", "/api/v1/retention-rules", b'{"days":30,"reason":"30 days"}', token)
+    assert made[0] == 201
+    assert server.request("GET", f"/api/v1/retention-rules/{made[1]['id']}/preview", token=token)[0] == 200
+
+    def redacted():
+        statuses.append(server.publish(token, "chat:retain-g", message | {"content": "live"}, f"l{len(statuses)}")[0])
+        return SECRET.encode() not in raw(server)
+
+    statuses = []
+    until(redacted, what="the words to be gone from every file")
+    server.terminate()
+    assert set(statuses) == {201}
+    assert "events are intact" in server.command("verify")
+
+
+def raw(server):
+    """Return all bytes of a data directory."""
+    return b"".join(path.read_bytes() for path in server.data_dir.rglob("*") if path.is_file())
+
+
+def race(acts):
+    """Do these at once, each in a thread; return what each answered or raised."""
+    started, results = threading.Barrier(len(acts)), {}
+
+    def run(name, act):
+        started.wait()
+        try:
+            results[name] = act()
+        except Conflict as error:
+            results[name] = error
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=item) for item in acts.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def raced(admin, rule, number):
+    """Race a hold with a redaction and an expiry of one conversation, and check who won."""
+    key = f"retain-race{number}"
+    log.append([said(key, f"{SECRET} one"), said(key, f"{SECRET} two")])
+    aged(key, 2)
+    acts = {
+        "hold": lambda: legal_holds.place(admin, key, "a lawsuit"),
+        "redact": lambda: redact(admin, key, [1], "asked for"),
+        "expire": lambda: expiry.expire(SYSTEM, rule._replace(conversation=key), "30 days", lambda *_: None),
+    }
+    names = sorted(acts, key=lambda name: (number * 7 + len(name) * number) % 11)
+
+    results = race({name: acts[name] for name in names})
+
+    held = LegalHold.objects.get(conversation__key=key)
+    made = list(Redaction.objects.filter(conversation__key=key))
+    assert all(row.at <= held.placed_at for row in made), "a hold was in force, and words went"
+    gone = set(Event.objects.filter(conversation__key=key, salt=None).values_list("seq", flat=True))
+    assert (1 in gone) == (not isinstance(results["redact"], Conflict))
+    assert (2 in gone) == (results["expire"] == (1, 0))
+    if gone != {1, 2}:
+        with pytest.raises(Conflict, match="on legal hold"):
+            redact(admin, key, [1, 2], "asked for")
+    assert expiry.expire(SYSTEM, rule._replace(conversation=key), "again", lambda *_: None)[0] == 0
+    return frozenset(gone)
+
+
+def races(admin, count):
+    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, ["message"])
+    outcomes = [raced(admin, rule, number) for number in range(count)]
+    assert verify_chains.verify_events().ok
+    assert chain.verify().ok
+    return outcomes
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_hold_beats_redaction_and_expiry_in_races(team):
+    races(team["admin"], rounds(10, 40))
+
+
+@pytest.mark.faults
+@pytest.mark.django_db(transaction=True)
+def test_a_hold_beats_redaction_and_expiry_in_a_thousand_races(team):
+    outcomes = races(team["admin"], 1000)
+
+    assert len(set(outcomes)) > 1, "the hold always came first or last: nothing was raced"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_regulated_conversation_refuses_redaction_and_expiry_for_good(team):
+    spoken("retain-h", SECRET)
+    aged("retain-h", 1)
+    hold = legal_holds.place(team["admin"], "retain-h", "SEC 17a-4", is_regulated=True)
+    rule = retention_rules.set_rule(team["admin"], days=30, reason="30 days")
+
+    with pytest.raises(Conflict, match="class regulated"):
+        redact(team["admin"], "retain-h", [1], "asked for")
+    with pytest.raises(Conflict, match="never released"):
+        legal_holds.release(team["admin"], hold.pk, "please")
+    assert retention_job.run_rule(rule) == (0, 1)
+
+    assert Event.objects.get(conversation__key="retain-h", seq=1).salt is not None
+    assert RetentionRule.objects.get().held == 1

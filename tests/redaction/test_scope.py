@@ -1,0 +1,201 @@
+"""A field of a tool call, and everything about a person: what goes, what stays, what is shown before; two people."""
+
+import json
+
+import pytest
+
+from conversations.access.audit import chain
+from conversations.conversation.fork import fork
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, Unavailable
+from conversations.core.principals import SYSTEM, user_principal
+from conversations.events import log, payload, verify_chains
+from conversations.models import AuditEntry, Event, Redaction, RedactionRequest, SessionItem, ToolCall
+from conversations.redaction import call_field, journal, legal_holds, requests, scope
+from conversations.redaction.redact import redact
+from conversations.redaction.scope import RedactionScope
+from tests.redaction.test_redact import everywhere, index, spoken
+from tests.support.cast import person
+from tests.support.searching import asked
+
+PHONE = "+44 7700 900123"
+
+
+def stored(key, fields, by=SYSTEM):
+    body = json.dumps({**fields, "conversation_id": key})
+    return log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), by)])
+
+
+def called(key):
+    """Record a call that has a phone number as an argument and in what came of it; return its row."""
+    step = {"event": "tool_step", "name": "dial", "tool_call_id": f"{key}-c", "agent": "A"}
+    args = {"phone": PHONE, "note": "quokka"}
+    stored(key, {**step, "status": "start", "args": args, "args_raw": json.dumps(args)})
+    done = f"dialled {PHONE}, wombat"
+    stored(key, {**step, "status": "success", "output": {"line": done}, "result_summary": done[:12]})
+    return ToolCall.objects.get(conversation__key=key)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_field_of_a_call_goes_wherever_the_call_says_it_and_the_rest_stays(team):
+    call = called("scope-a")
+    copy = fork(team["admin"], "scope-a", 2).conversation
+    index()
+
+    done = scope.carry_out(team["admin"], RedactionScope(call=call.pk, field="args.phone"), "asked for")
+
+    assert [(one.conversation, one.seqs) for one in done.redacted] == [("scope-a", [1, 2]), (copy, [1, 2])]
+    assert everywhere(PHONE) == []
+    first, second = (json.loads(Event.objects.get(conversation__key="scope-a", seq=seq).body) for seq in (1, 2))
+    assert first["args"] == json.loads(first["args_raw"]) == {"phone": "[redacted]", "note": "quokka"}
+    assert second["output"] == {"line": "dialled [redacted], wombat"}
+    assert verify_chains.verify_events().ok
+    index()
+    assert {key for key, _ in asked("quokka")} == {key for key, _ in asked("wombat")} == {"scope-a", copy}
+    assert asked("900123") == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_lost_a_field_can_still_be_redacted_and_an_older_copy_loses_the_same(team, tmp_path):
+    call = called("scope-b")
+    before = {row.pk: (row.body, row.salt) for row in Event.objects.all()}
+    scope.carry_out(team["admin"], RedactionScope(call=call.pk, field="output"), "asked for")
+    lines = journal.update(tmp_path)
+    Redaction.objects.all().delete()
+    for pk, (body, salt) in before.items():
+        Event.objects.filter(pk=pk).update(body=body, salt=salt, erased_by=None)
+    assert everywhere("wombat")
+
+    again = journal.apply(tmp_path / journal.NAME)
+    assert (len(lines), again, everywhere("wombat")) == (1, 1, [])
+    assert everywhere("quokka") == ["conversations_event"]
+    redact(team["admin"], "scope-b", [1], "asked for")
+
+    assert everywhere("quokka") == everywhere(PHONE) == []
+    assert verify_chains.verify_events().ok
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_journal_that_was_cut_off_is_written_on_and_a_damaged_one_is_told(team, tmp_path):
+    spoken("scope-j", "quokka", "wombat")
+    path = tmp_path / journal.NAME
+    redact(team["admin"], "scope-j", [1], "asked for")
+    journal.update(tmp_path)
+    path.write_text(path.read_text() + '{"mark": "cut o')
+    redact(team["admin"], "scope-j", [2], "asked for")
+
+    journal.update(tmp_path)
+
+    assert [line.seqs for line in journal.read(path)] == [[1], [2]]
+    path.write_text("no journal\n" + path.read_text())
+    with pytest.raises(Unavailable, match="line 1 of"):
+        journal.apply(path)
+
+
+@pytest.mark.parametrize("field", ["", "phone", "args..x", "status", "args." + "x" * 200])
+def test_a_field_that_is_none_is_refused(field):
+    with pytest.raises(Invalid):
+        call_field.FieldPath.parse(field)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_or_a_field_that_is_not_there_is_told(team):
+    call = called("scope-c")
+
+    with pytest.raises(NotFound):
+        scope.preview(RedactionScope(call="none"))
+    with pytest.raises(Invalid, match=r"says nothing in args\.fax"):
+        scope.preview(RedactionScope(call=call.pk, field="args.fax"))
+    with pytest.raises(Invalid):
+        scope.preview(RedactionScope(person="", words=["ab"]))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_everything_about_a_person_goes_and_what_is_held_is_told(team):
+    say = {"type": "message", "recipient": "agent:B", "sender": "user:ida"}
+    stored("scope-d", say | {"content": "I am here"}, user_principal("ida"))
+    stored("scope-d", say | {"sender": "agent:B", "recipient": "user:ida", "content": "welcome wombat"})
+    stored("scope-d", say | {"sender": "agent:B", "recipient": "agent:C", "content": "nothing of note"})
+    stored("scope-e", say | {"sender": "agent:B", "recipient": "agent:C", "content": "call Zoë QUOKKA-7"})
+    stored("scope-f", say | {"sender": "agent:B", "recipient": "agent:C", "content": "quokka-7 again"})
+    hold = legal_holds.place(team["admin"], "scope-f", "a lawsuit")
+    what = RedactionScope(person="ida", words=["quokka-7", "Zoë"])
+
+    places = scope.preview(what)
+    first = scope.carry_out(team["admin"], what, "Article 17")
+    legal_holds.release(team["admin"], hold.pk, "it is over")
+    second = scope.carry_out(team["admin"], what, "Article 17")
+
+    assert [(place.conversation, place.seqs, bool(place.blocked)) for place in places] == [
+        ("scope-d", [1, 2], False), ("scope-e", [1], False), ("scope-f", [1], True)
+    ]  # fmt: skip
+    assert [one.conversation for one in first.redacted] == ["scope-d", "scope-e"]
+    assert [key for key, _ in first.refused] == ["scope-f"]
+    assert [one.conversation for one in second.redacted] == ["scope-f"]
+    for word in ("I am here", "wombat", "QUOKKA", "quokka", "Zoë"):
+        assert everywhere(word) == []
+    assert everywhere("nothing of note")
+    assert not AuditEntry.objects.filter(target__contains="ida").exists()
+    assert verify_chains.verify_events().ok
+    assert chain.verify().ok
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_preview_says_what_goes_and_where_and_changes_nothing(team):
+    call = called("scope-g")
+    copy = fork(team["admin"], "scope-g", 2).conversation
+    SessionItem.objects.create(conversation="scope-g", seq=1, at=1, payload="{}")
+    index()
+    before = list(Event.objects.order_by("pk").values())
+
+    first, second = scope.preview(RedactionScope(call=call.pk))
+
+    assert (first.conversation, first.kinds, first.is_fork, first.blocked) == ("scope-g", {"tool_step": 2}, False, "")
+    assert first.elsewhere == {
+        "entries of the search index": 2, "tool calls": 1, "items that agents remember": 1
+    }  # fmt: skip
+    assert (second.conversation, second.is_fork) == (copy, True)
+    assert list(Event.objects.order_by("pk").values()) == before
+
+
+@pytest.fixture
+def two_people(settings):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"redaction_four_eyes": True})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_two_people_are_needed_a_second_one_confirms(team, two_people):
+    spoken("scope-h", "quokka")
+    what = RedactionScope("scope-h", [1])
+
+    submitted = requests.submit(team["admin"], what, "asked for")
+    assert submitted.outcome is None
+    assert everywhere("quokka")
+    with pytest.raises(NotAllowed, match="a second person"):
+        requests.confirm(team["admin"], submitted.request.pk)
+    with pytest.raises(NotAllowed):
+        requests.confirm(team["auditor"], submitted.request.pk)
+    requests.confirm(person("bess", "admin"), submitted.request.pk)
+
+    assert everywhere("quokka") == []
+    with pytest.raises(Conflict, match="user:bess has confirmed"):
+        requests.decline(team["admin"], submitted.request.pk)
+    entry = AuditEntry.objects.get(verb="redact", outcome="done")
+    assert (entry.principal, json.loads(entry.correlation)["requested_by"]) == ("user:bess", "user:ada")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_declined_request_changes_nothing_and_one_about_a_person_keeps_no_words(team, two_people):
+    spoken("scope-i", "quokka")
+    with pytest.raises(Invalid):
+        requests.submit(team["admin"], RedactionScope("scope-i", [1]), " ")
+    first = requests.submit(team["admin"], RedactionScope("scope-i", [1]), "asked for").request
+    second = requests.submit(SYSTEM, RedactionScope(words=["quokka"]), "asked for").request
+
+    requests.decline(team["admin"], first.pk)
+    tables = ("conversation", "event", "redactionrequest")
+    assert everywhere("quokka") == [f"conversations_{table}" for table in tables]
+    requests.confirm(team["admin"], second.pk)
+
+    assert everywhere("quokka") == []
+    assert not requests.pending().exists()
+    assert RedactionRequest.objects.filter(is_confirmed=True).get().requested_by == "system"
