@@ -1,4 +1,5 @@
-"""Rows that authority rests on and no event makes: people, tokens, grants, policies, auto-approval rules, budgets.
+"""Rows that authority rests on and no event makes: people, tokens, grants, policies, auto-approval rules, budgets,
+legal holds.
 
 Each change of them is an audit entry, so the audit log says what they must be. Called by `verify`.
 """
@@ -13,7 +14,8 @@ from django.utils import timezone
 
 from conversations.access.accounts import grants, tokens
 from conversations.core.write_transaction import lock_actions, write_transaction
-from conversations.models import Approval, AuditEntry, AutoApprovalRule, BudgetLimit, Grant, Token, User
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, BudgetLimit, Grant, LegalHold, Token, User
+from conversations.redaction import legal_holds
 from conversations.runs.approvals import auto_approval_edit
 from conversations.runs.budgets import edit_budgets
 from conversations.runs.policy import edit_policy, evaluate
@@ -21,6 +23,7 @@ from conversations.runs.policy import edit_policy, evaluate
 VERBS = (
     "create_person", "set_roles", "deactivate", "activate", "make_token", "revoke_token", "give_grant", "take_grant",
     "set_policy", "remove_policy", "load_policies", "make_rule", "revoke_rule", "set_budget", "remove_budget",
+    "hold", "release_hold",
 )  # fmt: skip
 UNKNOWN = "?"  # a policy of which the entries do not say enough
 
@@ -39,6 +42,8 @@ class Authority:
     rules: dict[str, str] = field(default_factory=dict)
     revoked_rules: set[str] = field(default_factory=set)
     budgets: dict[str, str] = field(default_factory=dict)
+    holds: dict[str, tuple[str, bool]] = field(default_factory=dict)  # target, whether it is of class regulated
+    released: set[str] = field(default_factory=set)
 
     def take(self, entry: AuditEntry) -> None:
         """Fold one entry."""
@@ -74,6 +79,10 @@ class Authority:
                 self.budgets[entry.target] = str(facts.get("amount", ""))
             case "remove_budget":
                 self.budgets.pop(entry.target, None)
+            case "hold":
+                self.holds[str(facts.get("hold", ""))] = (entry.target, facts.get("regulated") is True)
+            case "release_hold":
+                self.released.add(name)
             case _:
                 self._take_policy(entry, facts)
 
@@ -112,6 +121,7 @@ def faults() -> Iterator[str]:
     yield from _policies(expected)
     yield from _rules(expected)
     yield from _budgets(expected)
+    yield from _holds(expected)
 
 
 def _people(expected: Authority) -> Iterator[str]:
@@ -185,6 +195,18 @@ def _budgets(expected: Authority) -> Iterator[str]:
     for target in sorted(there.keys() | expected.budgets.keys()):
         if _number(there.get(target, "")) != _number(expected.budgets.get(target, "")):
             yield f"{target} is {there.get(target, 'gone')}; the audit log says {expected.budgets.get(target, 'none')}"
+
+
+def _holds(expected: Authority) -> Iterator[str]:
+    there = set()
+    for hold in LegalHold.objects.select_related("conversation").order_by("pk").iterator(chunk_size=500):
+        there.add(number := str(hold.pk))
+        if expected.holds.get(number) != (legal_holds.target_of(hold), hold.is_regulated):
+            yield f"legal hold {number} is not as the audit log placed it"
+        elif (hold.released_at is not None) != (number in expected.released):
+            yield f"legal hold {number} is {'not ' if hold.released_at is None else ''}released; the audit log differs"
+    for number in expected.holds.keys() - there:
+        yield f"legal hold {number} is gone, and none is ever removed"
 
 
 def _number(text: str) -> Decimal | None:

@@ -45,8 +45,13 @@ def release(by: Who, number: int, reason: str) -> None:
         now = {"released_at": time.time_ns() // 1000, "released_by": str(principal)}
         if not LegalHold.objects.filter(pk=number, released_at=None).update(**now):
             raise Conflict(f"hold {number} was released before, by {hold.released_by}")
-        target = _target(hold.conversation.key if hold.conversation else EVERYTHING)
-        chain.enter(principal, "release_hold", f"hold:{number}", reason=reason, correlation={"of": target})
+        facts = {"of": target_of(hold)}
+        chain.enter(principal, "release_hold", f"hold:{number}", reason=reason, correlation=facts)
+
+
+def target_of(hold: LegalHold) -> str:
+    """Return what a hold is on, as the audit log has it."""
+    return _target(hold.conversation.key if hold.conversation else EVERYTHING)
 
 
 def in_force() -> QuerySet[LegalHold]:

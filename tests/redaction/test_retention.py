@@ -11,6 +11,7 @@ from conversations.access.audit import chain
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.events import log, verify_chains
+from conversations.evidence import authority
 from conversations.models import AuditEntry, Conversation, Event, LegalHold, Redaction, RetentionRule
 from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
 from conversations.redaction import redact as redact_module
@@ -216,6 +217,23 @@ def test_a_hold_beats_redaction_and_expiry_in_a_thousand_races(team):
     outcomes = races(team["admin"], 1000)
 
     assert len(set(outcomes)) > 1, "the hold always came first or last: nothing was raced"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_hold_that_was_changed_or_removed_beside_the_audit_log_is_named_by_verify(team):
+    spoken("retain-j", SECRET)
+    first = legal_holds.place(team["admin"], "retain-j", "a lawsuit")
+    second = legal_holds.place(team["admin"], "*", "SEC 17a-4", is_regulated=True)
+    legal_holds.release(team["admin"], first.pk, "it is over")
+    assert authority.first_fault() == ""
+    rows = LegalHold.objects.filter(pk=second.pk)
+
+    rows.update(released_at=1)
+    assert authority.first_fault() == f"legal hold {second.pk} is released; the audit log differs"
+    rows.update(released_at=None, is_regulated=False)
+    assert authority.first_fault() == f"legal hold {second.pk} is not as the audit log placed it"
+    rows.delete()
+    assert authority.first_fault() == f"legal hold {second.pk} is gone, and none is ever removed"
 
 
 @pytest.mark.django_db(transaction=True)
