@@ -182,7 +182,7 @@ def test_a_file_ends_where_its_reader_leaves(handler):
 
 @pytest.mark.sqlite("PostgreSQL locks rows")
 def test_the_wait_for_a_thread_and_for_the_file_are_bounded_together(handler, cookie, monkeypatch):
-    monkeypatch.setattr(sys.modules["conversations.core.write_transaction"], "PATIENCE", 1.5)
+    monkeypatch.setattr(sys.modules["conversations.core.write_transaction"], "PATIENCE", 3)
     other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None, uri=True)
     other.execute("BEGIN IMMEDIATE")
 
@@ -195,4 +195,4 @@ def test_the_wait_for_a_thread_and_for_the_file_are_bounded_together(handler, co
     other.close()
 
     assert [answer[0]["status"] for answer in answers] == [503] * 3
-    assert took < 2 * 1.5, "whoever waits for the one thread begins to wait for the file only then"
+    assert took < 2 * 3, "whoever waits for the one thread begins to wait for the file only then"

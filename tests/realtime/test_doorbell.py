@@ -283,7 +283,7 @@ def test_a_dead_layer_holds_nobody_up_and_comes_back(monkeypatch, caplog):
                 start = time.monotonic()
                 for n in range(50):
                     await asyncio.to_thread(log.append, [event(n)])
-                assert time.monotonic() - start < 5
+                assert time.monotonic() - start < 25  # a second and a half each, if it waited
                 await reaches(lines, 50)
                 async with asyncio.timeout(60):
                     while ear.state == "ok":  # noqa: ASYNC110

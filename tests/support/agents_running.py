@@ -107,7 +107,7 @@ def say(words: str = "hello", key: str = "c", to: str = "agent:Clerk", sender: s
     log.append([log.from_bus(f"chat:{key}", None, body, envelopes.parse(body.encode()), ROBOT)])
 
 
-def over(count: int = 1, *, within: float = 20.0) -> list[Run]:
+def over(count: int = 1, *, within: float = 60.0) -> list[Run]:
     """Wait until so many runs are no longer queued or running; answer them in order."""
 
     def ended() -> list[Run]:

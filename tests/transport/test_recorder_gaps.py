@@ -161,7 +161,7 @@ def test_redis_killed_and_restarted(nursery, options):
         gone = 0 if options == AOF else 1
         until(lambda: stored(place) == 9 + gone, within=60)
 
-        assert time.monotonic() - began <= 5
+        assert time.monotonic() - began <= 20
         assert [gap["reason"] for gap in place.gaps()] == ["deleted"] * gone
         assert child.returncode is None
         assert child.output().count("WARNING") <= 4, child.output()
@@ -182,7 +182,7 @@ def hang(nursery, redis_server, place, seconds):
     until(lambda: len(producer.ledger) > sent + 20, within=60)
     producer.stop()
     until(lambda: stored(place) >= len(producer.ledger), within=60)
-    assert time.monotonic() - began <= 5
+    assert time.monotonic() - began <= 20
     assert nursery_child.returncode is None
     judge(nursery, place, producer.ledger)
     return len(producer.ledger)

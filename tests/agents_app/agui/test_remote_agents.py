@@ -83,12 +83,12 @@ def test_its_interrupt_is_decided_in_the_inbox_and_it_goes_on(remote, elsewhere,
     key = f"remote-ask-{request.node.callspec.id}"
     with working(remote()):
         ask("ask me", key)
-        until(lambda: Approval.objects.filter(status="pending").exists(), within=20)
+        until(lambda: Approval.objects.filter(status="pending").exists())
         asked = told("approval.requested", key)[0]
         assert asked["args"]["message"] == "Send it?"
         assert asked["args"]["arguments"] == {"to": "a@b.example"}
         decide.decide(SYSTEM, Approval.objects.get().id, decision, **more)
-        until(lambda: Run.objects.filter(status="done").exists(), within=20)
+        until(lambda: Run.objects.filter(status="done").exists())
 
     assert said(key) == f"resumed with {json.dumps([payload])}"
     entry = inputs(elsewhere, key)[-1]["resume"][0]
@@ -99,11 +99,11 @@ def test_its_interrupt_is_decided_in_the_inbox_and_it_goes_on(remote, elsewhere,
 def test_a_question_waits_over_a_restart_of_the_worker(remote):
     with working(remote()):
         ask("ask me", "remote-restart")
-        until(lambda: Run.objects.filter(status="waiting").exists(), within=20)
+        until(lambda: Run.objects.filter(status="waiting").exists())
     decide.decide(SYSTEM, Approval.objects.get().id, "approve")
 
     with working(remote()):
-        until(lambda: Run.objects.filter(status="done").exists(), within=20)
+        until(lambda: Run.objects.filter(status="done").exists())
 
     assert said("remote-restart") == 'resumed with [{"approved": true}]'
 
@@ -183,7 +183,7 @@ def test_one_that_falls_silent_is_given_up(remote):
 def test_a_person_stops_it(remote):
     with working(remote()):
         ask("hang on", "remote-stopped")
-        until(lambda: told("token", "remote-stopped"), within=20)
+        until(lambda: told("token", "remote-stopped"))
         stop_and_rerun.stop(SYSTEM, Run.objects.get().id)
         (run,) = over()
 
