@@ -149,6 +149,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: -item.path.stat().st_size if item.path in driving else -math.inf)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out files; None has xdist decide where something else was asked for."""
+    from tests.support.scheduling import ByFile  # it needs xdist, which one may run without
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Look what a file wrote before its last test is over, while the shared servers run."""

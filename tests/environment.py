@@ -1,5 +1,5 @@
 """Loaded by pytest before anything reads settings: a data directory of this run's own, removed at its end. With
-`-n` each of its processes has one, and a PostgreSQL cluster too.
+`-n` each of its processes has one, and a PostgreSQL cluster too; `SWITCHBOARD_TEST_SHARED` is a folder of them all.
 
 `SWITCHBOARD_TEST_DATABASE=postgresql` runs on a PostgreSQL cluster of this run's own; `tests.support.databases` says
 which tests.
@@ -23,6 +23,9 @@ def _start_postgresql() -> None:
     os.environ["SWITCHBOARD_SECRET_KEY"] = "a secret of this run's own, for as long as it runs"
 
 
+if "SWITCHBOARD_TEST_SHARED" not in os.environ:
+    SHARED = os.environ["SWITCHBOARD_TEST_SHARED"] = tempfile.mkdtemp(prefix="switchboard-test-shared-")
+    atexit.register(shutil.rmtree, SHARED, ignore_errors=True)
 ME = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # what it starts knows by this that there is a directory already
 if os.environ.get("SWITCHBOARD_TEST_RUN") != ME:
     HOME = tempfile.mkdtemp(prefix="switchboard-test-")

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,11 +23,11 @@ from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support.agents_running import over, say, told, working
 from tests.support.cast import cast, client_of
-from tests.support.live import free_port, until
+from tests.support.forking import nursery
+from tests.support.live import ROOT, free_port, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROOT = Path(__file__).resolve().parents[2]
 SO = [assistant_message("So be it.")]
 
 
@@ -41,8 +40,8 @@ class Desk:
         self.process = None
 
     def start(self):
-        command = [sys.executable, "-m", "tests.support.mcp_desk", str(self.effects), str(self.port)]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command, nowhere = ["-m", "tests.support.mcp_desk", str(self.effects), str(self.port)], Path(os.devnull)
+        self.process = nursery(ROOT).fork(command, env=os.environ, stdout=nowhere, stderr=nowhere)
         return self
 
     def kill(self):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,8 @@ from uuid import uuid4
 import pytest
 
 from tests.support.cutting_proxy import CuttingProxy, proxied
-from tests.support.live import Server, until
+from tests.support.forking import nursery
+from tests.support.live import ROOT, Server, until
 from tests.support.provider_answers import call, message
 from tests.support.provider_server import served_apart
 from tests.support.tiers import rounds, variants
@@ -67,10 +66,33 @@ def environment(url: str, token: str, provider: str, spool: Path) -> dict[str, s
     return outside | ours | theirs | {"OPENAI_TRACING_DISABLED_FOR_EXPORT": "1", "PYTHONUNBUFFERED": "1"}
 
 
-def program(group: str, number: int, env: dict[str, str]) -> subprocess.Popen[str]:
-    """Start the program."""
-    command = [sys.executable, "-c", PROGRAM, group, str(number)]
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+class Program:
+    """The program in a process of its own, which has the SDK imported already."""
+
+    def __init__(self, group: str, number: int, env: dict[str, str]) -> None:
+        self._printed = Path(env["SWITCHBOARD_SPOOL_DIR"]).parent / f"{group}.printed"
+        self._printed.touch()
+        command = ["-c", PROGRAM, group, str(number)]
+        self._process = nursery(ROOT).fork(command, env=env, stdout=self._printed, stderr=Path(os.devnull))
+
+    def lines(self, count: int) -> list[str]:
+        """Wait until it has printed so many lines; return them."""
+        printed = until(lambda: len(lines := self.whole_lines()) >= count and lines, what=f"{count} lines")
+        return printed[:count]
+
+    def whole_lines(self) -> list[str]:
+        """Return what it has printed so far."""
+        return self._printed.read_text().split("\n")[:-1]
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait(60)
+
+    def over(self) -> list[str]:
+        """Wait for its end; return what it printed."""
+        self._process.wait(100)
+        return self.whole_lines()
 
 
 def recorded(served: Server, conversation: str) -> list[tuple[str, str, str]]:
@@ -89,9 +111,9 @@ def test_program_with_one_line_is_a_conversation(
 ) -> None:
     group = uuid4().hex
 
-    said, _ = program(group, 1, environment(served.url, desk, provider, tmp_path)).communicate(timeout=100)
+    said = Program(group, 1, environment(served.url, desk, provider, tmp_path / "spool")).over()
 
-    assert said == "It is 3.\n"
+    assert said == ["It is 3."]
     until(lambda: len(recorded(served, f"{group}-0")) == sum(WHOLE.values()), what="the conversation")
     assert Counter(kind for _, kind, _ in recorded(served, f"{group}-0")) == WHOLE
     status, head = served.request("GET", f"/api/v1/conversations/{group}-0", token=served_token)
@@ -119,14 +141,13 @@ def proxy(served: Server) -> Iterator[CuttingProxy]:
 def test_what_happens_while_the_server_is_away_is_sent_by_the_next_program(
     served: Server, proxy: CuttingProxy, desk: str, provider: str, tmp_path: Path, state: Any
 ) -> None:
-    group, env = uuid4().hex, environment(proxy.url, desk, provider, tmp_path)
+    group, env = uuid4().hex, environment(proxy.url, desk, provider, tmp_path / "spool")
     proxy.be(state)
-    said, _ = program(group, 1, env).communicate(timeout=100)
-    assert said == "It is 3.\n"
+    assert Program(group, 1, env).over() == ["It is 3."]
     assert recorded(served, f"{group}-0") == []
 
     proxy.be("there")
-    program(f"{group}-next", 1, env).communicate(timeout=100)
+    Program(f"{group}-next", 1, env).over()
 
     for conversation in (f"{group}-0", f"{group}-next-0"):
         assert Counter(kind for _, kind, _ in recorded(served, conversation)) == WHOLE
@@ -135,17 +156,15 @@ def test_what_happens_while_the_server_is_away_is_sent_by_the_next_program(
 def test_killed_program_loses_and_doubles_nothing_that_was_acknowledged(
     served: Server, proxy: CuttingProxy, desk: str, provider: str, tmp_path: Path
 ) -> None:
-    random, group, env = Random(7), uuid4().hex, environment(proxy.url, desk, provider, tmp_path)
+    random, group, env = Random(7), uuid4().hex, environment(proxy.url, desk, provider, tmp_path / "spool")
     acknowledged: list[str] = []
     for round_ in range(rounds(2, 12)):
         proxy.be(("there", "away", "cutting")[round_ % 3])
-        running = program(f"{group}-{round_}", 10_000, env)
-        assert running.stdout is not None
-        acknowledged += [f"{group}-{round_}-{running.stdout.readline().strip()}" for _ in range(random.randrange(1, 6))]
+        running = Program(f"{group}-{round_}", 10_000, env)
+        acknowledged += [f"{group}-{round_}-{number}" for number in running.lines(random.randrange(1, 6))]
         running.kill()
-        running.communicate()
     proxy.be("there")
-    program(f"{group}-last", 2, env).communicate(timeout=100)
+    Program(f"{group}-last", 2, env).over()
 
     for conversation in acknowledged:
         told = recorded(served, conversation)

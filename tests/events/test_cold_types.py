@@ -4,13 +4,13 @@ the process. So every type is used once while its module is imported."""
 import ast
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 from tests.checks.python_files import Module, modules
 from tests.support.live import ROOT
 
-WRITTEN = [module for module in modules(ROOT) if "msgspec" in module.text or "Converter" in module.text]
 # Their functions are called while a module is imported: `Converter`, and the decorator that declares an event type.
 AT_IMPORT = {"json_values.py", "event_type.py"}
 ROUNDS = 3  # a process that met the types in its threads crashed in 9 of 10 rounds
@@ -95,6 +95,12 @@ def test_every_decoded_type_is_ready_once_its_module_is_imported() -> None:
     assert set(done.stdout.split()) == NEVER_DECODED
 
 
+@cache
+def written() -> list[Module]:
+    """List the modules that have to do with msgspec."""
+    return [module for module in modules(ROOT) if "msgspec" in module.text or "Converter" in module.text]
+
+
 def typed_calls(module: Module) -> list[str]:
     """List the calls inside functions by which msgspec meets a type there for the first time."""
     functions = [one for one in ast.walk(module.tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -111,14 +117,14 @@ def _names_a_type(call: ast.Call) -> bool:
 
 
 def test_no_function_gives_msgspec_a_type() -> None:
-    found = [call for module in WRITTEN if module.path.name not in AT_IMPORT for call in typed_calls(module)]
+    found = [call for module in written() if module.path.name not in AT_IMPORT for call in typed_calls(module)]
 
     assert found == []
 
 
 def test_msgspec_is_imported_as_a_whole() -> None:
     """`from msgspec import convert` would pass by the look at calls."""
-    for module in WRITTEN:
+    for module in written():
         for one in ast.walk(module.tree):
             if isinstance(one, ast.ImportFrom) and (one.module or "").partition(".")[0] == "msgspec":
                 assert {alias.name for alias in one.names} <= {"Meta"}, module.path

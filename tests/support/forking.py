@@ -33,6 +33,7 @@ LIBRARIES = (
     *("jinja2.sandbox", "markdown_it", "msgspec", "nh3", "pydantic.types", "pydantic_settings", "pygments.lexers"),
     *("jsonschema", "prometheus_client", "uvicorn.protocols.websockets.websockets_sansio_impl", "axes"),
     *("agents", "openai.types.responses"),  # `serve` imports them a second after its start
+    *("h11", "httpcore2", "jsonschema_rs", "smtplib", "truststore", "uvicorn.lifespan.on", "uvicorn.loops.auto"),
     *("redis.asyncio", "servestatic", "sqlite3", "uvicorn.protocols.http.httptools_impl", "uvloop"),
 )
 
@@ -90,7 +91,8 @@ class Nursery:
     def fork(
         self, arguments: Sequence[str], *, env: Mapping[str, str], stdout: Path, stderr: Path, stdin: str = os.devnull
     ) -> Forked:
-        """Run `manage.py` with these arguments; what it prints is added to the files."""
+        """Run `manage.py` with these arguments, or the code or module that is named by `-c` or `-m` as the first; what
+        it prints is added to the files."""
         files = [stdin, str(stdout), str(stderr)]
         return self.ask({"arguments": list(arguments), "env": dict(env), "files": files})
 
@@ -191,7 +193,7 @@ class Forker:
 
 
 def become(job: Any) -> None:
-    """Be `manage.py` as a shell would have started it: its environment, its files, its arguments."""
+    """Be `manage.py`, or what `-c` or `-m` names, as a shell would have started it: environment, files, arguments."""
     os.environ.clear()
     os.environ.update(job["env"])
     for number, path in enumerate(job["files"]):
@@ -201,8 +203,16 @@ def become(job: Any) -> None:
         os.close(descriptor)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[attr-defined, union-attr]
-    sys.argv = ["manage.py", *job["arguments"]]
-    runpy.run_path("manage.py", run_name="__main__")
+    match job["arguments"]:
+        case ["-c", code, *rest]:
+            sys.argv = ["-c", *rest]
+            exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
+        case ["-m", name, *rest]:
+            sys.argv = [name, *rest]
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+        case arguments:
+            sys.argv = ["manage.py", *arguments]
+            runpy.run_path("manage.py", run_name="__main__")
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import http.client
 import itertools
 import json
@@ -79,19 +80,31 @@ PREPARING = threading.Lock()
 
 
 @cache
-def _prepared() -> Path:
-    home = scratch("prepared")
+def _shared() -> Path:
+    """Return a folder of this run: one for all processes of pytest, else of this one."""
+    given = os.environ.get("SWITCHBOARD_TEST_SHARED")
+    return Path(given) if given else scratch("shared")
+
+
+def _prepare(home: Path) -> None:
     server = Server(home)
     server.command("migrate", "-v", "0")
     server.command("shell", "--no-imports", "-c", COLLECT)
     (home / "secret").unlink()
-    return home
 
 
 def prepared() -> Path:
-    """Prepare a data directory, once a run: the tables made, the static files collected, nothing else in it."""
-    with PREPARING:
-        return _prepared()
+    """Prepare a data directory, once a run for all its processes: the tables made, the static files collected, nothing
+    else in it.
+    """
+    home, unfinished = _shared() / "prepared", _shared() / "unfinished"
+    with PREPARING, (_shared() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.is_dir():
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that failed
+            _prepare(unfinished)
+            unfinished.rename(home)
+    return home
 
 
 def on_postgresql(url: str) -> dict[str, str]:

@@ -86,6 +86,7 @@ def test_what_was_asked_for_is_held_against_the_schema_once_more_before_the_call
 def held(worker):
     """Have a worker claim nothing until `go`."""
     worker._claiming = _Held()
+    worker._loop.call_soon_threadsafe(worker._news.set)  # it looks now, not seconds later
     until(lambda: worker._claiming.is_waited, what="the worker to stop claiming")
     try:
         yield
