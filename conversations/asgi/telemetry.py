@@ -8,7 +8,6 @@ commit, in the encoding that came.
 import asyncio
 import zlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
@@ -17,15 +16,15 @@ import msgspec
 from conversations.access.authentication import Caller
 from conversations.asgi import parse_message, route
 from conversations.asgi.token_auth import TokenAuthenticator
-from conversations.core.db_threads import without_frames
+from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Busy, Invalid, MethodNotAllowed, SwitchboardError
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.realtime.server import ServerRuntime
-from conversations.telemetry import intake, otlp_answer, otlp_json, otlp_protobuf
+from conversations.telemetry import intake, late_names, otlp_answer, otlp_json, otlp_protobuf
 from conversations.telemetry.otlp_answer import Encoding
-from conversations.telemetry.span import Decoded
+from conversations.telemetry.span import Decoded, Span
 from conversations.telemetry.span_events import Step
 
 MAX_BODY = 8 << 20  # bytes of one request as it comes
@@ -46,11 +45,13 @@ _REJECTED = {TRACES: "rejectedSpans", LOGS: "rejectedLogRecords"}
 
 
 class Read(NamedTuple):
-    """What a request holds: the events to store, how many spans were refused, and why the first was."""
+    """What a request holds: the events to store, how many spans were refused, why the first was, and by their ids the
+    conversations of traces that were named late."""
 
     events: list[NewEvent]
     rejected: int
     reason: str
+    late_names: dict[str, str]
 
 
 class TelemetryEndpoint:
@@ -58,10 +59,11 @@ class TelemetryEndpoint:
 
     def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
         self._runtime, self._bearers = runtime, bearers
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="telemetry")  # alone: the memory is of one thread
+        self._reader = DatabaseThreads("telemetry")  # one: the memory is of one thread
         self._memory = intake.Memory()
         self._epoch = ""
         self._bytes_under_way = 0  # bytes
+        self._storing: set[asyncio.Future[None]] = set()  # requests that are read and not stored yet
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Answer one request."""
@@ -84,12 +86,27 @@ class TelemetryEndpoint:
         body = await route.body(scope, receive, MAX_BODY)
         self._bytes_under_way += len(body)
         try:
-            reading = partial(without_frames, self._read, scope, body, encoding, visitor)
+            reading = partial(self._read, scope, body, encoding, visitor)
             read = await asyncio.get_running_loop().run_in_executor(self._reader, reading)
-            await self._store(read.events)
+            await self._take(read, visitor)
         finally:
             self._bytes_under_way -= len(body)
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
+
+    async def _take(self, read: Read, visitor: Caller) -> None:
+        """Store what was read, then move what stands elsewhere, once what was read before this is stored there."""
+        earlier, stored = list(self._storing), asyncio.get_running_loop().create_future()
+        self._storing.add(stored)
+        try:
+            await self._store(read.events)
+            if read.late_names and earlier:
+                await asyncio.wait(earlier)
+        finally:
+            self._storing.discard(stored)
+            stored.set_result(None)
+        for trace_id, conversation in read.late_names.items():
+            await asyncio.to_thread(late_names.move, trace_id, conversation, visitor.principal)
+            self._reader.submit(self._memory.note_moved, trace_id)
 
     async def _store(self, events: Sequence[NewEvent]) -> None:
         """Store in blocks, so that other writers get their turn. One that fails has the whole request sent again, of
@@ -106,9 +123,19 @@ class TelemetryEndpoint:
             self._memory.forget_stored()
             self._epoch = epoch
         decoded = _DECODERS[scope["path"]][encoding](_unpacked(body, route.header(scope, b"content-encoding")))
-        steps = intake.of_spans(decoded.spans, self._memory, fallback_agent=visitor.agent)
+        self._look_up(decoded.spans)
+        steps, late = intake.read(decoded.spans, self._memory, fallback_agent=visitor.agent)
         events, refused_spans, why = _events_of(steps, visitor)
-        return Read(events, decoded.rejected + refused_spans, decoded.reason or why)
+        if refused_spans:  # of a conversation where this token tells nothing it moves nothing to
+            filed = {event.conversation for event in events}
+            late = {trace_id: key for trace_id, key in late.items() if key in filed}
+        return Read(events, decoded.rejected + refused_spans, decoded.reason or why, late)
+
+    def _look_up(self, spans: Sequence[Span]) -> None:
+        """Learn from the database where traces stand whose conversation is not known here."""
+        for trace_id, conversation in late_names.places_of(self._memory.unnamed(spans)).items():
+            trace = self._memory.trace(trace_id)
+            trace.conversation, trace.is_under_id = conversation, not conversation
 
 
 def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], int, str]:

@@ -38,6 +38,7 @@ POOL_SIZE = {
     "topics": 4,
     "publish": 1,
     "hooks": 4,
+    "telemetry": 1,
     "questions": 2,
     "feed": 2,
     "import": 1,

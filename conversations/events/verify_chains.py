@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Exists, Max, OuterRef, Sum
 
 from conversations.core import principals
 from conversations.events import payload
@@ -109,8 +109,7 @@ def verify_events() -> ChainReport:
 
 def verify_visible() -> ChainReport:
     """Look for a conversation that is hidden."""
-    hidden = Conversation.objects.filter(is_staged=True).exclude(key__startswith=PREFIX).order_by("pk").first()
-    if hidden is None:
+    if (hidden := _hidden()) is None:
         return ChainReport(0, ok=True)
     why = "hidden: it is marked as staged, although its import has ended"
     return ChainReport(0, ok=False, first_bad=f"conversation {hidden.key!r}", why=why)
@@ -127,8 +126,17 @@ def verify_orphans() -> ChainReport:
 
 def staged() -> tuple[int, int]:
     """Count the conversations that imports are staging, or left behind, and their events."""
-    totals = Conversation.objects.filter(is_staged=True).aggregate(count=Count("pk"), events=Sum("head_seq"))
+    totals = Conversation.objects.filter(is_staged=True, key__startswith=PREFIX).aggregate(
+        count=Count("pk"), events=Sum("head_seq")
+    )
     return totals["count"], totals["events"] or 0
+
+
+def _hidden() -> Conversation | None:
+    """Return the first conversation that is hidden and neither an import's nor moved: one that moved says so last."""
+    hidden = Conversation.objects.filter(is_staged=True).exclude(key__startswith=PREFIX)
+    moved = Event.objects.filter(conversation=OuterRef("pk"), seq=OuterRef("head_seq"), kind="conversation.moved")
+    return hidden.exclude(Exists(moved.filter(principal=str(principals.SYSTEM)))).order_by("pk").first()
 
 
 def _ids() -> Iterator[int]:
@@ -136,7 +144,10 @@ def _ids() -> Iterator[int]:
     after, ids = 0, [0]
     while ids:
         ids = list(
-            Conversation.objects.visible().filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:PAGE]
+            Conversation.objects.exclude(is_staged=True, key__startswith=PREFIX)
+            .filter(pk__gt=after)
+            .order_by("pk")
+            .values_list("pk", flat=True)[:PAGE]
         )
         yield from ids
         after = ids[-1] if ids else after

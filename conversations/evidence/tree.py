@@ -18,7 +18,8 @@ BLOCK = 1 << STEP
 PAGE = 5_000
 _MOVED = """SELECT c.id,c.key,c.head_seq,c.head_hash FROM conversations_conversation c
 LEFT JOIN conversations_treechain t ON t.conversation=c.id
-WHERE NOT c.is_staged AND NOT c.is_demo AND c.head_seq>0 AND (t.seq IS NULL OR t.seq<c.head_seq)
+WHERE (NOT c.is_staged OR c.key NOT LIKE 'staged:%%') AND NOT c.is_demo AND c.head_seq>0
+AND (t.seq IS NULL OR t.seq<c.head_seq)
 ORDER BY c.id LIMIT %s"""
 
 

@@ -1,4 +1,4 @@
-"""Forks → where a conversation comes from. Called by `event_renderer`."""
+"""Forks → where a conversation comes from, moves → where it goes on. Called by `event_renderer`."""
 
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from conversations.rendering import event_rows, message_body, richtext
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 
 _FIELDS = message_body.ENVELOPE | frozenset({"by", "reason", "parent", "forked_at", "title", "handler", "changed"})
+_MOVED_FIELDS = message_body.ENVELOPE | frozenset({"to", "reason"})
 _LONGEST = 200  # characters of a conversation's id
 
 
@@ -44,6 +45,18 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
     )
     face = event_rows.row(read, sender=who, principal=who)
     return event_rows.render("conversation_forked", face, origin, message_body.more(body, _FIELDS))
+
+
+@view
+def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+    """Draw where a conversation went."""
+    place, reason = _id(read.body.get("to")), event_rows.line(read.body.get("reason"))
+    tag = "" if principals.is_ours(read.event.principal) else "claim"
+    shown = hidden_characters.spelled_out(place)
+    why = richtext.inline(reason[:1000]) if reason else None
+    face = event_rows.row(read, sender=None, principal=None)
+    extra = message_body.more(read.body, _MOVED_FIELDS)
+    return event_rows.render("conversation_moved", face, place, shown, tag, why, extra)
 
 
 def _id(value: object) -> str:

@@ -1,11 +1,12 @@
 """From the spans of a request to the payloads to store: filed, attributed, in the order of their times, each once.
 
-What a trace was filed under is remembered for as long as it is in use, so that its later spans join it; so are the
-messages that are stored already, since every span repeats its whole history.
+What a trace was filed under is remembered for as long as it is in use, so that its later spans join it (`late_names`
+moves the earlier ones); so are the messages that are stored already, since every span repeats its whole history.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
 
 from conversations.events.payload import clean_text
 from conversations.telemetry import answer_counting, conventions, span_events
@@ -24,9 +25,18 @@ class Trace:
     """What is known of a trace: where its spans without a conversation of their own are filed, and its agents."""
 
     def __init__(self) -> None:
-        self.conversation = ""
+        self.conversation = ""  # empty: no span has named it
+        self.is_under_id = False  # spans stand in a conversation of the trace's own id
         self.agents: dict[str, str] = {}  # by span
         self.counted = Counted()
+
+
+class Told(NamedTuple):
+    """What the spans of a request tell, and the conversations of traces that were named late, by trace: earlier spans
+    of these stand under the trace's id."""
+
+    steps: list[Step]
+    late_names: dict[str, str]
 
 
 class Memory:
@@ -47,6 +57,15 @@ class Memory:
             self._traces.popitem(last=False)
         return trace
 
+    def note_moved(self, trace_id: str) -> None:
+        """Note that nothing of a trace is to be moved any more."""
+        self.trace(trace_id).is_under_id = False
+
+    def unnamed(self, spans: Iterable[Span]) -> list[str]:
+        """Return the traces of these spans whose conversation is not known."""
+        ids = {span.trace_id: None for span in spans}
+        return [trace_id for trace_id in ids if not (trace := self._traces.get(trace_id)) or not trace.conversation]
+
     def is_stored(self, conversation: str, event_id: str) -> bool:
         """Return whether this event is known to be stored."""
         key = conversation, event_id
@@ -66,6 +85,11 @@ class Memory:
 
 def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> list[Step]:
     """Return what the spans tell that is not known to be stored, in the order in which it happened."""
+    return read(spans, memory, fallback_agent=fallback_agent).steps
+
+
+def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> Told:
+    """Return the same, and which traces have got their name by now."""
     if spans and spans[0].is_log:
         spans = of_records(list(spans))
     items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=lambda span: span.start)]
@@ -76,7 +100,8 @@ def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "")
         if item.reading.kind:
             for step in span_events.steps(*item, family.place_of(item), fresh.is_known):
                 fresh.take(step)
-    return sorted(fresh.steps.values(), key=lambda step: step.at)
+    steps = sorted(fresh.steps.values(), key=lambda step: step.at)
+    return Told(steps, family.named_late({step.conversation for step in steps}))
 
 
 class _Fresh:
@@ -110,12 +135,21 @@ class _Family:
                 trace.conversation = _key(reading.conversation)
             if reading.kind == "agent" and reading.agent and len(trace.agents) < MAX_AGENTS:
                 trace.agents[span.span_id] = reading.agent[:LONGEST_KEY]
+
+    def named_late(self, filed: Container[str]) -> dict[str, str]:
+        """Return the conversations of those traces whose spans stand under the trace's id; note which begin to."""
+        late: dict[str, str] = {}
         for trace_id, trace in self._traces.items():
-            trace.conversation = trace.conversation or trace_id
+            if not trace.conversation:
+                trace.is_under_id = trace.is_under_id or trace_id in filed
+            elif trace.is_under_id and trace.conversation != trace_id:
+                late[trace_id] = trace.conversation
+        return late
 
     def place_of(self, item: ReadSpan) -> Place:
         """Return where a span is filed, and whose it is."""
-        conversation = _key(item.reading.conversation) or self._traces[item.span.trace_id].conversation
+        trace_id = item.span.trace_id
+        conversation = _key(item.reading.conversation) or self._traces[trace_id].conversation or trace_id
         return Place(conversation, clean_text(self._agent_of(item))[:LONGEST_KEY])
 
     def count_once(self) -> None:

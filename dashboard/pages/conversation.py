@@ -5,14 +5,17 @@ from threading import BoundedSemaphore
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
 from conversations.conversation import delivery_status, reading_position
 from conversations.conversation.delivery_preview import DeliveryPreview
+from conversations.core.errors import NotFound
 from conversations.events import epoch, log
 from conversations.models import Conversation
+from conversations.telemetry import late_names
 from dashboard.pages import (
     approval_card,
     composer,
@@ -50,9 +53,14 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     `?view=lanes` shows a column for each voice, `?view=timeline` runs, calls and waits along time, `?view=graph` who
     spoke to whom (with `&part=` the last two answer that part alone, lanes their overview strip); each with `&at=N` as
     it was after event N.
-    404 for an unknown conversation.
+    404 for an unknown conversation; one that moved leads to where it went.
     """
-    row = _find(cid)
+    try:
+        row = _find(cid)
+    except NotFound:
+        if place := late_names.moved_to(cid):
+            return redirect("conversation", place)
+        raise
     view = _view(request)
     if view in PARTS:
         return _part(request, row, view)

@@ -76,6 +76,8 @@ TABLE = (
     Rule("conversation.forked", "title handler parent forked_at", "people, the system; of an import only the parent",
          "whose fork it is, which events are copies", "copies: all before it, or none; no right comes of a parent "
          "that an import tells"),
+    Rule("conversation.moved", "to reason", "the system", "nothing: the page of what moved leads there",
+         "the system's, as the last event of a conversation that is hidden"),
     Rule("conversation.handler", "handler", "people, the system, a run's worker", "who answers", "this conversation"),
     Rule("conversation.paused conversation.resumed conversation.taken_over conversation.handed_back", "by",
          "people; the system for a token", "state, owner", "the principal is who did it; `by` of the system for a "

@@ -135,6 +135,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"event": "conversation.forked", "parent": "p", "forked_at": 0, "title": "Again", "handler": "agent:Dialogue"}
         | {"changed": 4, "by": "user:otto", "reason": "the wrong street"},
     ],
+    "conversation.moved": [{"event": "conversation.moved", "to": "q", "reason": "a later span named it"}],
     "agent.handoff": [{"event": "agent.handoff", "from_agent": "Triage", "to_agent": "Dialogue", "reason": "it fits"}],
     "conversation.handler": [{"event": "conversation.handler", "handler": "Insights"}],
     "conversation.paused": [{"event": "conversation.paused", "by": "user:otto", "reason": "the water is off"}],

@@ -38,6 +38,7 @@ def places(text: str) -> Iterator[dict[str, Any]]:
     yield {"event": "log", "level": text, "component": text, "message": text}
     yield {"event": "signal_send", "agent": text, "topic": text}
     yield {"event": "conversation.opened", "title": text, "handler": text}
+    yield {"event": "conversation.moved", "to": text, "reason": text}
     yield {"event": "conversation.forked", "parent": text, "forked_at": 1, "title": text, "handler": text, "by": text}
     yield {"event": "agent.handoff", "from_agent": text, "to_agent": text, "reason": text}
     yield {"event": "record.gap", "from": text, "to": text, "reason": text}

@@ -2,11 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.support.doors import events_of
 from tests.support.otlp import conversations_of, counts_of, export, logs, raw_export, span, traces
-from tests.telemetry.test_genai import weather
 
 
 def bodies_of(server, conversation, kind):
@@ -215,24 +212,3 @@ def test_a_failed_tool_and_a_failed_agent_say_why(server, caller):
     assert (ended["status"], ended["error"]) == ("error", "ValueError: no funds")
     assert bodies_of(server, "conv-failed", "run.failed")[0]["error"] == "the team failed"
     assert counts_of(server, "conv-failed").errors == 1
-
-
-@pytest.mark.parametrize("order", [1, -1], ids=["name-first", "name-last"])
-def test_a_name_that_comes_late_loses_and_doubles_nothing(server, caller, order):
-    key, trace = f"conv-late{order}", 420 + order
-    spans = weather(key, trace=trace)
-    for each in spans[:3]:
-        kept = [pair for pair in each.attributes if pair.key != "gen_ai.conversation.id"]
-        del each.attributes[:]
-        each.attributes.extend(kept)
-
-    for each in [spans[3], *spans[:3]][::order]:
-        export(caller, traces(each))
-        export(caller, traces(each))
-
-    places = {key, f"{trace:032x}"} & conversations_of(server)
-    counts = [counts_of(server, place) for place in places]
-    assert sum(count.messages for count in counts) == 2
-    assert sum(sum(count.calls.values()) for count in counts) == 1
-    assert [sum(side) for side in zip(*(count[-2:] for count in counts), strict=True)] == [194, 104]
-    assert order < 0 or places == {key}, "a trace whose name is known takes its other spans along"

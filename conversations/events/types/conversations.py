@@ -44,6 +44,18 @@ class Forked(_ControlEvent):
 
 
 @event_type(
+    Row(view="conversation_moved"), authority=OURS, level="chat", lane=Lane("moved to", "to"), traits={"claimable"},
+)  # fmt: skip
+class Moved(BaseEvent):
+    """A later span of a trace named its conversation: all that is told above is told in `to`, and this conversation is
+    listed no more."""
+
+    event: Literal["conversation.moved"] = "conversation.moved"
+    to: str
+    reason: str | None = None
+
+
+@event_type(
     Row(view="handler_changed"), fold=runs.handler, authority=OURS, level="steps",
     lane=Lane("now handles this conversation"),
     traits={"names_handler", "claimable"},

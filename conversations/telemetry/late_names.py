@@ -1,0 +1,79 @@
+"""Traces of which a later span names the conversation: what stands under the trace's own id is moved there.
+
+The events are told again in the conversation that was named, under their own ids, so that each is there once. The other
+one keeps them, ends with `conversation.moved`, and is seen no more: its address leads to where it went. Called by the
+door for telemetry, in its thread.
+"""
+
+import json
+from collections.abc import Sequence
+
+import msgspec
+from django.db import connection
+
+from conversations.core import principals
+from conversations.core.ids import new_id
+from conversations.core.principals import Principal
+from conversations.events import log
+from conversations.events import payload as envelopes
+from conversations.events.log.records import NewEvent, Stored
+from conversations.models import Conversation, Event
+
+MOVED, WHY = "conversation.moved", "a later span named the conversation"
+BLOCK = 500  # ids of one query
+
+
+def places_of(trace_ids: Sequence[str]) -> dict[str, str]:
+    """Return for those of these traces that stand under their own ids where they were moved to; empty for one that was
+    not."""
+    places: dict[str, str] = {}
+    for at in range(0, len(trace_ids), BLOCK):
+        rows = Conversation.objects.filter(key__in=trace_ids[at : at + BLOCK]).values_list("key", "is_staged")
+        places |= {key: moved_to(key) if is_hidden else "" for key, is_hidden in rows}
+    return places
+
+
+def moved_to(key: str) -> str:
+    """Return the conversation that this one was moved to; empty for one that was not."""
+    events = Event.objects.filter(conversation__key=key, conversation__is_staged=True, kind=MOVED)
+    body = events.filter(principal=str(principals.SYSTEM)).order_by("-seq").values_list("body", flat=True).first()
+    return str(json.loads(body)["to"]) if body else ""
+
+
+def move(trace_id: str, conversation: str, by: Principal) -> bool:
+    """Move what stands under a trace's id. False: it stays, since others than this principal wrote there or hold it."""
+    row = Conversation.objects.visible().filter(key=trace_id).first()
+    if row is None or row.is_held or Event.objects.filter(conversation=row).exclude(principal=str(by)).exists():
+        return False
+    seq = 0
+    while page := log.read_after(trace_id, seq):
+        log.append([_told_in(conversation, event, by) for event in page])
+        seq = page[-1].seq
+    with log.write_transaction():
+        _lock(trace_id, conversation)
+        if not Conversation.objects.visible().filter(pk=row.pk).exists():
+            return True  # another request was quicker
+        rest = log.read_after(trace_id, seq)
+        if any(event.principal != str(by) for event in rest):
+            return False
+        moved: dict[str, object] = {"event": MOVED, "id": new_id(), "to": conversation, "reason": WHY}
+        last = log.from_internal(trace_id, moved, principals.SYSTEM)
+        log.append([*(_told_in(conversation, event, by) for event in rest), last])
+        Conversation.objects.filter(pk=row.pk).update(is_staged=True)
+    return True
+
+
+def _lock(*keys: str) -> None:
+    """Lock conversations in the order of their ids; on SQLite the transaction holds the whole file."""
+    if connection.vendor != "sqlite":
+        list(Conversation.objects.filter(key__in=keys).order_by("id").select_for_update().values_list("id"))
+
+
+def _told_in(conversation: str, event: Stored, by: Principal) -> NewEvent:
+    """Tell an event in another conversation, as it had been told there first."""
+    body = envelopes.decoded(event.body.encode())
+    if body.get("recipient") == f"chat:{event.conversation}":
+        body["recipient"] = f"chat:{conversation}"
+    text = msgspec.json.encode(body | {"conversation_id": conversation})
+    moved = log.from_bus(f"stream:{conversation}", event.event_id, text.decode(), envelopes.parse(text), by)
+    return moved._replace(is_live=False)
