@@ -14,8 +14,8 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agents_app.agui import registered
 from conversations.alerts.destinations import AllowList
+from conversations.asgi.agui import registered
 from conversations.core import model_prices
 from conversations.core.errors import Invalid
 from conversations.core.model_prices import ModelPrice

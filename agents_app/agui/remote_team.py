@@ -1,4 +1,5 @@
-"""The team of the agents elsewhere. Made when a worker starts, and only where the setting names one."""
+"""The teams of the agents elsewhere: of those in the setting, made when a worker starts, and of those that admins
+registered, made anew when these change. Only where there are some."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ from typing import Any
 
 from agents import Agent, FunctionTool
 from agents.tool_context import ToolContext
+from django.conf import settings
 
-from agents_app.agui.registered import RemoteAgent
 from agents_app.agui.remote_model import RemoteModel
 from agents_app.agui.run_history import ACTION, WENT_ON
 from agents_app.teams.definition import Team
 from conversations.alerts.destinations import AllowList
+from conversations.asgi.agui import registration
+from conversations.asgi.agui.registered import RemoteAgent
 
 NAME = "AG-UI"
 SCHEMA: dict[str, Any] = {
@@ -25,7 +28,16 @@ SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def team_of(remotes: Sequence[RemoteAgent], allowed: AllowList, *, silence_s: float, most_bytes: int) -> Team:
+def registered_team(remotes: Sequence[RemoteAgent]) -> Team:
+    """Make the team of those that admins registered."""
+    config = settings.CONFIG
+    allowed, silence_s = config.agui_allow_list, config.model_silence_s
+    return team_of(remotes, allowed, silence_s=silence_s, most_bytes=config.model_turn_bytes, name=registration.TEAM)
+
+
+def team_of(
+    remotes: Sequence[RemoteAgent], allowed: AllowList, *, silence_s: float, most_bytes: int, name: str = NAME
+) -> Team:
     """Make the team. Raises nothing: the setting was checked."""
     agents: list[Agent[Any]] = [
         Agent[Any](
@@ -37,7 +49,7 @@ def team_of(remotes: Sequence[RemoteAgent], allowed: AllowList, *, silence_s: fl
         for remote in remotes
     ]
     entry = [agent.name for agent in agents]
-    return Team(name=NAME, agents=agents, entry=entry, describe="Agents that run elsewhere and speak AG-UI.")
+    return Team(name=name, agents=agents, entry=entry, describe="Agents that run elsewhere and speak AG-UI.")
 
 
 def _action() -> FunctionTool:

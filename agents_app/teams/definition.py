@@ -18,11 +18,11 @@ from agents import Agent, FunctionTool, Handoff, Tool
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents_app.agui import registered
 from agents_app.mcp import servers
 from agents_app.mcp.servers import McpServer
 from agents_app.memory import team_context
 from agents_app.tools import checks, identity
+from conversations.asgi.agui import registered
 
 GROUP = "switchboard.teams"
 MAX_NAME = 200

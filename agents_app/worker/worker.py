@@ -35,6 +35,8 @@ from agents_app.worker.claimed_run import WorkerServices
 from agents_app.worker.replay_input import request_of
 from agents_app.worker.replay_run import Replay
 from agents_app.worker.run_bus import RunBus
+from conversations.asgi.agui import registration
+from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.background_loop import run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Unavailable
@@ -71,10 +73,11 @@ class Worker:
         self._per_team = per_team or defaults.runs_per_team
         self._limit_s = limit_s or defaults.run_s
         self._stop_s = defaults.stop_s if stop_s is None else stop_s
-        config = config or configured()
+        self._config = config = config or configured()
         self._provider = Provider(config)
         hosted = hosted_by(teams)
         self.rosters = [ServedTeam(team, config, self._provider) for team in (*teams, plain_model_team.team_of(hosted))]
+        self._elsewhere: list[RemoteAgent] = []  # that admins registered, as far as it is served here
         self._threads = DatabaseThreads("runs")
         self._mcp = McpTools(self.rosters, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
@@ -220,7 +223,28 @@ class Worker:
                 if entry := self._attempts.get(run):
                     entry[0].ask(what)
 
+    async def _serve_elsewhere(self) -> None:
+        """Serve the agents elsewhere that admins have registered by now. A run that has begun goes on as it was."""
+        others = [roster for roster in self.rosters if roster.team.name != registration.TEAM]
+        names = {agent.name for roster in others for agent in roster.team.agents}
+        remotes = [remote for remote in await self._do(registration.registered_now) if remote.name not in names]
+        if remotes != self._elsewhere:
+            registered = await self._do(self._register_elsewhere, remotes)
+            self.rosters, self._elsewhere = [*others, *registered], remotes
+            self._news.set()
+
+    def _register_elsewhere(self, remotes: Sequence[RemoteAgent]) -> list[ServedTeam]:
+        """Make their team and write its rows. Sync: the protocol's package is imported with the first."""
+        if not remotes:
+            return []
+        from agents_app.agui.remote_team import registered_team
+
+        rosters = [ServedTeam(registered_team(remotes), self._config, self._provider)]
+        agent_registry.register(rosters)
+        return rosters
+
     async def _beat(self) -> None:
+        await self._serve_elsewhere()
         await self._do(self._pulse.beat)
         await self._do(agent_registry.renew, self.rosters)
         await asyncio.sleep(BEAT_EVERY)

@@ -1,6 +1,7 @@
 """The tables (§5), one module a noun."""
 
 from conversations.models.agent import Agent, SessionItem, ToolSchema, ToolVersion
+from conversations.models.agent_elsewhere import AgentElsewhere
 from conversations.models.alerts import Alarm, AlarmCause, AlertDelivery, AlertRule, Shelf
 from conversations.models.annotation import Annotation
 from conversations.models.approval import Approval
@@ -27,6 +28,7 @@ from conversations.models.visit import Visit
 
 __all__ = [
     "Agent",
+    "AgentElsewhere",
     "Alarm",
     "AlarmCause",
     "AlertDelivery",

@@ -18,6 +18,8 @@ from conversations.access.audit.listing.filters import AuditFilters
 from conversations.access.permissions import Who
 from conversations.alerts import deliveries, edit_rules, handle_alarms
 from conversations.alerts.rule_fields import RuleFields
+from conversations.asgi.agui import registration
+from conversations.asgi.agui.registered import RemoteAgent
 from conversations.conversation import control, fork, post_message
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Alarm, AlertDelivery, AlertRule, ToolCall, User
@@ -41,6 +43,7 @@ SAID = {"type": "message", "sender": "agent:Triage", "recipient": "agent:Dialogu
 RULE = Rule("", "pay", "deny")
 BUDGET = {"scope": "run", "measure": "tokens", "amount": "20000"}
 ALERT = RuleFields("Failures", "run_failed", "post", "https://example.com/hook")
+REMOTE = RemoteAgent("Weather", "https://weather.example/agent")
 ALWAYS = auto_approval_edit.AutoApprovalScope(tool="file_incident", arguments={}, is_exact=False)
 AGAIN = "each time is another one"
 NO_CONVERSATION = "it is about no conversation: the audit log has it"
@@ -88,6 +91,11 @@ def approving_always(all_: People) -> Deed:
 def with_an_auto_approval_rule(all_: People) -> Deed:
     made = auto_approval_edit.make_rule(SYSTEM, ALWAYS).id
     return lambda by: auto_approval_edit.revoke_rule(by, made)
+
+
+def with_a_remote_agent(all_: People) -> Deed:
+    registration.register(SYSTEM, REMOTE)
+    return lambda by: registration.remove(by, REMOTE.name)
 
 
 def with_a_view(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
@@ -362,6 +370,13 @@ ROWS: dict[str, Row] = {
     "edit_rules.send_test": Row(
         alerted(lambda by, rule: edit_rules.send_test(by, rule.id)), "alerts", f"- {NO_CONVERSATION}", f"- {AGAIN}",
         verb="test_alert",
+    ),
+    "registration.register": Row(
+        lambda all_: lambda by: registration.register(by, REMOTE), "tokens", f"- {NO_CONVERSATION}",
+        "there is already an agent Weather", verb="register_agent",
+    ),
+    "registration.remove": Row(
+        with_a_remote_agent, "tokens", f"- {NO_CONVERSATION}", "this agent is no longer registered", verb="remove_agent"
     ),
     "handle_alarms.shelve": Row(
         alerted(lambda by, rule: handle_alarms.shelve(by, rule.id, 3600)), "alerts", f"- {NO_CONVERSATION}",

@@ -7,6 +7,8 @@
     thread_encoder  the same for all runs of a conversation, one after another, with a cursor
     run_endpoint    `POST /api/v1/agui/agents/{name}`
     thread_feed     `GET /api/v1/agui/conversations/{id}`
+    registered      agents elsewhere that the setting names
+    registration    what admins do with agents elsewhere: register, list, remove
 
 Runs, followers, bounds and revoked bearers are those of `conversations.asgi.responses`.
 """

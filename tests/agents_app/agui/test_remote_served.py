@@ -61,3 +61,26 @@ def test_what_an_agent_elsewhere_was_asked_survives_a_kill_of_the_server(server)
     status, again = server.request("POST", f"/api/v1/runs/{lost}/again", b"{}", token)
     assert status in (200, 201), again
     until(lambda: rows(server, RUNS).count("running") == 1, what="the run to run again")
+
+
+def test_an_agent_that_is_registered_while_the_server_runs_is_served_until_it_is_removed(tmp_path, elsewhere):
+    server = Server(tmp_path / "data", SWITCHBOARD_AGUI_HOSTS="127.0.0.1")
+    shutil.copytree(prepared(), server.data_dir)
+    token = server.token()
+    server.start()
+    imports = (
+        "from agents_app.agui import registration as r\nfrom conversations.asgi.agui.registered import RemoteAgent\n"
+    )
+    imports += "from conversations.core.principals import SYSTEM\n"
+    served = "SELECT name FROM conversations_agent WHERE team='AG-UI registered'"
+    try:
+        remote = f"RemoteAgent('Weather', {elsewhere!r}, 'there-1')"
+        server.command("shell", "--no-imports", "-c", f"{imports}r.register(SYSTEM, {remote})")
+        until(lambda: rows(server, served) == ["Weather"], what="the worker to serve it")
+
+        assert text_of(events_of(server, token, "registered-first", "hello")) == "You said: hello"
+
+        server.command("shell", "--no-imports", "-c", f"{imports}r.remove(SYSTEM, 'Weather')")
+        until(lambda: rows(server, served) == [], what="the worker to serve it no more")
+    finally:
+        server.terminate()

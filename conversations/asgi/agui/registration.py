@@ -1,0 +1,129 @@
+"""What admins do with agents elsewhere beside the setting: register and remove. Each is in the audit log, and workers
+serve what is registered within seconds (`remote_team.registered_team`). Addresses follow the rules of alerts."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from conversations.access.action_context import audited_action
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.alerts import destinations
+from conversations.alerts.destinations import AddressRefused
+from conversations.asgi.agui import registered
+from conversations.asgi.agui.registered import RemoteAgent
+from conversations.core import micros
+from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Agent, AgentElsewhere
+
+TEAM = "AG-UI registered"
+MAX_AGENTS = 100
+LONGEST_DESCRIPTION, LONGEST_TOKEN = 1000, 2000  # characters
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.@+-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAgent:
+    """An agent elsewhere as a page lists it: without its token, and its address without the query."""
+
+    name: str
+    address: str
+    description: str
+    made_by: str
+    made_at: datetime | None  # UTC; None: the setting names it
+    has_token: bool
+    is_served: bool
+
+    @property
+    def is_removable(self) -> bool:
+        """Return whether it was registered here: what the setting names is removed there."""
+        return self.made_at is not None
+
+
+def register(by: Who, remote: RemoteAgent, *, reason: str = "") -> None:
+    """Register an agent elsewhere. Raises Invalid naming the field, Conflict where the name is taken."""
+    with audited_action(by, "register_agent", f"agent:{remote.name[:100]}", right="tokens") as principal:
+        _check(remote)
+        if AgentElsewhere.objects.count() >= MAX_AGENTS:
+            raise Invalid(f"there are already {MAX_AGENTS} agents elsewhere; remove one first")
+        if _is_taken(remote.name):
+            raise Conflict(f"there is already an agent {remote.name}", field="name")
+        AgentElsewhere.objects.create(**remote._asdict(), made_by=str(principal), made_at=database_now())
+        chain.enter(
+            principal, "register_agent", f"agent:{remote.name}", after=_state_of(remote), reason=reason,
+            correlation={"to": address_of(remote.url)},
+        )  # fmt: skip
+
+
+def remove(by: Who, name: str, *, reason: str = "") -> None:
+    """Remove one: no run of it begins any more, and its address and token are erased. Raises NotFound."""
+    with audited_action(by, "remove_agent", f"agent:{name[:100]}", right="tokens") as principal:
+        row = AgentElsewhere.objects.filter(name=name[:100]).first()
+        if row is None:
+            raise NotFound("this agent is no longer registered")
+        before, address = _state_of(_remote(row)), address_of(row.url)
+        row.delete()
+        Agent.objects.filter(team=TEAM, name=row.name).delete()
+        chain.enter(
+            principal, "remove_agent", f"agent:{row.name}", before=before, reason=reason, correlation={"to": address}
+        )
+
+
+def registered_now() -> list[RemoteAgent]:
+    """Return those that are registered, in the order of their names."""
+    return [_remote(row) for row in AgentElsewhere.objects.order_by("name")]
+
+
+def listed() -> list[ListedAgent]:
+    """Return all agents elsewhere, those of the setting first."""
+    served = set(Agent.objects.filter(served_until__gt=database_now()).values_list("name", flat=True))
+    fixed = [_listed(remote, served) for remote in _of_setting()]
+    rows = AgentElsewhere.objects.order_by("name")
+    return [*fixed, *(_listed(_remote(r), served, r.made_by, micros.to_datetime(r.made_at)) for r in rows)]
+
+
+def _listed(remote: RemoteAgent, served: set[str], by: str = "", at: datetime | None = None) -> ListedAgent:
+    address, is_served = address_of(remote.url), remote.name in served
+    return ListedAgent(remote.name, address, remote.description, by, at, bool(remote.token), is_served)
+
+
+def address_of(url: str) -> str:
+    """Return an address without its query, which may hold a secret."""
+    return url.partition("?")[0]
+
+
+def _check(remote: RemoteAgent) -> None:
+    """Raise Invalid for what no run could ever reach, whatever its name resolves to."""
+    if not _NAME.fullmatch(remote.name):
+        raise Invalid("must be 1 to 100 letters, digits, spaces and . _ @ + -", field="name")
+    try:
+        destinations.check_literal(destinations.parse(remote.url), settings.CONFIG.agui_allow_list)
+    except AddressRefused as error:
+        raise Invalid(str(error).replace("SWITCHBOARD_ALERT_HOSTS", "SWITCHBOARD_AGUI_HOSTS"), field="url") from None
+    token = remote.token
+    if len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise Invalid(f"must be at most {LONGEST_TOKEN:,} printable ASCII characters without spaces", field="token")
+    if len(remote.description) > LONGEST_DESCRIPTION or not remote.description.isprintable():
+        raise Invalid(f"must be one line of at most {LONGEST_DESCRIPTION:,} characters", field="description")
+
+
+def _is_taken(name: str) -> bool:
+    names = {remote.name.casefold() for remote in (*_of_setting(), *registered_now())}
+    names |= {each.casefold() for each in Agent.objects.exclude(team=TEAM).values_list("name", flat=True)}
+    return name.casefold() in names
+
+
+def _of_setting() -> list[RemoteAgent]:
+    return registered.read(settings.CONFIG.agui_agents.get_secret_value())
+
+
+def _remote(row: AgentElsewhere) -> RemoteAgent:
+    return RemoteAgent(row.name, row.url, row.token, row.description)
+
+
+def _state_of(remote: RemoteAgent) -> str:
+    """Return a digest of what is registered, without the token."""
+    return chain.digest([remote.name, remote.url, str(bool(remote.token)), remote.description])

@@ -1,0 +1,66 @@
+"""Agents elsewhere that speak AG-UI, for the admin: registered by address, listed, removed."""
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.asgi.agui import registration
+from conversations.asgi.agui.registered import RemoteAgent
+from conversations.core import hidden_characters
+from conversations.core.errors import NotAllowed, SwitchboardError
+from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
+from dashboard.pages.require_permission import require_permission
+
+ENTERED = ("name", "url", "token", "description")  # fields of the form
+SECRET = "token"  # what is not drawn again
+
+
+@require_permission("tokens")
+@require_http_methods(["GET", "HEAD", "POST"])
+def remote_agents(request: HttpRequest) -> HttpResponse:
+    """List them; a POST registers one."""
+    if request.method != "POST":
+        return _draw(request)
+    remote = RemoteAgent(**{field: request.POST.get(field, "").strip() for field in ENTERED})
+    try:
+        registration.register(request.user, remote, reason=request.POST.get("reason", "").strip()[:2000])
+    except SwitchboardError as error:
+        return _draw(request, error)
+    return _back("registered", remote.name)
+
+
+@require_permission("tokens")
+@require_POST
+def removals(request: HttpRequest) -> HttpResponse:
+    """Remove one."""
+    name = request.POST.get("name", "")
+    try:
+        registration.remove(request.user, name, reason=request.POST.get("reason", "").strip()[:2000])
+    except SwitchboardError as error:
+        return _draw(request, error)
+    return _back("removed", name)
+
+
+def _back(done: str, name: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('remote-agents')}?{urlencode({'done': done, 'name': name})}")
+
+
+def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpResponse:
+    if isinstance(error, NotAllowed):
+        raise error
+    entered = {field: request.POST.get(field, "") if error and field != SECRET else "" for field in ENTERED}
+    words = hidden_characters.spelled_out(error.sentence) if error else ""
+    return render_page(
+        request,
+        "remote_agents.html",
+        status=status_of(error),
+        rows=registration.listed(),
+        most=registration.MAX_AGENTS,
+        entered=entered,
+        error=words if error and error.field not in ENTERED else "",
+        fault={error.field: words} if error and error.field in ENTERED else {},
+        done=request.GET.get("done", "") if error is None else "",
+        name=hidden_characters.spelled_out(request.GET.get("name", "")[:100]),
+    )
