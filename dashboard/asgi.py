@@ -298,11 +298,19 @@ class Application:
             await asyncio.to_thread(self.runtime.indexer.close)
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
+        await asyncio.to_thread(_end_imports)
         with contextlib.suppress(Unavailable):  # the database is gone: nothing can be written
             await asyncio.to_thread(refusal_counter.flush, everything=True)
         await self.runtime.stop()
         if self.url:
             await asyncio.to_thread(commit_batch.empty_wal)
+
+
+def _end_imports() -> None:
+    """End what is being imported from a browser: its thread would keep the process."""
+    from dashboard.browser_import import jobs  # late: with the pages
+
+    jobs.stop()
 
 
 def _import_pages() -> None:

@@ -14,12 +14,19 @@ CHUNK = 500  # events a transaction
 CHUNK_BYTES = 4 << 20  # of bodies a transaction
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class StagedImport:
     """One file on its way in. Made and used in one thread; end it with `finish` or `discard`."""
 
-    def __init__(self, principal: Principal, require_still: Callable[[], None] = lambda: None) -> None:
-        """`require_still` raises when who imports may no longer; it is asked in the transaction that publishes."""
-        self._principal, self._require_still = principal, require_still
+    def __init__(
+        self, principal: Principal, require_still: Callable[[], None] = _nothing, note: Callable[[], None] = _nothing
+    ) -> None:
+        """`require_still` raises when who imports may no longer; it is asked in the transaction that publishes, whose
+        last step is `note`."""
+        self._principal, self._require_still, self._note = principal, require_still, note
         self._batch = log.StagedBatch()
         self._keys: list[str] = []
         self._staged = ""
@@ -49,6 +56,7 @@ class StagedImport:
             self._require_still()
             self._batch.publish()
             self._additions.append()
+            self._note()
         imported = [item for at in range(0, len(self._keys), CHUNK) for item in _imported(self._keys[at : at + CHUNK])]
         new = [item for item in imported if item.conversation_id not in self._additions.keys]
         commit_listeners.notify_imported({item.conversation_id: item.events for item in new})

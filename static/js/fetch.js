@@ -41,6 +41,17 @@ export async function json(address, { method, body, signal, keepalive } = {}) {
 }
 
 /**
+ * Send bytes as they are; answer the JSON that comes. Throws as `json`.
+ * @param {string} address
+ * @param {Blob} body
+ * @returns {Promise<any>}
+ */
+export async function bytes(address, body) {
+  const headers = { Accept: "application/json", "Content-Type": "application/octet-stream", "X-Requested-With": "fetch" };
+  return (await send(address, { method: "POST", body, headers })).json();
+}
+
+/**
  * Ask for markup that our server rendered. Throws as `json`.
  * @param {string} address
  * @param {{signal?: AbortSignal}} [options]

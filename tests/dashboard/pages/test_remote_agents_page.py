@@ -77,6 +77,7 @@ def test_an_address_that_no_run_may_reach_is_refused(admin, url):
 
 def test_what_the_setting_allows_is_accepted(settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"agui_hosts": "127.0.0.1"})
+    settings.CONFIG.__dict__.pop("agui_allow_list", None)  # what was made of the setting before
 
     registration.register(SYSTEM, RemoteAgent("Near", "http://127.0.0.1:9000/"))
 
