@@ -10,7 +10,7 @@ from conversations.conversation import first_steps
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
 from dashboard.pages.base_context import render_page
-from dashboard.pages.connect_sources import SOURCES, Connection, SetupStep
+from dashboard.pages.connect_sources import RECORDINGS, SOURCES, Connection, SetupStep
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
@@ -67,6 +67,7 @@ def _draw(
         "connect.html",
         status=status_of(error),
         sources=SOURCES,
+        recordings=RECORDINGS,
         chosen=chosen,
         source=SOURCES[chosen],
         agent=_agent(request),

@@ -81,6 +81,27 @@ def _opentelemetry(to: Connection) -> list[SetupStep]:
     return [SetupStep("In the shell that runs your program", "\n".join(lines))]
 
 
+def _beside(to: Connection, provider: str) -> list[SetupStep]:
+    """Export to here beside the place to which a program exports already."""
+    lines = [
+        "from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter",
+        "from opentelemetry.sdk.trace.export import BatchSpanProcessor",
+        "",
+        provider,
+    ]
+    return [*_opentelemetry(to), SetupStep("In your program, once it has set up its own", "\n".join(lines))]
+
+
+def _langfuse(to: Connection) -> list[SetupStep]:
+    add = "trace.get_tracer_provider().add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))"
+    return _beside(to, f"from opentelemetry import trace\n{add}")
+
+
+def _phoenix(to: Connection) -> list[SetupStep]:
+    added = "BatchSpanProcessor(OTLPSpanExporter()), replace_default_processor=False"
+    return _beside(to, f"tracer_provider.add_span_processor({added})  # that register() gave you")
+
+
 def _claude_code(to: Connection) -> list[SetupStep]:
     post = {
         "type": "http", "url": f"{to.url}/api/v1/hooks/claude-code", "timeout": 5,
@@ -138,6 +159,14 @@ SOURCES = {
         "OpenTelemetry", "LangGraph, pydantic-ai, the Vercel AI SDK, Google ADK and others that export traces.",
         "telemetry", "Set the exporter’s environment", _opentelemetry,
     ),
+    "langfuse": ProgramKind(
+        "Langfuse", "What its SDK (Python 3, JS 4) traces comes here, too; what it kept is imported as a file.",
+        "telemetry", "Export to here, too", _langfuse,
+    ),
+    "phoenix": ProgramKind(
+        "Phoenix", "What OpenInference traces for Phoenix comes here, too; what Phoenix kept is imported as a file.",
+        "telemetry", "Export to here, too", _phoenix,
+    ),
     "claude-code": ProgramKind(
         "Claude Code", "Sessions live; permission prompts are asked here.", "agent", "Add the hooks", _claude_code,
     ),
@@ -149,3 +178,34 @@ SOURCES = {
         "operator", "Point it at an agent", _ag_ui,
     ),
 }  # fmt: skip
+
+
+class RecordingKind(NamedTuple):
+    """A program whose files are imported, and how one comes by such a file."""
+
+    title: str
+    help: str
+    code: str = ""
+
+
+RECORDINGS = (
+    RecordingKind(
+        "Langfuse",
+        "A trace with its observations, or the rows of an export.",
+        'curl -fsS -u "$LANGFUSE_PUBLIC_KEY:$LANGFUSE_SECRET_KEY" "$LANGFUSE_BASE_URL/api/public/traces/TRACE_ID"'
+        " > langfuse.json",
+    ),
+    RecordingKind(
+        "Phoenix",
+        "The spans of a project, or its data frame as JSON.",
+        'curl -fsS "$PHOENIX_COLLECTOR_ENDPOINT/v1/projects/default/spans?limit=1000" > phoenix.json',
+    ),
+    RecordingKind("OpenTelemetry", "OTLP in JSON: requests, or the lines of a collector’s file exporter."),
+    RecordingKind("LangGraph", "The database of langgraph-checkpoint-sqlite. Nothing is unpickled or run."),
+    RecordingKind("Inspect", "Logs, .eval and .json.", "inspect log list"),
+    RecordingKind("Google ADK", "A session or an eval set as JSON, or the database of a session service."),
+    RecordingKind("AutoGen", "A TaskResult or a saved state as JSON, messages on lines, or a notebook."),
+    RecordingKind("Claude Code", "The session’s file.", "ls ~/.claude/projects/*/*.jsonl"),
+    RecordingKind("Codex", "The session’s file.", "ls ~/.codex/sessions/*/*/*/rollout-*.jsonl"),
+    RecordingKind("pi", "The session’s file.", "ls ~/.pi/agent/sessions/*/*.jsonl"),
+)

@@ -11,6 +11,7 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.models import Token, User
 from dashboard import demo
+from dashboard.pages.connect_sources import RECORDINGS
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db
@@ -75,6 +76,8 @@ def test_a_token_is_made_for_one_agent_and_shown_once_with_three_lines(team):
     [
         ("agents-sdk", "agent", "switchboard.watch_agents()"),
         ("opentelemetry", "telemetry", "OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20sb_"),
+        ("langfuse", "telemetry", "add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))"),
+        ("phoenix", "telemetry", "replace_default_processor=False"),
         ("claude-code", "agent", '"PermissionRequest"'),
         ("codex", "agent", "/api/v1/hooks/codex"),
     ],
@@ -88,6 +91,16 @@ def test_each_source_has_its_token_and_lines(team, source, role, shown):
     assert re.search(r"sb_[\w-]{20,}", page)
     for block in re.findall(r"<textarea[^>]*>(\{.*?)</textarea>", page, re.DOTALL):
         assert set(json.loads(block)) == {"hooks"}
+
+
+def test_programs_whose_files_are_imported_are_listed_with_how_to_come_by_one(team):
+    page = html.unescape(team["admin"].get("/connect/").content.decode())
+
+    for each in RECORDINGS:
+        assert f"<b>{each.title}</b>" in page
+        assert each.code in page
+    assert 'href="/import/"' in page
+    assert 'href="/connect/agents/"' in page
 
 
 @pytest.mark.parametrize("agent", ["a b", "x'; rm -rf /", "$(id)", "<b>", "a" * 200])
