@@ -5,13 +5,16 @@ import time
 
 import pytest
 from ag_ui.core import EventType
+from django.utils import timezone
 
 from conversations.access.accounts import tokens
 from conversations.core.principals import SYSTEM
-from conversations.models import Response, Run
+from conversations.models import Response, Run, Token
 from tests.support import stand_in
 from tests.support.agui import agui_open, checked, events_in, input_of, kinds, pieces, text_of
 from tests.support.live import until
+from tests.support.revocation import LAW, pause_until
+from tests.support.tiers import variants
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = 64
@@ -42,9 +45,20 @@ def test_a_client_that_leaves_ends_no_run(desk):
     assert Response.objects.get().status == "completed"
 
 
-@pytest.mark.parametrize("is_feed", [False, True])
-def test_a_revoked_bearer_is_told_nothing_more_within_a_second(desk, is_feed):
-    async def revoke():
+def revoke_elsewhere():
+    """Revoke the token as another process would that rings nobody."""
+    Token.objects.filter(name="asker-operator").update(revoked_at=timezone.now())
+
+
+def revoke_here():
+    """Revoke the token as the page does."""
+    tokens.revoke_token(SYSTEM, "asker-operator")
+
+
+@pytest.mark.parametrize("revoke", variants([revoke_elsewhere, revoke_here]), ids=lambda made: made.__name__)
+@pytest.mark.parametrize("is_feed", [False, True], ids=["run", "feed"])
+def test_a_second_after_its_bearer_is_revoked_nobody_is_told_more(desk, is_feed, revoke):
+    async def follow():
         desk.runtime.watch.start()
         try:
             async with desk.asking(input_of("agui-revoked", "hold on")) as asked:
@@ -52,21 +66,21 @@ def test_a_revoked_bearer_is_told_nothing_more_within_a_second(desk, is_feed):
                 watched = desk.asking(b"", "/api/v1/agui/conversations/agui-revoked", method="GET")
                 async with watched as reading:
                     await started(reading)
-                    before = time.monotonic()
-                    await asyncio.to_thread(tokens.revoke_token, SYSTEM, "asker-operator")
-                    await (reading if is_feed else asked).answer()
-                    took = time.monotonic() - before
-                    stand_in.RELEASED.set()
-                    return took, (await (reading if is_feed else asked).answer()).writes
+                    await asyncio.to_thread(revoke)
+                    await asyncio.to_thread(pause_until, time.monotonic() + LAW)
+                    stand_in.RELEASED.set()  # from here on there is more to tell
+                    return (await (reading if is_feed else asked).answer()).writes
         finally:
             await desk.runtime.watch.stop()
 
-    took, writes = desk.run(revoke)
+    told = pieces(desk.run(follow))
 
     last = pieces(writes)[-1]
     assert (last.type, last.code) == (EventType.RUN_ERROR, "token_revoked")
     assert "on" not in text_of(pieces(writes)).split()
     assert took < 20  # by itself it would go on for a minute
+    assert (told[-1].type, told[-1].code) == (EventType.RUN_ERROR, "token_revoked")
+    assert "on" not in text_of(told).split()
 
 
 def test_many_at_once_are_each_told_their_own(desk, settings):
