@@ -75,10 +75,6 @@ def test_a_second_after_its_bearer_is_revoked_nobody_is_told_more(desk, is_feed,
 
     told = pieces(desk.run(follow))
 
-    last = pieces(writes)[-1]
-    assert (last.type, last.code) == (EventType.RUN_ERROR, "token_revoked")
-    assert "on" not in text_of(pieces(writes)).split()
-    assert took < 20  # by itself it would go on for a minute
     assert (told[-1].type, told[-1].code) == (EventType.RUN_ERROR, "token_revoked")
     assert "on" not in text_of(told).split()
 

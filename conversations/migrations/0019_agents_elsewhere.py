@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0017_evidence"),
+        ("conversations", "0018_redaction"),
     ]
 
     operations = [
