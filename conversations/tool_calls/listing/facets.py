@@ -1,6 +1,6 @@
 """How many calls each value of a filter would leave: 999 at most are counted, and never past the bound of a walk.
 
-A value counts under all other filters. `12+` says that so many are among those that were looked at. One facet is three
+A value counts under all other filters. `12+` says that so many are among those that were looked at. One facet is two
 queries at most, whatever its values: by the index of its name, or, where the others leave few calls, over those. What
 several facets ask is asked once.
 """
@@ -18,12 +18,14 @@ from conversations.listing.sql_conditions import Fetch, SqlCondition
 from conversations.tool_calls.listing import query, sql_filters
 from conversations.tool_calls.listing.filters import STATUSES, CallFilters
 from conversations.tool_calls.listing.query import ScanPlan
-from conversations.tool_calls.listing.sql_filters import BY_ITSELF, CallConditions
+from conversations.tool_calls.listing.sql_filters import BY_ITSELF, FULL_SCAN, CallConditions
 
 MAX_ITEMS = 999
 WALK = 100  # calls that one count looks at: a page has forty of these counts
-RANKED = 300  # calls of each value that are counted to choose the most frequent ones, under filters
-RANKING = 12_000  # calls that are counted to choose them, those of all values together
+FEW = 12  # values that are all counted: none are chosen
+RECENT = 300  # newest calls in which the most frequent of many values are looked for, under filters
+RANKED = 300  # calls of each value that are counted to choose them, where those have too few of the values
+RANKING = 12_000  # calls that are counted to choose the most frequent ones, those of all values together
 KNOWN = 200  # values of a name that are offered for typing
 SHOWN = 8  # of them, the most frequent
 
@@ -35,6 +37,8 @@ _VALUES = """SELECT * FROM (WITH RECURSIVE found(value) AS (
 SELECT * FROM (SELECT {0} FROM conversations_toolcall WHERE {0}>'' ORDER BY {0} LIMIT 1) AS f UNION ALL
 SELECT (SELECT {0} FROM conversations_toolcall WHERE {0}>found.value ORDER BY {0} LIMIT 1)
 FROM found WHERE found.value IS NOT NULL) SELECT '{0}',value FROM found WHERE value IS NOT NULL LIMIT %s) AS f{0}"""
+
+_BOTH = 1 << 20  # two counts in one number: a query within another answers one column
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +124,50 @@ def _counts(
     """Count each value; and say which ones may have more calls than were counted, since the walk ended."""
     if conditions.tests and _are_few(conditions, walk, fetch):
         return _grouped(column, conditions, walk), set()
-    is_plain = not walk.rest and not conditions.tests
-    sizes = _sizes(column, values, conditions.bounds(), chosen, MAX_ITEMS + 1 if is_plain else RANKED)
-    if is_plain:
-        return sizes, set()
-    often = _most_frequent(sizes, chosen)
-    rest = [*conditions.tests.values(), *walk.rest]
-    return _each(column, often, conditions.bounds(), rest, walk.bound), {
-        value for value in often if sizes[value] > walk.bound
+    if not walk.rest and not conditions.tests:
+        return _sizes(column, values, conditions.bounds(), chosen), set()
+    often = _often(column, values, conditions, chosen, fetch)
+    return _passing(column, often, conditions, [*conditions.tests.values(), *walk.rest], walk.bound)
+
+
+def _often(
+    column: str, values: Sequence[str], conditions: CallConditions, chosen: Sequence[str], fetch: Fetch
+) -> list[str]:
+    """Choose which values are counted: those most frequent in the newest calls, if these have enough of them."""
+    if len(values) <= FEW:
+        return list(values)
+    recent = _recent(conditions, fetch)[column]
+    sizes = Counter({value: recent[value] for value in values})
+    if len(+sizes) < SHOWN:
+        sizes = _each(column, values, conditions.bounds(), _share(values, RANKED))
+    return _most_frequent(sizes, chosen)
+
+
+def _recent(conditions: CallConditions, fetch: Fetch) -> dict[str, Counter[str]]:
+    """Count the values of each column in the newest calls; one query for all facets of a page."""
+    columns = tuple(COLUMNS.values())
+    where, held = sql_conditions.join_conditions([FULL_SCAN.whole, *conditions.bounds(FULL_SCAN)])
+    read = ",".join(f"t.{column}" for column in columns)
+    sql = f"SELECT {read} FROM conversations_toolcall t WHERE {where} ORDER BY {FULL_SCAN.newest} LIMIT %s"
+    rows = fetch(sql, [*held, RECENT])
+    return {column: Counter(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)} or {
+        column: Counter() for column in columns
     }
 
 
-def _sizes(
-    column: str, values: Sequence[str], bounds: Sequence[SqlCondition], chosen: Sequence[str], most: int
-) -> Counter[str]:
-    """Count the calls of each value, `most` at the most; of many values, of the most frequent ones alone so many."""
-    share = min(most, max(1, RANKING // max(1, len(values))))
-    sizes = _each(column, values, bounds, [], share)
-    if share == most:
+def _sizes(column: str, values: Sequence[str], bounds: Sequence[SqlCondition], chosen: Sequence[str]) -> Counter[str]:
+    """Count the calls of each value; of many values, those of the most frequent ones alone beyond their share."""
+    share = _share(values, MAX_ITEMS + 1)
+    sizes = _each(column, values, bounds, share)
+    if share > MAX_ITEMS:
         return sizes
     cut = [value for value in _most_frequent(sizes, chosen) if sizes[value] == share]
-    return sizes | _each(column, cut, bounds, [], most)
+    return sizes | _each(column, cut, bounds, MAX_ITEMS + 1)
+
+
+def _share(values: Sequence[str], most: int) -> int:
+    """Return how many calls of each of so many values are counted."""
+    return min(most, max(1, RANKING // max(1, len(values))))
 
 
 def _most_frequent(sizes: Counter[str], chosen: Sequence[str]) -> list[str]:
@@ -165,17 +192,30 @@ def _grouped(column: str, conditions: CallConditions, walk: ScanPlan) -> Counter
     return Counter({value: number for value, number in rows if value})
 
 
-def _each(
-    column: str, candidates: Sequence[str], bounds: Sequence[SqlCondition], rest: Sequence[SqlCondition], most: int
-) -> Counter[str]:
-    """Count the calls of each value that pass `rest`, among its newest `most`: by one plan for all values."""
-    if not candidates:
-        return Counter()
+def _each(column: str, candidates: Sequence[str], bounds: Sequence[SqlCondition], most: int) -> Counter[str]:
+    """Count the calls of each value, `most` at the most: by one plan for all values."""
     inside, held = sql_conditions.join_conditions([SqlCondition(f"t.{column}=v.value"), *bounds])
+    counted = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {inside} LIMIT %s) AS t"
+    return Counter(dict(_of_values(candidates, counted, [*held, most])))
+
+
+def _passing(
+    column: str, candidates: Sequence[str], conditions: CallConditions, rest: Sequence[SqlCondition], bound: int
+) -> tuple[Counter[str], set[str]]:
+    """Count which of the newest calls of each value pass `rest`, and say which values have more calls than that."""
+    inside, held = sql_conditions.join_conditions([SqlCondition(f"t.{column}=v.value"), *conditions.bounds()])
     passing, passed = sql_conditions.join_conditions([SqlCondition("1=1"), *rest])
-    columns, order = ("t.*", f" ORDER BY {BY_ITSELF.newest}") if rest else ("1", "")
-    walk = f"SELECT {columns} FROM conversations_toolcall t WHERE {inside}{order} LIMIT %s"
-    counted = f"SELECT COUNT(*) FROM ({walk}) AS t WHERE {passing}"
+    walk = f"SELECT t.* FROM conversations_toolcall t WHERE {inside} ORDER BY {BY_ITSELF.newest} LIMIT %s"
+    counted = f"SELECT COUNT(*)*{_BOTH}+COUNT(CASE WHEN {passing} THEN 1 END) FROM ({walk}) AS t"
+    pairs = {value: divmod(n, _BOTH) for value, n in _of_values(candidates, counted, [*passed, *held, bound + 1])}
+    counts = Counter({value: min(count, bound) for value, (_, count) in pairs.items()})
+    return counts, {value for value, (looked, _) in pairs.items() if looked > bound}
+
+
+def _of_values(candidates: Sequence[str], counted: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return what a query answers for each value `v.value`."""
+    if not candidates:
+        return []
     listed = "json_array_elements_text(%s::json)" if connection.vendor == "postgresql" else "json_each(%s)"
     sql = f"WITH v(value) AS (SELECT value FROM {listed}) SELECT v.value,({counted}) FROM v"
-    return Counter(dict(sql_conditions.fetch_rows(sql, [json.dumps(candidates), *held, most, *passed])))
+    return sql_conditions.fetch_rows(sql, [json.dumps(candidates), *values])
