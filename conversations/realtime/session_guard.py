@@ -104,7 +104,7 @@ class SocketRegistry:
         if self._open[socket.visitor.principal, is_response] >= most:
             return False
         self._open[socket.visitor.principal, is_response] += 1
-        (self.responses if is_response else self.sockets).add(socket)
+        self._guard_too(self.responses if is_response else self.sockets, socket)
         return True
 
     def forget(self, socket: GuardedSocket) -> None:
@@ -118,11 +118,17 @@ class SocketRegistry:
     def reading(self, visitor: Caller) -> Iterator[Reader]:
         """Look after a request that takes long."""
         reader = Reader(visitor)
-        self._readers.add(reader)
+        self._guard_too(self._readers, reader)
         try:
             yield reader
         finally:
             self._readers.discard(reader)
+
+    def _guard_too(self, sockets: set[GuardedSocket], socket: GuardedSocket) -> None:
+        """Look after one more; nobody looks while there is none."""
+        if not self.guarded:
+            self._wake.set()
+        sockets.add(socket)
 
     @property
     def guarded(self) -> set[GuardedSocket]:
@@ -155,12 +161,13 @@ class SocketRegistry:
         self._pool.shutdown(wait=False)
 
     async def _guard(self) -> None:
-        wait = self._looked_at + LOOK_EVERY - time.monotonic()
-        if wait > 0:
+        if not self.guarded and self._looked_at:
+            await self._wake.wait()
+        elif (wait := self._looked_at + LOOK_EVERY - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
-            await asyncio.sleep(self._looked_at + LOOK_AGAIN - time.monotonic())
+        await asyncio.sleep(self._looked_at + LOOK_AGAIN - time.monotonic())
         self._wake.clear()
         self._looked_at = time.monotonic()
         if self.guarded:

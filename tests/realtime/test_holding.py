@@ -1,7 +1,6 @@
 """Law H with a database that hangs: no frame goes out later than a second after the last look at rights began."""
 
 import asyncio
-import itertools
 import json
 import threading
 import time
@@ -130,27 +129,20 @@ def test_looks_begin_so_often_that_a_quick_database_holds_nothing():
     assert session_guard.LOOK_EVERY <= FRESH / 1.5
 
 
-def test_a_flood_of_words_that_rights_changed_is_a_look_now_and_then(monkeypatch):
-    async def flooded():
-        looking, began = SocketRegistry(), []
-
-        def nobody_is_sent_away(_):
-            began.append(looking._looked_at)
-            return {}
-
-        monkeypatch.setattr(authentication, "revoked", nobody_is_sent_away)
-        looking.admit(Socket(), most=1)
+def test_nobody_looks_while_nobody_is_there_and_at_once_when_somebody_comes():
+    async def alone_and_then_with_a_socket():
+        looking = SocketRegistry()
         looking.start()
-        while len(began) < 8:
-            commit_listeners.notify_revoked()
-            await asyncio.sleep(0)
+        await wait_for(lambda: looking._looked_at)
+        first = looking._looked_at
+        await asyncio.sleep(2 * session_guard.LOOK_EVERY)  # nothing tells that nobody looked
+        later, is_held = looking._looked_at, looking.hold.is_held
+        looking.admit(Socket(), most=1)
+        await asyncio.wait_for(looking.hold.opened(), 60)
         await looking.stop()
-        return began
+        return later - first, is_held
 
-    began = asyncio.run(asyncio.wait_for(flooded(), 60))
-
-    pauses = [after - before for before, after in itertools.pairwise(began)]
-    assert min(pauses) >= 0.9 * session_guard.LOOK_AGAIN
+    assert asyncio.run(alone_and_then_with_a_socket()) == (0.0, True)
 
 
 def test_one_principal_has_so_many_sockets_and_no_more():
