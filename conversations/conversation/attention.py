@@ -29,12 +29,15 @@ MAX_LOOKED_AT = 300  # failed, running or taken over, the newest of each
 
 
 class Attention(NamedTuple):
-    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC; `error`: how what
-    a run failed with begins, where it was asked of some conversations."""
+    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC. Where it was
+    asked of some conversations: `error`, how what a run failed with begins; `agent` and `tool` of the call that waits
+    longest."""
 
     reason: str
     since: int
     error: str = ""
+    agent: str = ""
+    tool: str = ""
 
 
 class Owned(NamedTuple):
@@ -47,8 +50,12 @@ class Owned(NamedTuple):
     last_by: str
 
 
-_OLDEST = """SELECT a.conversation_id,MIN(a.asked_at) FROM conversations_approval a WHERE a.status='pending'
+_OLDEST = """SELECT a.conversation_id,MIN(a.asked_at) AS since FROM conversations_approval a WHERE a.status='pending'
 AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
+_NO_CALLS = "SELECT o.conversation_id,o.since,'','' FROM ({oldest}) o"
+_CALLS = """SELECT o.conversation_id,o.since,c.agent,c.name FROM ({oldest}) o
+JOIN conversations_approval a ON a.conversation_id=o.conversation_id AND a.asked_at=o.since AND a.status='pending'
+LEFT JOIN conversations_toolcall c ON c.id=a.tool_call ORDER BY a.asked_seq DESC"""
 LABELS = {"approval": "approval", "reply": "reply", "stuck": "looks stuck", "failed": "failed"}
 TONES = {"approval": "waiting", "reply": "waiting", "stuck": "failed", "failed": "failed"}
 
@@ -78,12 +85,16 @@ def _top_level() -> RunQuerySet:
 
 
 def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attention]:
-    """Read them by SQL as it is: building the query takes longer than answering it."""
+    """Read them by SQL as it is: building the query takes longer than answering it. Of some also the call."""
     test, values = any_of(list(conversations)) if conversations is not None else ("", [])
     among = f" AND a.conversation_id{test}" if test else ""
+    query = _CALLS if conversations is not None else _NO_CALLS
     with connection.cursor() as cursor:
-        cursor.execute(f"{_OLDEST}{among} GROUP BY a.conversation_id", values)
-        return {id_: Attention("approval", since) for id_, since in cursor.fetchall()}
+        cursor.execute(query.format(oldest=f"{_OLDEST}{among} GROUP BY a.conversation_id"), values)
+        return {
+            id_: Attention("approval", since, agent=agent or "", tool=tool or "")
+            for id_, since, agent, tool in cursor.fetchall()
+        }
 
 
 def _replies(owned: Iterable[Owned]) -> dict[int, Attention]:

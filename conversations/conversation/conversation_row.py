@@ -88,6 +88,13 @@ class ConversationRow:
         return _visible(self.need.error) if self.need else Markup()
 
     @property
+    def asking(self) -> tuple[ParticipantMark | None, Markup] | None:
+        """Who wants to call which tool, where that waits for approval."""
+        if self.need is None or not self.need.tool:
+            return None
+        return mark_for(f"agent:{strip_prefix(self.need.agent)}") if self.need.agent else None, _visible(self.need.tool)
+
+    @property
     def run_state(self) -> tuple[str, str] | None:
         """What is drawn of its runs: the glyph and the word."""
         return RUN_STATES.get(self.run)

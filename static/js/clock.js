@@ -1,10 +1,11 @@
 /**
  * Times of the page, drawn in the browser's zone by one timer. `<time datetime data-age>` says how long ago,
- * `<time datetime data-clock>` the time of day, `data-clock="time"` without the date, which a line above says; a click on either shows the other form everywhere. UTC is in the title.
+ * `<time datetime data-clock>` the time of day, `data-clock="time"` without the date, which a line above says, `data-clock="minute"` without seconds; a click on any shows the other form everywhere. UTC is in the title.
  */
 const TICK_MS = 10_000;
 const KEPT = "switchboard-times"; // "swapped" when ages are shown as clock times and the reverse
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const minute = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 
@@ -27,9 +28,10 @@ export function age(then, now = new Date()) {
  * Say the time of day, with the date where it is not today.
  * @param {Date} then
  * @param {Date} [now]
+ * @param {Intl.DateTimeFormat} [time] how exact
  */
-export function timeOfDay(then, now = new Date()) {
-  return then.toDateString() === now.toDateString() ? clock.format(then) : `${day.format(then)} ${clock.format(then)}`;
+export function timeOfDay(then, now = new Date(), time = clock) {
+  return then.toDateString() === now.toDateString() ? time.format(then) : `${day.format(then)} ${time.format(then)}`;
 }
 
 /**
@@ -53,7 +55,7 @@ function draw(element, now) {
   const then = new Date(element.dateTime);
   if (Number.isNaN(then.getTime())) return;
   const isAge = "age" in element.dataset !== isSwapped();
-  const words = isAge ? age(then, now) : element.dataset.clock === "time" ? clock.format(then) : timeOfDay(then, now);
+  const words = isAge ? age(then, now) : element.dataset.clock === "time" ? clock.format(then) : timeOfDay(then, now, element.dataset.clock === "minute" ? minute : clock);
   if (element.textContent !== words) element.textContent = words;
   element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
 }

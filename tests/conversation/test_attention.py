@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 
 from conversations.conversation import attention, control, conversation_list, conversation_row
-from conversations.models import Approval, Conversation, Event, Run
+from conversations.models import Approval, Conversation, Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.approvals import decide
 from tests.support import teamwork
@@ -94,6 +94,19 @@ def test_a_run_without_progress_needs_a_person(team):
 
     assert (row.key, row.need.reason) == ("silent", "stuck")
     assert row.need.since == Event.objects.order_by("-seq").values_list("at", flat=True)[0]
+
+
+def test_a_row_names_the_call_that_waits_longest(team):
+    first = teamwork.ask(team["operator"], key="asks")
+    later = teamwork.ask(team["operator"], key="asks-later")
+    Approval.objects.filter(id=later.id).update(asked_at=first.asked_at + 1, conversation=first.conversation_id)
+
+    (row,) = groups(team["viewer"]).rows["attention"]
+
+    call = ToolCall.objects.get(id=first.tool_call)
+    assert (row.need.since, row.need.agent, row.need.tool) == (first.asked_at, call.agent, call.name)
+    assert f"wants to call <code>{call.name}</code>" in conversation_row.drawn(row)
+    assert attention.of(waiting=[first.conversation_id], failed=[], owned=[], alarms={})[row.id] == row.need
 
 
 def test_whoever_took_over_owes_a_reply_to_a_person_and_not_to_an_agent(team):
