@@ -29,13 +29,9 @@ STATES |= {
     "queued": "queued",
     "executing": "running",
 }
-STATES |= {
-    "timeout": "failed",
-    "rejected": "rejected",
-    "blocked": "rejected",
-    "unknown": "unknown",
-    "called": "running",
-}
+STATES |= {"timeout": "failed", "unknown": "unknown", "called": "running"} | dict.fromkeys(
+    ("rejected", "blocked"), "rejected"
+)
 BAD = ("failed", "unknown")
 MIN_OPEN_WIDTH = WIDTH // 80  # of what is not over
 
@@ -110,8 +106,8 @@ class DrawnRow(NamedTuple):
 
 
 def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> TimelineLayout:
-    """Place what was read; with `failures` only rows that failed, and those that they stand in. `upto`: the moment that
-    is the end (µs UTC), else the last event's."""
+    """Place what was read; with `failures` only rows that failed, and those that they stand in. `upto`: the moment
+    until which waits that go on are drawn (µs UTC), else that of the last event."""
     calls = _Calls(read.calls)
     by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
     rows: list[list[TimelineRow]] = []
@@ -129,8 +125,9 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
     everything = [row for block in rows for row in block]
     first = min((row.start for row in everything), default=0)
-    last = max(upto, read.last_at, *(row.end or row.start for row in everything)) if everything else first
-    scale = scale_of(_busy(everything, last), first, last)
+    newest = max(read.last_at, *(row.end or row.start for row in everything)) if everything else first
+    last = max(upto, newest) if everything else first
+    scale = scale_of(_busy(everything, newest), first, last)
     return TimelineLayout(flat, scale, first, last, _totals(everything, first, last))
 
 
@@ -206,7 +203,7 @@ def _with_failures(block: Sequence[TimelineRow]) -> list[TimelineRow]:
 
 def _busy(rows: Iterable[TimelineRow], last: int) -> Iterable[tuple[int, int]]:
     for row in rows:
-        if row.kind in ("agent", "call"):
+        if row.kind in ("agent", "call") and row.state != "waiting":
             yield row.start, row.end if row.end is not None else last
         elif row.kind != "run":
             yield row.start, row.start  # that a wait began is a moment; the wait itself is folded

@@ -6,12 +6,22 @@ Read by `conversation_timeline`; the browser says by the same stretches which ti
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import ceil, floor
 from typing import NamedTuple
 
 WIDTH = 1_000_000  # places; whole numbers, so that a row of a long timeline is exact
 IDLE_SHARE = 0.5  # of the work: what all folded stretches take together, at most
 MANY = 16  # gaps
 LEAST_US = 1_000  # a stretch that is not longer is never folded
+
+
+TICKS = 8  # about as many on an axis
+TICK_GAP = 0.09  # of the axis, between two ticks at least
+LAST_TICK = 0.93  # where the last one may begin, so that its words have room
+STEPS_MS = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000),
+    *(60_000 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440)),
+)
 
 
 class Stretch(NamedTuple):
@@ -30,7 +40,6 @@ class TimelineScale:
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self.stretches = stretches
         self._starts = [stretch.start for stretch in stretches]
-        self._places = [stretch.x for stretch in stretches]
 
     def at(self, moment: int) -> int:
         """Return the place of a moment."""
@@ -41,19 +50,48 @@ class TimelineScale:
         part = min(1.0, max(0.0, (moment - stretch.start) / span)) if span else 0.0
         return round(stretch.x + part * (stretch.x_end - stretch.x))
 
-    def moment(self, x: int) -> int:
-        """Return the moment of a place, µs UTC."""
-        if not self.stretches:
-            return 0
-        stretch = self.stretches[max(0, bisect_right(self._places, x) - 1)]
-        span = stretch.x_end - stretch.x
-        part = min(1.0, max(0.0, (x - stretch.x) / span)) if span else 0.0
-        return round(stretch.start + part * (stretch.end - stretch.start))
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return where the axis is marked (0 to 1) and with which time since the beginning: round times where work is
+        drawn, and the ends of what is folded. `ticks` of static/js/timeline-scale.js does the same."""
+        drawn = [s for s in self.stretches if not s.is_folded and s.x_end > s.x]
+        first = self.stretches[0].start if self.stretches else 0
+        step = 0
+        if drawn:
+            longest = max(drawn, key=lambda s: s.x_end - s.x)
+            ms = (longest.end - longest.start) / (longest.x_end - longest.x) * WIDTH / 1000
+            step = next((step for step in STEPS_MS if step >= ms / TICKS), STEPS_MS[-1])
+        marks: list[tuple[float, str]] = []
+        for stretch in drawn:
+            begin, end = (stretch.start - first) / 1000, (stretch.end - first) / 1000
+            for n in range(ceil(begin / step), min(floor(end / step), ceil(begin / step) + 10 * TICKS) + 1):
+                share = (stretch.x + (n * step - begin) / (end - begin) * (stretch.x_end - stretch.x)) / WIDTH
+                _mark(marks, share, tick_words(n * step, step))
+        for stretch in self.folded:
+            _mark(marks, stretch.x_end / WIDTH, tick_words((stretch.end - first) / 1000, 1_000))
+        return sorted(marks)
 
     @property
     def folded(self) -> list[Stretch]:
         """Return the stretches that are drawn shorter than they were."""
         return [stretch for stretch in self.stretches if stretch.is_folded]
+
+
+def _mark(marks: list[tuple[float, str]], share: float, words: str) -> None:
+    if share <= LAST_TICK and all(abs(share - other) >= TICK_GAP for other, _ in marks):
+        marks.append((share, words))
+
+
+def tick_words(ms: float, step: float) -> str:
+    """Say a time since the beginning as exactly as `step`, ms between two, asks for."""
+    if ms < 1000 and step < 1000 and ms:
+        return f"{floor(ms + 0.5)} ms"
+    digits = 2 if step < 100 else 1 if step < 1000 else 0
+    if ms < 60_000:
+        return f"{ms / 1000:.{digits if ms else 0}f} s"
+    minutes, seconds = divmod(ms, 60_000)
+    if minutes < 60:
+        return f"{minutes:.0f} min" + (f" {seconds / 1000:.{digits}f} s" if step < 60_000 and seconds else "")
+    return f"{minutes // 60:.0f} h" + (f" {minutes % 60:.0f} min" if minutes % 60 else "")
 
 
 def scale_of(busy: Iterable[tuple[int, int]], first: int, last: int) -> TimelineScale:

@@ -4,10 +4,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from conversations.events import epoch
-from conversations.events.log.interaction_counts import caller_at
+from conversations.events.log import annotation_reads
+from conversations.events.log.annotation_reads import RecordedAnnotation
+from conversations.events.log.interaction_counts import caller_at, callers_at
 from conversations.events.log.interaction_counts import interactions as read
 from conversations.models import Conversation
 from conversations.rendering import interaction_graph
+from conversations.rendering.annotation_marks import NONE, AnnotationMarks, marks_of
 from conversations.rendering.interaction_graph import Between, Drawing, Edge
 
 
@@ -23,6 +26,11 @@ class InteractionPage(NamedTuple):
     is_whole: bool  # all participants are drawn, as far as that goes
     picked: int
     picked_edge: Edge | None
+    marks: dict[Between, AnnotationMarks]
+
+    def marks_of(self, edge: Edge) -> AnnotationMarks:
+        """Return the thumbs and notes of the events that an edge stands for."""
+        return self.marks.get(edge[:3], NONE)
 
     def is_picked(self, edge: Edge) -> bool:
         """Return whether an edge stands for the selected event."""
@@ -50,7 +58,8 @@ def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False,
     most = interaction_graph.MOST if whole else interaction_graph.DRAWN
     drawing = _drawn(conversation.pk, conversation.key, head, epoch.current(), most, picked)
     left = len(counted.edges) - len(table)
-    return InteractionPage(drawing, table, left, counted.first, head, whole, event if picked else 0, picked)
+    marks = _marks(conversation.pk, conversation.key, head, epoch.current())
+    return InteractionPage(drawing, table, left, counted.first, head, whole, event if picked else 0, picked, marks)
 
 
 def _edge_at(conversation: int, counted: _Counted, seq: int) -> Edge | None:
@@ -70,3 +79,17 @@ def _counted(conversation: int, key: str, head: int, _epoch: str) -> _Counted:
 @lru_cache(maxsize=64)
 def _drawn(conversation: int, key: str, head: int, _epoch: str, most: int, always: Edge | None) -> Drawing:
     return interaction_graph.drawing_of(_counted(conversation, key, head, _epoch).edges, most, always)
+
+
+@lru_cache(maxsize=64)
+def _marks(conversation: int, key: str, head: int, _epoch: str) -> dict[Between, AnnotationMarks]:
+    """Count the thumbs and notes of each edge's events."""
+    annotations = annotation_reads.of_conversation(conversation, head)
+    between = _counted(conversation, key, head, _epoch).by_seq
+    calls = callers_at(conversation, annotations.keys() - between.keys())
+    by_edge: dict[Between, list[RecordedAnnotation]] = {}
+    for seq, those in annotations.items():
+        edge = interaction_graph.between_of_call(*calls[seq]) if seq in calls else between.get(seq)
+        if edge:
+            by_edge.setdefault(edge, []).extend(those)
+    return {edge: marks_of(those) for edge, those in by_edge.items()}

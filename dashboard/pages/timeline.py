@@ -1,18 +1,21 @@
 """The timeline of a conversation: its rows, a window of them drawn. Called by the conversation page."""
 
+import time
 from functools import lru_cache
 from typing import NamedTuple
 
 from conversations.core import micros
 from conversations.events import epoch
-from conversations.events.log import timeline_reads
-from conversations.models import Conversation
+from conversations.events.log import annotation_reads, timeline_reads
+from conversations.models import Conversation, Run
 from conversations.rendering import conversation_timeline, timestamps
+from conversations.rendering.annotation_marks import Marks
 from conversations.rendering.conversation_timeline import DrawnRow, TimelineLayout
+from conversations.rendering.timeline_marks import marks_by_row
 from conversations.rendering.timeline_scale import WIDTH
 
 ROWS = 120  # of a window
-TICKS = 8  # on the axis
+REDRAWN_US = 10_000_000  # by which a wait that goes on grows
 
 
 class TimelinePage(NamedTuple):
@@ -27,13 +30,14 @@ class TimelinePage(NamedTuple):
     picked: int  # the number of the row of the event that was asked for; -1: none
     failures: bool
     began: str  # ISO 8601
-    ticks: list[str]
+    ticks: list[tuple[str, str]]  # where, in percent, and its words
     scale: list[tuple[float, float, int, int, bool]]
     whole: str
     models: str
     tools: str
     waits: str
     folds: int
+    marks: Marks
     width: int = WIDTH
 
 
@@ -42,7 +46,8 @@ def timeline_of(
 ) -> TimelinePage:
     """Draw a window of the rows from number `start`, else around an event, else the newest; `at`: as it was then."""
     head = at or conversation.head_seq
-    read_from, layout = _layout(conversation.pk, conversation.key, head, epoch.current(), failures)
+    upto = 0 if at else _waits_until(conversation.pk)
+    read_from, layout, marks = _layout(conversation.pk, conversation.key, head, epoch.current(), failures, upto)
     total = len(layout.rows)
     picked = layout.row_of(event) if event and total else -1
     if start is None:
@@ -58,20 +63,31 @@ def timeline_of(
         picked=picked,
         failures=failures,
         began=micros.to_datetime(layout.first).isoformat() if total else "",
-        ticks=_ticks(layout),
+        ticks=[(f"{share:.2%}", words) for share, words in layout.scale.ticks()],
         scale=_scale(layout),
         whole=timestamps.duration(totals.whole / 1000),
         models=timestamps.duration(totals.models / 1000),
         tools=timestamps.duration(totals.tools / 1000),
         waits=timestamps.duration(totals.waits / 1000),
         folds=len(layout.scale.folded),
+        marks=marks,
     )
 
 
+def _waits_until(conversation: int) -> int:
+    """Return until when a wait that goes on is drawn, µs UTC, in steps: looks in a row share a drawing."""
+    if not Run.objects.filter(conversation=conversation, status="waiting").exists():
+        return 0
+    return time.time_ns() // 1000 // REDRAWN_US * REDRAWN_US
+
+
 @lru_cache(maxsize=8)
-def _layout(conversation: int, key: str, head: int, _epoch: str, failures: bool) -> tuple[int, TimelineLayout]:
+def _layout(
+    conversation: int, key: str, head: int, _epoch: str, failures: bool, upto: int
+) -> tuple[int, TimelineLayout, Marks]:
     events = timeline_reads.read(conversation, key, head)
-    return events.first, conversation_timeline.layout(events, failures=failures)
+    layout = conversation_timeline.layout(events, failures=failures, upto=upto)
+    return events.first, layout, marks_by_row(layout.rows, annotation_reads.of_conversation(conversation, head))
 
 
 def _scale(layout: TimelineLayout) -> list[tuple[float, float, int, int, bool]]:
@@ -79,9 +95,3 @@ def _scale(layout: TimelineLayout) -> list[tuple[float, float, int, int, bool]]:
         ((s.start - layout.first) / 1000, (s.end - layout.first) / 1000, s.x, s.x_end, s.is_folded)
         for s in layout.scale.stretches
     ]
-
-
-def _ticks(layout: TimelineLayout) -> list[str]:
-    """Say the time since the first moment at even places."""
-    moments = [layout.scale.moment(WIDTH * n // TICKS) for n in range(TICKS)]
-    return [timestamps.duration((moment - layout.first) / 1000) or "0 s" for moment in moments]

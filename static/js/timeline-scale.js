@@ -2,6 +2,11 @@
 
 const LEAST = 200; // places that are shown at the closest
 const STEP = 1.6; // of one zoom
+const TICKS = 8; // about as many on the axis; these as on the server (conversations/rendering/timeline_scale.py)
+const TICK_GAP = 0.09; // of the axis, between two ticks at least
+const LAST_TICK = 0.93; // where the last one may begin, so that its words have room
+const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
+const STEPS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, ...MINUTES.map((n) => n * 60_000)];
 
 /** @typedef {[start: number, end: number, x: number, xEnd: number, isFolded: boolean]} Stretch  ms since the beginning */
 
@@ -63,34 +68,46 @@ export class TimelineScale {
     return place >= x && place <= x + width ? (place - x) / width : 0.5;
   }
 
-  /** Say the time since the beginning at so many even places of what is shown. */
-  ticks(count) {
+  /**
+   * Where the axis is marked (0 to 1) and with which time since the beginning: round times where work is drawn, and the
+   * ends of what is folded. `TimelineScale.ticks` of the server does the same.
+   * @returns {[share: number, words: string][]}
+   */
+  ticks() {
     const [x, width] = this.box;
-    const times = Array.from({ length: count }, (_, n) => this.#time(x + (width * n) / count));
-    const step = Math.min(...times.slice(1).map((time, n) => time - times[n]).filter((far) => far > 0), Infinity);
-    return times.map((time) => words(time, step));
+    const drawn = this.#stretches.filter(([, , from, to, isFolded]) => !isFolded && to > from);
+    const longest = drawn.reduce((one, next) => (one && one[3] - one[2] >= next[3] - next[2] ? one : next), null);
+    const ms = longest ? ((longest[1] - longest[0]) / (longest[3] - longest[2])) * width : 0;
+    const step = STEPS_MS.find((one) => one >= ms / TICKS) ?? STEPS_MS.at(-1);
+    /** @type {[number, string][]} */
+    const marks = [];
+    const mark = (place, words) => {
+      const share = (place - x) / width;
+      if (share >= 0 && share <= LAST_TICK && marks.every(([other]) => Math.abs(share - other) >= TICK_GAP)) marks.push([share, words]);
+    };
+    for (const [start, end, from, to] of drawn) {
+      if (to < x || from > x + width) continue;
+      const seen = Math.max(start, start + ((end - start) * (x - from)) / (to - from));
+      const first = Math.ceil(seen / step);
+      const last = Math.min(Math.floor(end / step), first + 10 * TICKS);
+      for (let n = first; n <= last; n += 1) mark(from + ((n * step - start) / (end - start)) * (to - from), words(n * step, step));
+    }
+    for (const [, end, , to, isFolded] of this.#stretches) if (isFolded) mark(to, words(end, 1000));
+    return marks.sort(([one], [other]) => one - other);
   }
 
   #set(from, width) {
     this.#from = Math.max(0, Math.min(from, this.#width - width));
     this.#to = this.#from + width;
   }
-
-  #time(place) {
-    const found = this.#stretches.findLast(([, , x]) => x <= place) ?? this.#stretches[0];
-    if (!found) return 0;
-    const [start, end, x, xEnd] = found;
-    return xEnd > x ? start + ((end - start) * Math.min(1, (place - x) / (xEnd - x))) : start;
-  }
 }
 
-/** @param {number} ms @param {number} step ms between two, which says how exact it has to be */
+/** Say a time as exactly as it has to be. @param {number} ms @param {number} step ms between two */
 const words = (ms, step) => {
-  if (ms < 1000 && step < 1000) return `${Math.round(ms)} ms`;
+  if (ms && ms < 1000 && step < 1000) return `${Math.round(ms)} ms`;
   const digits = step < 100 ? 2 : step < 1000 ? 1 : 0;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(digits)} s`;
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = ((ms % 60_000) / 1000).toFixed(digits);
-  if (minutes < 60) return step < 60_000 ? `${minutes} min ${seconds} s` : `${minutes} min`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms ? digits : 0)} s`;
+  const [minutes, seconds] = [Math.floor(ms / 60_000), ms % 60_000];
+  if (minutes < 60) return `${minutes} min${step < 60_000 && seconds ? ` ${(seconds / 1000).toFixed(digits)} s` : ""}`;
+  return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
 };

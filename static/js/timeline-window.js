@@ -4,6 +4,15 @@ import { morph } from "./morph.js";
 
 const NEAR = 20; // rows before the end of the window at which the next is asked for
 
+const percent = (share) => `${(share * 100).toFixed(2)}%`;
+
+function tick(share, words) {
+  const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+  for (const [name, value] of Object.entries({ x: percent(share), y: "50%", dx: "4" })) text.setAttribute(name, value);
+  text.textContent = words;
+  return text;
+}
+
 export class TimelineWindow {
   #element;
   #scale;
@@ -93,8 +102,10 @@ export class TimelineWindow {
     const [x, width] = this.#scale.box;
     for (const track of part.querySelectorAll(".timeline-rows .track")) track.setAttribute("viewBox", `${x} 0 ${width} 28`);
     part.querySelector(".folds")?.setAttribute("viewBox", `${x} 0 ${width} 10`);
-    const ticks = [...part.querySelectorAll(".ticks > span")];
-    this.#scale.ticks(ticks.length).forEach((words, n) => (ticks[n].textContent = words));
+    const ticks = this.#scale.ticks();
+    part.querySelector(".ticks > .marks")?.replaceChildren(...ticks.map(([share, words]) => tick(share, words)));
+    const lines = ticks.map(([share]) => `linear-gradient(var(--line), var(--line)) ${percent(share)} 0 / 1px 100% no-repeat`);
+    this.#element.style.setProperty("--marks", lines.join(", ") || "none");
   }
 
   /** The number of the row at which the next window is to begin; null while this one is enough. */

@@ -105,6 +105,28 @@ def test_lanes_mark_the_card_live(served: Server, window: Page, second_window: P
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("view", ["timeline", "graph"])
+def test_the_timeline_and_the_graph_are_marked_live(
+    served: Server, window: Page, second_window: Page, view: str
+) -> None:
+    key = talk(served)
+    opened(window, key, "?event=2")
+    opened(second_window, key, f"?view={view}")
+    marks = second_window.locator(".noted[role=img]")
+    expect(second_window.locator("[data-seq]").first).to_be_visible()
+    expect(marks).to_have_count(0)
+
+    window.locator("event-annotation [data-thumb=down]").click()
+
+    expect(marks).to_have_count(1)
+    expect(marks).to_be_visible()
+    expect(marks).to_have_accessible_name("1 thumbs down")
+    window.locator("event-annotation [data-thumb=down]").click()
+    expect(marks).to_have_count(0)
+    assert in_every_look(second_window, f"marked-{view}") == {}
+
+
+@pytest.mark.thorough
 def test_what_could_not_be_stored_is_told_and_the_note_stays(served: Server, window: Page) -> None:
     key = talk(served)
     opened(window, key, "?event=2")

@@ -65,6 +65,21 @@ def test_the_chosen_event_is_the_same_in_every_view(talk: Transcript) -> None:
     expect(talk.row(2)).to_have_attribute("aria-current", "true")
 
 
+TICKS = "() => [...document.querySelectorAll('.ticks text')].map((tick) => [tick.getAttribute('x'), tick.textContent])"
+
+
+def test_the_axis_is_marked_by_scripts_as_the_server_did(talk: Transcript, plain_page: Page) -> None:
+    plain_page.goto(f"/conversations/{talk.key}/{VIEW}")
+    drawn = plain_page.evaluate(TICKS)
+    assert drawn[0] == ["0.00%", "0 s"]
+
+    assert talk.page.evaluate(TICKS) == drawn
+    talk.page.keyboard.press("+")
+    until(lambda: talk.page.evaluate(TICKS) != drawn, what="other marks")
+    talk.page.keyboard.press("0")
+    until(lambda: talk.page.evaluate(TICKS) == drawn, what="the first marks")
+
+
 def test_it_is_zoomed_by_keys_buttons_the_wheel_and_a_drag(talk: Transcript) -> None:
     _, whole = shown(talk.page)
 

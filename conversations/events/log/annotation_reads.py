@@ -1,6 +1,6 @@
 """What people said about events: thumbs and notes, by the events that they are about. For pages, texts and the API."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -38,17 +38,13 @@ def of_events(conversation: int, seqs: Collection[int], upto: int = _EVERY) -> d
         return {}
     where = f"about IN ({marks(len(seqs))}) AND seq<=%s"
     with connection.cursor() as cursor:
-        newest_first = _read(cursor, conversation, where, [*seqs, upto], MOST)
-    standing: dict[int, list[RecordedAnnotation]] = {}
-    thumbs: set[tuple[int, str]] = set()
-    for row in newest_first:
-        place = (row.about, row.author)
-        shown = row._replace(thumb="") if place in thumbs or row.thumb == WITHDRAWN else row
-        if row.thumb:
-            thumbs.add(place)
-        if shown.thumb or shown.text:
-            standing.setdefault(row.about, []).append(shown)
-    return {about: these[::-1] for about, these in standing.items()}
+        return _standing(_read(cursor, conversation, where, [*seqs, upto], MOST))
+
+
+def of_conversation(conversation: int, upto: int = _EVERY) -> dict[int, list[RecordedAnnotation]]:
+    """Return the same of all events, as far as the newest `MOST` annotations tell."""
+    with connection.cursor() as cursor:
+        return _standing(_read(cursor, conversation, "seq<=%s", [upto], MOST))
 
 
 def before(conversation: int, seq: int | None, about: int | None, limit: int) -> list[RecordedAnnotation]:
@@ -70,6 +66,19 @@ def thumb_of(conversation: int, about: int, author: str) -> str:
         )
         row = cursor.fetchone()
     return "" if row is None or row[0] == WITHDRAWN else str(row[0])
+
+
+def _standing(newest_first: Iterable[RecordedAnnotation]) -> dict[int, list[RecordedAnnotation]]:
+    standing: dict[int, list[RecordedAnnotation]] = {}
+    thumbs: set[tuple[int, str]] = set()
+    for row in newest_first:
+        place = (row.about, row.author)
+        shown = row._replace(thumb="") if place in thumbs or row.thumb == WITHDRAWN else row
+        if row.thumb:
+            thumbs.add(place)
+        if shown.thumb or shown.text:
+            standing.setdefault(row.about, []).append(shown)
+    return {about: these[::-1] for about, these in standing.items()}
 
 
 def _read(

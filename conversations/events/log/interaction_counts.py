@@ -1,5 +1,6 @@
 """Who spoke to whom, handed over to whom, called what: read from the newest events. Called by the graph page."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from django.db import connection
@@ -42,6 +43,14 @@ def caller_at(conversation: int, seq: int) -> tuple[str, str] | None:
     """Return the agent and the tool of the call that began or ended with an event."""
     of_event = Q(called_seq=seq) | Q(finished_seq=seq)
     return ToolCall.objects.filter(of_event, conversation_id=conversation).values_list("agent", "name").first()
+
+
+def callers_at(conversation: int, seqs: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Return the agents and the tools of the calls that began or ended with these events, by the events."""
+    of_events = Q(called_seq__in=seqs) | Q(finished_seq__in=seqs)
+    rows = ToolCall.objects.filter(of_events, conversation_id=conversation) if seqs else ToolCall.objects.none()
+    calls = rows.values_list("called_seq", "finished_seq", "agent", "name")
+    return {seq: (agent, tool) for *ends, agent, tool in calls for seq in ends if seq is not None and seq in seqs}
 
 
 def _spoken(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:

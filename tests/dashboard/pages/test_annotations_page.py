@@ -67,6 +67,48 @@ def test_notes_stand_under_their_event_in_every_view_of_rows(browser: Client, ot
     assert "Well &lt;b&gt;put&lt;/b&gt;." in row(html, 2)
 
 
+def marked(html: str, start: str) -> list[str]:
+    """Return the words of the marks within each element that begins so."""
+    elements = re.findall(rf"{start}.*?</(?:a|tr)>", html, re.DOTALL)
+    return [words for element in elements for words in re.findall(r'class="noted".*?aria-label="([^"]+)"', element)]
+
+
+def test_rows_of_the_timeline_are_marked_with_thumbs_and_notes(browser: Client, otto: User):
+    store({**CALL, "args": {}, "status": "start"})
+    store({**CALL, "status": "success", "output": "wet"})
+    for about, thumb, text in (
+        (2, "down", ""),
+        (2, None, "Hm."),
+        (2, None, "Yes."),
+        (1, "up", ""),
+        (5, "up", "Found."),
+    ):
+        note(otto, about, thumb, text)
+    note(otto, 1, "")  # takes the thumb back
+
+    html = page(browser, "?view=timeline")
+
+    assert marked(html, r'<a class="span"[^>]*data-seq="2"') == ["1 thumbs down, 2 notes"]
+    assert marked(html, r'<a class="span"[^>]*data-seq="1"') == []
+    assert marked(html, r'<a class="span"[^>]*data-kind="call"') == ["1 thumbs up, 1 note"]
+    assert marked(page(browser, "?view=timeline&at=5"), '<a class="span"') == []
+
+
+def test_edges_of_the_graph_are_marked_with_thumbs_and_notes(browser: Client, otto: User):
+    store({**CALL, "args": {}, "status": "start"})
+    store({**CALL, "status": "success", "output": "wet"})
+    for about, thumb, text in ((2, "down", ""), (3, None, "Hm."), (5, "up", "")):
+        note(otto, about, thumb, text)
+
+    html = page(browser, "?view=graph")
+
+    assert marked(html, '<tr data-key="message ') == ["1 thumbs down, 1 note"]
+    assert marked(html, '<tr data-key="call ') == ["1 thumbs up"]
+    chips = re.findall(r'<a class="times".*?</a>', html, re.DOTALL)
+    assert sum('class="noted"' in chip for chip in chips) == 2
+    assert all(("thumbs" in chip.partition("<title>")[0]) == ('class="noted"' in chip) for chip in chips)
+
+
 def test_its_own_line_leads_to_the_event(browser: Client, otto: User):
     seq = note(otto, 2, "down", "Wrong street.")
 
