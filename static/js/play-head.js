@@ -27,6 +27,7 @@ class PlayHead extends HTMLElement {
     this.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const keys = { ",": () => this.#step(-1), ".": () => this.#step(1), ">": () => this.#toggle(), L: () => this.#live.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
+    if (new URL(location.href).searchParams.has("play")) this.#toggle();
   }
 
   disconnectedCallback() {
@@ -137,7 +138,7 @@ class PlayHead extends HTMLElement {
   #address(at) {
     const address = new URL(location.href);
     address.searchParams.set("at", at);
-    address.searchParams.delete("event");
+    for (const name of ["event", "play"]) address.searchParams.delete(name);
     address.hash = "";
     history.replaceState(history.state, "", address);
   }

@@ -140,3 +140,46 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(
 
     assert violations(page) == []
     assert page.locator("html").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
+
+
+@pytest.mark.parametrize("view", variants(["lanes", "timeline", "graph"]))
+def test_from_the_present_a_place_on_the_bar_leads_there(page: Page, key: str, view: str) -> None:
+    page.goto(f"/conversations/{key}/?view={view}")
+    bar = page.get_by_role("group", name="Playback")
+    expect(bar).to_contain_text("200 of 200")
+
+    bar.get_by_role("slider").fill("50")
+
+    expect(page.locator("[data-moment]")).to_contain_text("As of event 50 of 200")
+    assert page.url.endswith(f"?view={view}&at=50")
+    page.keyboard.press("L")
+    expect(bar).to_contain_text("200 of 200")
+    page.keyboard.press(",")
+    expect(page.locator("[data-moment]")).to_contain_text("As of event 199 of 200")
+
+
+def test_the_bar_grows_with_the_conversation_and_plays_it_from_its_beginning(
+    page: Page, server: Server, token: str
+) -> None:
+    talk = Transcript(page, server, token, f"past-{next(_number)}")
+    talk.say("one", "two", "three")
+    page.goto(f"/conversations/{talk.key}/?view=timeline")
+    bar = page.locator("playback-bar")
+    expect(bar).to_contain_text("3 of 3")
+
+    talk.say("four")
+    expect(bar).to_contain_text("4 of 4")
+    bar.get_by_role("link", name="Play").click()
+
+    expect(page.locator("[data-moment]")).to_contain_text("As of event 4 of 4")
+    assert page.url.endswith("?view=timeline&at=4")
+
+
+@pytest.mark.thorough
+def test_without_scripts_the_bar_is_a_form(plain_page: Page, key: str) -> None:
+    plain_page.goto(f"/conversations/{key}/?view=lanes")
+    plain_page.get_by_role("slider").fill("50")
+
+    plain_page.get_by_role("button", name="Go", exact=True).click()
+
+    expect(plain_page.locator("[data-moment]")).to_contain_text("As of event 50 of 200")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MAX_ELEMENT_LINES = 150  # of a file that defines a custom element, its comments included
-LOADED_SHEETS = ("app.css", "page.css", "lanes.css", "graph.css", "timeline.css")
+LOADED_SHEETS = ("app.css", "page.css", "records.css", "lanes.css", "graph.css", "timeline.css")
 ELSEWHERE = re.compile(r"""(?:\bhttps?:|(?<=[\s"'(=]))//[a-z0-9][\w.-]+\.\w+""")
 MARKUP = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|parseFromString|document\.write|createContextualFragment"
