@@ -9,7 +9,7 @@ from tests.browser import open_empty_page
 
 TIMES = """async () => {
   const drawn = (form) => `<time datetime="2001-11-21T22:02:07Z" ${form}>22:02:07</time>`;
-  document.body.innerHTML = drawn("data-clock") + drawn("data-age");
+  document.body.innerHTML = drawn("data-clock") + drawn("data-age") + drawn('data-clock="minute"');
   const { drawTimes } = await import("/static/js/clock.js");
   drawTimes();
   return [...document.querySelectorAll("time")].map((time) => [time.textContent, time.title]);
@@ -60,10 +60,11 @@ def place(chromium: Browser) -> Iterator[Page]:
 
 
 def test_times_are_drawn_in_the_readers_zone_and_told_in_utc(place: Page) -> None:
-    clock, age = place.evaluate(TIMES)
+    clock, age, minute = place.evaluate(TIMES)
 
     assert clock == ["22 Nov 03:47:07", "2001-11-21 22:02:07.000 UTC"]
     assert age == ["22 Nov 2001", "2001-11-21 22:02:07.000 UTC"]
+    assert minute == ["22 Nov 03:47", "2001-11-21 22:02:07.000 UTC"]
 
 
 def test_a_draft_keeps_its_id_until_its_words_change(place: Page) -> None:

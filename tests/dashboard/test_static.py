@@ -15,7 +15,7 @@ def test_everything_that_a_static_file_names_exists(tmp_path: Path, settings: An
 
     names = json.loads((tmp_path / "staticfiles.json").read_text())["paths"]
     assert f'"./{Path(names["js/subscription.js"]).name}"' in (tmp_path / names["js/socket.js"]).read_text()
-    sheets = [(tmp_path / names[f"css/{name}.css"]).read_text() for name in ("app", "page")]
+    sheets = [(tmp_path / names[f"css/{name}.css"]).read_text() for name in ("app", "page", "records")]
     assert not any("@import" in sheet or "/*" in sheet for sheet in sheets)
-    assert [sheet.count(".fleet-pill {") for sheet in sheets] == [1, 0]
-    assert [sheet.count(".event {") > 0 for sheet in sheets] == [False, True]
+    assert [sheet.count(".fleet-pill {") for sheet in sheets] == [1, 0, 0]
+    assert [sheet.count(".event {") > 0 for sheet in sheets] == [False, True, False]
