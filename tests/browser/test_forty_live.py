@@ -88,7 +88,8 @@ def test_the_one_that_waits_is_found_decided_and_followed_back(served: Server, w
     assert in_every_look(window, "forty") == {}
 
     person.settle()
-    person.open(row)
+    with window.expect_navigation():  # what is pressed before scripts are there is lost
+        person.open(row)
     button = window.get_by_role("button", name="Approve", exact=True)
     expect(button).to_be_visible()
     place = window.url.partition("#")[0].partition("?")[0]
@@ -96,8 +97,10 @@ def test_the_one_that_waits_is_found_decided_and_followed_back(served: Server, w
     expect(window.locator(".verdict").first).to_contain_text("by owner")
     assert window.url.startswith(place)
 
-    person.look("Lanes")
+    with window.expect_navigation():
+        person.look("Lanes")
     expect(window.locator(".lane-event").filter(has_text="file_incident").first).to_be_visible()
-    person.look("Timeline")
+    with window.expect_navigation():
+        person.look("Timeline")
     expect(window.locator(".timeline-rows .span").filter(has_text="file_incident").first).to_be_visible()
     assert window.url.startswith(place)
