@@ -60,7 +60,7 @@ class TimelineScale:
             longest = max(drawn, key=lambda s: s.x_end - s.x)
             ms = (longest.end - longest.start) / (longest.x_end - longest.x) * WIDTH / 1000
             step = next((step for step in STEPS_MS if step >= ms / TICKS), STEPS_MS[-1])
-        marks: list[tuple[float, str]] = []
+        marks = [(0.0, "0 s")] if drawn or self.folded else []
         for stretch in drawn:
             begin, end = (stretch.start - first) / 1000, (stretch.end - first) / 1000
             for n in range(ceil(begin / step), min(floor(end / step), ceil(begin / step) + 10 * TICKS) + 1):

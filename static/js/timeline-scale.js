@@ -85,6 +85,7 @@ export class TimelineScale {
       const share = (place - x) / width;
       if (share >= 0 && share <= LAST_TICK && marks.every(([other]) => Math.abs(share - other) >= TICK_GAP)) marks.push([share, words]);
     };
+    if (longest || this.#stretches.some(([, , , , isFolded]) => isFolded)) mark(0, words(0, step));
     for (const [start, end, from, to] of drawn) {
       if (to < x || from > x + width) continue;
       const seen = Math.max(start, start + ((end - start) * (x - from)) / (to - from));
