@@ -148,8 +148,13 @@ def learn_hues(hues: Mapping[str, int]) -> bool:
 
 
 def hue(name: str) -> int:
-    """Return the hue stored with an agent of this name, else one of ten by it, the same everywhere and always."""
-    return _stored.get(name) or zlib.crc32(name.encode("utf-8", "replace")) % HUES + 1
+    """Return the hue stored with an agent of this name, else by it one of those that no agent has stored, the same
+    everywhere."""
+    if stored := _stored.get(name):
+        return stored
+    taken = set(_stored.values())
+    free = [number for number in range(1, HUES + 1) if number not in taken] or range(1, HUES + 1)
+    return free[zlib.crc32(name.encode("utf-8", "replace")) % len(free)]
 
 
 def _hue(kind: Kind, name: str) -> int | None:
