@@ -137,9 +137,10 @@ def drawn(plan: TimelineLayout, start: int, count: int) -> list[DrawnRow]:
 
 
 def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
-    scale, end = plan.scale, row.end if row.end is not None else plan.last
+    scale, is_open = plan.scale, row.end is None or row.state == "waiting"
+    end = plan.last if is_open or row.end is None else row.end
     kind = "failed" if row.state in BAD else "wait" if row.state == "waiting" and row.kind == "call" else row.kind
-    outer = _open_bar if row.end is None or row.state == "waiting" else _bar
+    outer = _open_bar if is_open else _bar
     bars = [outer(kind, scale.at(row.start), scale.at(end))]
     bars += [_bar("model", scale.at(begin), scale.at(stop)) for begin, stop in row.turns]
     is_tool = row.kind == "call"
@@ -151,8 +152,8 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
         name=hidden_characters.spelled_out(row.name)[:120] if is_tool else "",
         words=hidden_characters.spelled_out(row.words)[:160],
         state=row.state,
-        took="" if row.end is None or row.kind == "message" else timestamps.duration((row.end - row.start) / 1000),
-        since=timestamps.moment(row.start) if row.end is None or row.kind == "message" else None,
+        took="" if is_open or row.kind == "message" else timestamps.duration((end - row.start) / 1000),
+        since=timestamps.moment(row.start) if is_open or row.kind == "message" else None,
         seq=row.seq,
         bars=bars,
     )

@@ -67,7 +67,8 @@ class TimelineScale:
                 share = (stretch.x + (n * step - begin) / (end - begin) * (stretch.x_end - stretch.x)) / WIDTH
                 _mark(marks, share, tick_words(n * step, step))
         for stretch in self.folded:
-            _mark(marks, stretch.x_end / WIDTH, tick_words((stretch.end - first) / 1000, 1_000))
+            ms = (stretch.end - first) / 1000
+            _mark(marks, stretch.x_end / WIDTH, tick_words(ms, 100 if ms < 60_000 else 1_000))
         return sorted(marks)
 
     @property

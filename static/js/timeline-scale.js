@@ -93,7 +93,7 @@ export class TimelineScale {
       const last = Math.min(Math.floor(end / step), first + 10 * TICKS);
       for (let n = first; n <= last; n += 1) mark(from + ((n * step - start) / (end - start)) * (to - from), words(n * step, step));
     }
-    for (const [, end, , to, isFolded] of this.#stretches) if (isFolded) mark(to, words(end, 1000));
+    for (const [, end, , to, isFolded] of this.#stretches) if (isFolded) mark(to, words(end, end < 60_000 ? 100 : 1000));
     return marks.sort(([one], [other]) => one - other);
   }
 

@@ -110,8 +110,12 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
 
     found = conversation_timeline.layout(read, upto=told[-1].at + 3600 * SECOND)
 
-    (wait,) = [row for row in conversation_timeline.drawn(found, 0, 50) if row.kind == "wait"]
-    assert wait.state == "waiting"
+    rows = conversation_timeline.drawn(found, 0, 50)
+    (wait,) = [row for row in rows if row.kind == "wait"]
+    (asked,) = [row for row in rows if row.name == "file_incident"]
+    assert wait.state == asked.state == "waiting"
+    assert asked.bars[0].x + asked.bars[0].width == WIDTH
+    assert asked.since == wait.since
     assert WIDTH / 10 < wait.bars[0].width < WIDTH / 2
     assert wait.bars[0].x + wait.bars[0].width == WIDTH
     assert found.totals.waits == 3600 * SECOND

@@ -38,6 +38,7 @@ def test_after_a_fold_the_axis_says_what_time_it_is() -> None:
 
     assert ticks[:2] == ["0 s", "10 s"]
     assert "10 min 10 s" in ticks
+    assert words((0, 0), (0.41, 1), last=1)[:2] == ["0 s", "410 ms"]
 
 
 def test_messages_alone_are_marked_where_pauses_end() -> None:
