@@ -19,7 +19,7 @@ def ensure() -> None:
 def bring_up_to_date() -> None:
     """Migrate, one process at a time; where there is nothing to do, only look (`migrate` takes a second for that)."""
     if is_behind():
-        with _alone():
+        with alone():
             if is_behind():
                 call_command("migrate", verbosity=0, interactive=False)
 
@@ -31,7 +31,7 @@ def is_behind() -> bool:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """Hold the lock of migrations: several processes of one deployment start at once."""
     if connection.vendor == "sqlite":
         yield

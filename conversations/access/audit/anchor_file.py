@@ -24,7 +24,7 @@ class AuditAnchorFile:
     """The file `audit-head`: the newest entry's number and hash."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / NAME
+        self.path = data_dir / NAME
         self._is_told = False
         self._written, self._verified_at = "", float("-inf")
 
@@ -36,7 +36,7 @@ class AuditAnchorFile:
         head = _newest_entry()
         text = f"{head[0]} {head[1]}" if head else ""
         now = time.monotonic()
-        if text == self._written and self._path.exists() and now - self._verified_at < VERIFY_EVERY:
+        if text == self._written and self.path.exists() and now - self._verified_at < VERIFY_EVERY:
             return
         self._verified_at = now
         if not (verdict := self.verify()).ok:
@@ -46,23 +46,23 @@ class AuditAnchorFile:
             return
         if head is None or not head[0]:
             return
-        draft = self._path.with_suffix(".new")
+        draft = self.path.with_suffix(".new")
         draft.write_text(text)
-        draft.replace(self._path)
+        draft.replace(self.path)
         self._written = text
 
     def verify(self) -> ChainReport:
         """Look for the entry that the file remembers; without a file there is nothing to compare."""
         try:
-            seq, _, remembered = self._path.read_text().strip().partition(" ")
+            seq, _, remembered = self.path.read_text().strip().partition(" ")
             number = int(seq)
         except FileNotFoundError:
             return ChainReport(0, ok=True)
         except ValueError:
-            return ChainReport(0, ok=False, first_bad=str(self._path), why="must hold a number and a hash")
+            return ChainReport(0, ok=False, first_bad=str(self.path), why="must hold a number and a hash")
         if AuditEntry.objects.filter(seq=number, hash=remembered).exists():
             return ChainReport(1, ok=True)
-        why = f"missing, although {self._path} lists it: the end was cut off, or an older backup was restored"
+        why = f"missing, although {self.path} lists it: the end was cut off, or an older backup was restored"
         return ChainReport(0, ok=False, first_bad=f"audit entry {number}", why=why)
 
 

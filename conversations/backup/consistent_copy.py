@@ -1,0 +1,103 @@
+"""All rows of the record as they were at one moment, while others go on writing. Called by `make_backup`.
+
+SQLite's file is first copied in one step, as fast as the disk is: a long read of the file itself would keep its WAL
+from being checkpointed. PostgreSQL keeps one snapshot for as long as that takes.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.db import connection, transaction
+
+from conversations.backup.portable_rows import FROM_POSTGRESQL, FROM_SQLITE, RecordTable, converter
+
+FETCHED = 500  # rows at a time
+OWNER_ALONE = 0o600
+_TYPES = {"int": "int8", "text": "text", "bool": "bool", "time": "timestamptz", "float": "float8",
+          "decimal": "numeric", "bytes": "bytea"}  # fmt: skip
+
+
+class ConsistentCopy(Protocol):
+    """The record at one moment."""
+
+    def rows(self, table: RecordTable) -> Iterator[list[Any]]:
+        """Read a table's rows, by its key, as a backup has them."""
+
+    def first_row(self, sql: str) -> Sequence[Any]:
+        """Read one row."""
+
+
+@contextmanager
+def consistent_copy_beside(beside: Path) -> Iterator[ConsistentCopy]:
+    """Take the copy; SQLite's lies beside this path until the end, readable by its owner alone."""
+    if connection.vendor == "sqlite":
+        place = beside.with_name(f"{beside.name}.copy")
+        try:
+            _copy_file(place)
+            with closing(sqlite3.connect(f"{place.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+                yield SqliteCopy(database)
+        finally:
+            place.unlink(missing_ok=True)
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        cursor.execute("SET LOCAL TIME ZONE 'UTC'")
+        yield PostgresSnapshot(cursor)
+
+
+def _copy_file(place: Path) -> None:
+    """Copy the whole file in one step: a copy in several begins again whenever another process writes."""
+    place.unlink(missing_ok=True)  # of a process that was killed
+    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE))
+    connection.ensure_connection()
+    source: Any = connection.connection  # Django's own subclass of sqlite3.Connection
+    with closing(sqlite3.connect(place)) as target:
+        source.backup(target)
+        for end in ("-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                Path(f"{place}{end}").chmod(OWNER_ALONE)
+
+
+class SqliteCopy:
+    """A copy of the file, which nobody else writes to."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def rows(self, table: RecordTable) -> Iterator[list[Any]]:
+        """Read a table's rows."""
+        convert = converter([kind for _, kind in table.columns], FROM_SQLITE)
+        cursor = self._database.execute(f'SELECT {table.quoted} FROM "{table.name}" ORDER BY {",".join(table.order)}')
+        while page := cursor.fetchmany(FETCHED):
+            yield from map(convert, page)
+
+    def first_row(self, sql: str) -> Sequence[Any]:
+        """Read one row."""
+        row: Sequence[Any] = self._database.execute(sql).fetchone()
+        return row
+
+
+class PostgresSnapshot:
+    """A transaction that sees one moment."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def rows(self, table: RecordTable) -> Iterator[list[Any]]:
+        """Read a table's rows by COPY."""
+        kinds = [kind for _, kind in table.columns]
+        convert = converter(kinds, FROM_POSTGRESQL)
+        select = f'SELECT {table.quoted} FROM "{table.name}" ORDER BY {",".join(table.order)}'
+        with self._cursor.copy(f"COPY ({select}) TO STDOUT") as copy:
+            copy.set_types([_TYPES[kind] for kind in kinds])
+            yield from map(convert, copy.rows())
+
+    def first_row(self, sql: str) -> Sequence[Any]:
+        """Read one row."""
+        self._cursor.execute(sql)
+        row: Sequence[Any] = self._cursor.fetchone()
+        return row

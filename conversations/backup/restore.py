@@ -1,0 +1,224 @@
+"""Make the record of a backup again, in a place that has none. Called by the command `restore`.
+
+All or nothing: SQLite's file is made under another name and renamed at the end, PostgreSQL has one transaction.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from django.apps import apps
+from django.core.management import call_command
+from django.core.management.color import no_style
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+from conversations.access.audit import chain
+from conversations.access.audit.anchor_file import AuditAnchorFile
+from conversations.backup import archive
+from conversations.backup.archive import Archive, Manifest
+from conversations.backup.make_backup import Progress, newest_migration, secret_mark
+from conversations.backup.portable_rows import TO_POSTGRESQL, TO_SQLITE, converter
+from conversations.core import schema_state
+from conversations.core.errors import Conflict, Invalid
+from conversations.core.failpoints import failpoint
+from conversations.core.principals import SYSTEM
+from conversations.core.write_transaction import write_transaction
+from conversations.events import epoch, verify_chains
+
+PAGE = 500  # rows stored at once
+# A file that is thrown away unless all of it was written: synced once, at its end.
+DRAFT_PRAGMAS = "PRAGMA journal_mode=MEMORY;PRAGMA synchronous=OFF;PRAGMA secure_delete=OFF;"
+RECORD_TABLES = ("event", "conversation", "auditentry", "user", "token")
+
+
+class Restored(NamedTuple):
+    """What was restored: the backup's manifest, the new epoch, what a person has to know."""
+
+    manifest: Manifest
+    epoch: str
+    notes: Sequence[str]
+
+
+def restore(path: Path, data_dir: Path, progress: Progress) -> Restored:
+    """Check the backup, make its record again and check that. Raises Conflict for a place that has a record, Invalid
+    for a backup that is damaged or not intact; then nothing has changed."""
+    with archive.opened(path) as backup:
+        _require_known(backup.manifest)
+        with _place() as is_apart:
+            with schema_state.alone(), nullcontext() if is_apart else write_transaction():
+                _load(backup, progress)
+                _require_intact()
+                new_epoch = _begin_epoch(backup)
+            failpoint("restore-stored")
+        failpoint("restore-renamed")
+        notes = [*_notes(backup.manifest), *_put_aside(data_dir, new_epoch)]
+        return Restored(backup.manifest, new_epoch, notes)
+
+
+def _require_known(manifest: Manifest) -> None:
+    known = MigrationLoader(None).graph.nodes
+    if ("conversations", manifest["migration"]) not in known:
+        made_by = f"made by version {manifest['version']} (migration {manifest['migration']})"
+        raise Invalid(
+            f"the backup was {made_by}; this one knows migrations up to {newest_migration()}: update it first"
+        )
+
+
+@contextmanager
+def _place() -> Iterator[bool]:
+    """Have this process write where the record will be. Yields whether that is apart until the end."""
+    _require_empty()
+    if connection.vendor != "sqlite":
+        yield False
+        return
+    config = connection.settings_dict
+    place, options = Path(str(config["NAME"])), config["OPTIONS"]
+    draft = place.with_name(f"{place.name}.restoring")
+    _remove(draft)
+    connection.close()
+    config["NAME"], config["OPTIONS"] = draft, options | {"init_command": DRAFT_PRAGMAS}
+    try:
+        yield True
+        connection.close()
+        _sync(draft)
+        _remove(place)  # a file without a record
+        draft.replace(place)
+        _sync(place.parent)
+    finally:
+        connection.close()
+        config["NAME"], config["OPTIONS"] = place, options
+        _remove(draft)
+
+
+def _require_empty() -> None:
+    """Raise Conflict where a record is: a restore never writes over one, nor into one."""
+    if connection.vendor == "sqlite" and not Path(str(connection.settings_dict["NAME"])).exists():
+        return
+    with connection.cursor() as cursor:
+        there = set(connection.introspection.table_names(cursor))
+        for table in RECORD_TABLES:
+            if (name := f"conversations_{table}") not in there:
+                continue
+            cursor.execute(f"SELECT 1 FROM {name} LIMIT 1")
+            if cursor.fetchone():
+                raise Conflict(
+                    "there is a record here already; a backup is restored into an empty place: set SWITCHBOARD_DATA_DIR"
+                    " to an empty directory, or SWITCHBOARD_DATABASE_URL to a new database"
+                )
+
+
+def _load(backup: Archive, progress: Progress) -> None:
+    """Make the tables as they were, fill them, and bring them up to date."""
+    manifest = backup.manifest
+    call_command("migrate", "conversations", manifest["migration"], verbosity=0, interactive=False)
+    with write_transaction():
+        for part in manifest["parts"]:
+            _empty(part["table"])
+            _fill(backup, part, progress)
+        connection.check_constraints()
+    call_command("migrate", verbosity=0, interactive=False)
+    _reset_sequences()
+
+
+def _empty(table: str) -> None:
+    """Take out what making the tables put in."""
+    with connection.cursor() as cursor:
+        cursor.execute(f'DELETE FROM "{table}"')
+
+
+def _fill(backup: Archive, part: Manifest, progress: Progress) -> None:
+    names, kinds = zip(*part["columns"], strict=True)
+    is_sqlite = connection.vendor == "sqlite"
+    convert = converter(kinds, TO_SQLITE if is_sqlite else TO_POSTGRESQL)
+    unindexed = names.index("indexed_seq") if "indexed_seq" in names else None
+    decode = msgspec.json.Decoder(list[Any]).decode
+    store = _insert if is_sqlite else _copy
+    stored = 0
+    with backup.lines(part) as lines:
+        while page := [convert(decode(line)) for line in islice(lines, PAGE)]:
+            if unindexed is not None:  # the index is made again from the events
+                for row in page:
+                    row[unindexed] = 0
+            store(part["table"], names, page)
+            stored += len(page)
+            if part["table"] == "conversations_event":
+                progress(stored, part["rows"])
+                failpoint("restore-events")
+    if stored != part["rows"]:
+        raise Invalid(f"the part {part['name']} has {stored:,} rows; the manifest lists {part['rows']:,}")
+
+
+def _insert(table: str, names: Sequence[str], page: list[list[Any]]) -> None:
+    columns, marks = ",".join(f'"{name}"' for name in names), ",".join("?" * len(names))
+    connection.connection.executemany(f'INSERT INTO "{table}" ({columns}) VALUES ({marks})', page)
+
+
+def _copy(table: str, names: Sequence[str], page: list[list[Any]]) -> None:
+    columns = ",".join(f'"{name}"' for name in names)
+    with connection.cursor() as cursor, cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
+        for row in page:
+            copy.write_row(row)
+
+
+def _reset_sequences() -> None:
+    models = list(apps.get_app_config("conversations").get_models())
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), models):
+            cursor.execute(statement)
+
+
+def _require_intact() -> None:
+    """Walk all chains. Raises Invalid with the first bad row."""
+    checks: tuple[Callable[[], verify_chains.ChainReport], ...] = (chain.verify, verify_chains.verify_events)
+    for check in checks:
+        verdict = check()
+        if not verdict.ok:
+            raise Invalid(
+                f"the backup's record is not intact: {verdict.first_bad}: {verdict.why}. Nothing was restored"
+            )
+
+
+def _begin_epoch(backup: Archive) -> str:
+    """Begin a new epoch, so that whoever followed the record notices that it went back; the audit log has it."""
+    with write_transaction():
+        new_epoch = epoch.change(epoch.current())
+        facts = {"sha256": backup.digest, "made_at": backup.manifest["made_at"], "epoch": backup.manifest["epoch"]}
+        chain.enter(SYSTEM, "restore", "record", correlation=facts)
+    return new_epoch
+
+
+def _notes(manifest: Manifest) -> Iterator[str]:
+    if manifest["secret"] != secret_mark(manifest["epoch"]):
+        yield (
+            "The secret key here is another one than where the backup was made: runs that wait cannot be resumed. To"
+            " keep them, restore with that key: SWITCHBOARD_SECRET_KEY, or the file `secret` of that data directory."
+        )
+    yield "People, tokens and rules are as they were then: revoke again what was revoked since. All sign in again."
+
+
+def _put_aside(data_dir: Path, new_epoch: str) -> Iterator[str]:
+    """Keep what this data directory remembers of a longer audit log beside the record that does not have it."""
+    anchor = AuditAnchorFile(data_dir)
+    if anchor.path.exists() and not anchor.verify().ok:
+        aside = anchor.path.with_name(f"{anchor.path.name}.before-{new_epoch}")
+        anchor.path.replace(aside)
+        yield f"The audit log here had more entries than the backup: what was remembered of it is now in {aside}."
+
+
+def _remove(database: Path) -> None:
+    for path in (database, *(Path(f"{database}{end}") for end in ("-journal", "-wal", "-shm"))):
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,77 @@
+"""`migrate-database TARGET`: move the record between SQLite and PostgreSQL, by a backup that is restored there."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from conversations.backup import make_backup
+from conversations.core import data_dir, schema_state
+from conversations.core.errors import Conflict, SwitchboardError
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import SYSTEM
+from conversations.import_export.progress import ProgressLine
+from conversations.models import Node
+
+SEEN_WITHIN = 15_000_000  # µs: a process that told of itself so lately still runs
+
+
+class Command(BaseCommand):
+    """Runs while nothing else does: what was written meanwhile would stay behind."""
+
+    help = "Copy the record to another database: to PostgreSQL, or to SQLite in a directory. The old one stays."
+    requires_migrations_checks = False
+    requires_system_checks = ()  # they are run by the tests; they import every page
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take where to."""
+        parser.add_argument("target", metavar="TARGET", help="postgresql://… of a new database, or an empty directory")
+
+    def handle(self, *args: Any, target: str, **options: Any) -> None:
+        """Back up, restore there, say what to set."""
+        schema_state.ensure()
+        progress = ProgressLine(self.stderr, "Copying: {} of {} events")
+        try:
+            with _alone(), tempfile.TemporaryDirectory(prefix=".move-", dir=settings.DATA_DIR) as folder:
+                made = make_backup.make(Path(folder) / "record.backup", SYSTEM, progress.tell, verb="move")
+                progress.end()
+                self._restore(made.path, target)
+        except SwitchboardError as error:
+            raise CommandError(f"Nothing was copied: {error.message}.") from None
+
+    def _restore(self, file: Path, target: str) -> None:
+        command = [sys.executable, "-m", "django", "restore", str(file)]
+        done = subprocess.run(command, env=_environment(target), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CommandError(done.stderr.strip() or done.stdout.strip())
+        self.stdout.write(done.stdout.strip())
+        self.stdout.write("Start the server with the new address; the old database is unchanged: remove it yourself.")
+
+
+def _environment(target: str) -> dict[str, str]:
+    """Return the settings of the place that the record goes to, with the same secret key."""
+    environment = {name: value for name, value in os.environ.items() if name != "SWITCHBOARD_DATABASE_URL"}
+    environment |= {"DJANGO_SETTINGS_MODULE": "dashboard.settings", "SWITCHBOARD_SECRET_KEY": settings.SECRET_KEY}
+    if target.startswith(("postgresql://", "postgres://")):
+        return environment | {"SWITCHBOARD_DATABASE_URL": target, "SWITCHBOARD_DATA_DIR": str(settings.DATA_DIR)}
+    return environment | {"SWITCHBOARD_DATA_DIR": str(Path(target).absolute())}
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold the data directory. Raises Conflict while another process of the deployment runs."""
+    with data_dir.hold(settings.DATA_DIR):
+        if connection.vendor != "sqlite":
+            running = Node.objects.filter(seen_at__gt=database_now() - SEEN_WITHIN).values_list("name", flat=True)
+            if names := ", ".join(running):
+                raise Conflict(f"stop every process of this deployment first: {names}")
+        yield
