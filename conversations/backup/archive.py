@@ -79,7 +79,7 @@ class ArchiveWriter:
         return self._file.seal()
 
 
-class Archive:
+class BackupArchive:
     """A backup whose bytes were all found to be as they were written."""
 
     def __init__(self, parts: zipfile.ZipFile, manifest: Manifest, digest: str) -> None:
@@ -93,7 +93,7 @@ class Archive:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Archive]:
+def opened(path: Path) -> Iterator[BackupArchive]:
     """Check a backup's every byte and open it. Raises Invalid with what is wrong, or as files do."""
     with path.open("rb") as file:
         digest = _sound(file, path)
@@ -103,7 +103,7 @@ def opened(path: Path) -> Iterator[Archive]:
                 manifest = json.loads(parts.read(MANIFEST))
                 if manifest.get("format") != FORMAT:
                     raise Invalid(f"{path} has the format {manifest.get('format')!r}; this version reads {FORMAT}")
-                yield Archive(parts, manifest, digest)
+                yield BackupArchive(parts, manifest, digest)
         except (zipfile.BadZipFile, KeyError, ValueError) as error:
             raise Invalid(f"{path} is not a whole backup: {error}") from None
 

@@ -20,7 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 from conversations.access.audit import chain
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.backup import archive
-from conversations.backup.archive import Archive, Manifest
+from conversations.backup.archive import BackupArchive, Manifest
 from conversations.backup.make_backup import Progress, newest_migration, secret_mark
 from conversations.backup.portable_rows import TO_POSTGRESQL, TO_SQLITE, converter
 from conversations.core import schema_state
@@ -112,7 +112,7 @@ def _require_empty() -> None:
                 )
 
 
-def _load(backup: Archive, progress: Progress) -> None:
+def _load(backup: BackupArchive, progress: Progress) -> None:
     """Make the tables as they were, fill them, and bring them up to date."""
     manifest = backup.manifest
     call_command("migrate", "conversations", manifest["migration"], verbosity=0, interactive=False)
@@ -131,7 +131,7 @@ def _empty(table: str) -> None:
         cursor.execute(f'DELETE FROM "{table}"')
 
 
-def _fill(backup: Archive, part: Manifest, progress: Progress) -> None:
+def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
     names, kinds = zip(*part["columns"], strict=True)
     is_sqlite = connection.vendor == "sqlite"
     convert = converter(kinds, TO_SQLITE if is_sqlite else TO_POSTGRESQL)
@@ -183,7 +183,7 @@ def _require_intact() -> None:
             )
 
 
-def _begin_epoch(backup: Archive) -> str:
+def _begin_epoch(backup: BackupArchive) -> str:
     """Begin a new epoch, so that whoever followed the record notices that it went back; the audit log has it."""
     with write_transaction():
         new_epoch = epoch.change(epoch.current())
