@@ -71,7 +71,7 @@ class SqliteCopy:
     def rows(self, table: RecordTable) -> Iterator[list[Any]]:
         """Read a table's rows."""
         convert = converter([kind for _, kind in table.columns], FROM_SQLITE)
-        cursor = self._database.execute(f'SELECT {table.quoted} FROM "{table.name}" ORDER BY {",".join(table.order)}')
+        cursor = self._database.execute(table.select)
         while page := cursor.fetchmany(FETCHED):
             yield from map(convert, page)
 
@@ -91,8 +91,7 @@ class PostgresSnapshot:
         """Read a table's rows by COPY."""
         kinds = [kind for _, kind in table.columns]
         convert = converter(kinds, FROM_POSTGRESQL)
-        select = f'SELECT {table.quoted} FROM "{table.name}" ORDER BY {",".join(table.order)}'
-        with self._cursor.copy(f"COPY ({select}) TO STDOUT") as copy:
+        with self._cursor.copy(f"COPY ({table.select}) TO STDOUT") as copy:
             copy.set_types([_TYPES[kind] for kind in kinds])
             yield from map(convert, copy.rows())
 

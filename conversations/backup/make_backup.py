@@ -5,7 +5,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,12 +20,14 @@ from conversations.backup.archive import ArchiveWriter, Manifest
 from conversations.backup.consistent_copy import OWNER_ALONE, ConsistentCopy, consistent_copy_beside
 from conversations.backup.portable_rows import META_LEFT_OUT, RecordTable
 from conversations.core import schema_state
-from conversations.core.errors import Conflict, Invalid
+from conversations.core.errors import Conflict, Invalid, SwitchboardError
 from conversations.core.failpoints import failpoint
 from conversations.core.node_heartbeat import release
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import epoch
+from conversations.evidence import checkpoints
+from conversations.evidence.checkpoints import Signer
 
 PIECE = 1 << 16  # bytes handed over at once
 
@@ -41,8 +43,9 @@ class Backup(NamedTuple):
     manifest: Manifest
 
 
-def make(path: Path, who: Principal, progress: Progress, *, verb: str = "back_up") -> Backup:
-    """Write the record as it is now; the file appears whole or not at all, readable by its owner alone.
+def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb: str = "back_up") -> Backup:
+    """Write the record as it is now; the file appears whole or not at all, readable by its owner alone. What moved is
+    signed first where the keys are here; a record that cannot be signed is backed up as it is.
 
     Raises Invalid where something else has that name, Conflict where another process writes there, or as files do.
     """
@@ -55,6 +58,9 @@ def make(path: Path, who: Principal, progress: Progress, *, verb: str = "back_up
     with _draft(path) as (file, draft):
         with write_transaction():
             chain.enter(who, verb, "record")
+        with suppress(SwitchboardError):
+            if signer.has_keys():  # the server alone makes them
+                checkpoints.make(signer)
         with consistent_copy_beside(draft) as copy:
             failpoint("backup-copied")
             digest, manifest = _write(file, copy, progress)
@@ -155,7 +161,14 @@ def _facts(copy: ConsistentCopy) -> Manifest:
         "audit_head": {"seq": seq, "hash": hash_},
         "heads": _digest_of_heads(copy),
         "secret": secret_mark(current),
+        "checkpoint": _checkpoint(copy),
     }
+
+
+def _checkpoint(copy: ConsistentCopy) -> str:
+    """Return the newest signed head that the copy has, as a note; empty for none."""
+    row = copy.first_row("SELECT note FROM conversations_checkpoint ORDER BY size DESC LIMIT 1")
+    return str(row[0]) if row else ""
 
 
 def _digest_of_heads(copy: ConsistentCopy) -> str:

@@ -38,6 +38,12 @@ class RecordTable(NamedTuple):
         """The columns as SQL lists them."""
         return ",".join(f'"{name}"' for name, _ in self.columns)
 
+    @property
+    def select(self) -> str:
+        """The query of all rows, by the key."""
+        order = ",".join(f'"{name}"' for name in self.order)
+        return f'SELECT {self.quoted} FROM "{self.name}" ORDER BY {order}'
+
 
 def tables() -> list[RecordTable]:
     """Return the tables of the record, by name."""

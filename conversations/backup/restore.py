@@ -4,7 +4,7 @@ All or nothing: SQLite's file is made under another name and renamed at the end,
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -24,11 +24,15 @@ from conversations.backup.archive import BackupArchive, Manifest
 from conversations.backup.make_backup import Progress, newest_migration, secret_mark
 from conversations.backup.portable_rows import TO_POSTGRESQL, TO_SQLITE, converter
 from conversations.core import schema_state
-from conversations.core.errors import Conflict, Invalid
+from conversations.core.errors import Conflict, Invalid, Unavailable
 from conversations.core.failpoints import failpoint
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
-from conversations.events import epoch, verify_chains
+from conversations.events import epoch
+from conversations.evidence import checkpoints, tree, verify_record
+from conversations.evidence.checkpoints import Signer
+from conversations.evidence.verify_record import RecordCheck
+from conversations.redaction import journal
 
 PAGE = 500  # rows stored at once
 # A file that is thrown away unless all of it was written: synced once, at its end.
@@ -44,7 +48,7 @@ class Restored(NamedTuple):
     notes: Sequence[str]
 
 
-def restore(path: Path, data_dir: Path, progress: Progress) -> Restored:
+def restore(path: Path, data_dir: Path, signer: Signer, progress: Progress) -> Restored:
     """Check the backup, make its record again and check that. Raises Conflict for a place that has a record, Invalid
     for a backup that is damaged or not intact; then nothing has changed."""
     with archive.opened(path) as backup:
@@ -56,7 +60,8 @@ def restore(path: Path, data_dir: Path, progress: Progress) -> Restored:
                 new_epoch = _begin_epoch(backup)
             failpoint("restore-stored")
         failpoint("restore-renamed")
-        notes = [*_notes(backup.manifest), *_put_aside(data_dir, new_epoch)]
+        notes = [*_notes(backup.manifest), *_redact_again(data_dir / journal.NAME)]
+        notes += [*_about_signatures(signer), *_put_aside(data_dir, new_epoch)]
         return Restored(backup.manifest, new_epoch, notes)
 
 
@@ -173,9 +178,9 @@ def _reset_sequences() -> None:
 
 
 def _require_intact() -> None:
-    """Walk all chains. Raises Invalid with the first bad row."""
-    checks: tuple[Callable[[], verify_chains.ChainReport], ...] = (chain.verify, verify_chains.verify_events)
-    for check in checks:
+    """Check all that `verify` does, but for what this place remembers of another record. Raises Invalid."""
+    record = RecordCheck(verify_record.Settings())
+    for check in (record.audit, record.events, record.tree, record.state):
         verdict = check()
         if not verdict.ok:
             raise Invalid(
@@ -199,6 +204,37 @@ def _notes(manifest: Manifest) -> Iterator[str]:
             " keep them, restore with that key: SWITCHBOARD_SECRET_KEY, or the file `secret` of that data directory."
         )
     yield "People, tokens and rules are as they were then: revoke again what was revoked since. All sign in again."
+
+
+def _redact_again(path: Path) -> Iterator[str]:
+    """Take out what was redacted since the backup was made, where the journal of redactions is here."""
+    try:
+        if count := journal.apply(path):
+            yield f"{count:,} events that were redacted since the backup are redacted again."
+    except Unavailable as error:
+        yield f"What was redacted since the backup is there again, and the server will not start: {error.message}."
+    if not path.exists():
+        yield (
+            f"What was redacted since the backup is there again, unless the file `{path.name}` of the old data"
+            f" directory is put into {path.parent} before the first start."
+        )
+
+
+def _about_signatures(signer: Signer) -> Iterator[str]:
+    """Say what has to be done before the record is signed further."""
+    if not checkpoints.verifier_keys():
+        return
+    last, size = signer.last(), tree.size()
+    if not signer.has_keys():
+        yield (
+            f"The record is signed up to leaf {size:,}; its keys are in no backup, and not in {signer.path}: put them"
+            " there, with `last-checkpoint`, or begin another tree with `switchboard new-tree`."
+        )
+    elif last is not None and last.size > size:
+        yield (
+            f"The record was signed up to leaf {last.size:,}, and the backup has {size:,}: nothing is signed until you"
+            " say that this was on purpose, by `switchboard new-tree`."
+        )
 
 
 def _put_aside(data_dir: Path, new_epoch: str) -> Iterator[str]:

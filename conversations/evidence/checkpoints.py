@@ -45,6 +45,11 @@ class Signer:
             known = [notes.parse_key(line) for line in meta.value.split("\n")]
         return key if known == key.verifier_keys else None
 
+    def has_keys(self) -> bool:
+        """Return whether the keys that the database names are here. Raises `Unavailable`."""
+        key = signing_key.load(self._path)
+        return key is not None and key.verifier_keys == verifier_keys()
+
     def last(self) -> TreeHead | None:
         """Return what was signed last, as the file tells."""
         note = self.last_note()

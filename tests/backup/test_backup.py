@@ -1,9 +1,12 @@
 """A backup of a record at work, restored on either database: a whole record, or none; never half of one."""
 
 import json
+import random
 import resource
+import shutil
 import subprocess
 import threading
+import time
 import zipfile
 from contextlib import closing
 from itertools import count
@@ -19,7 +22,8 @@ from tests.support.tiers import rounds, variants
 
 PUBLISHERS = 64
 numbers = count(1)
-CHANGED = {"meta", "auditentry", "audithead", "auditspan", "conversation"}  # by the restore itself, or indexed anew
+# By the restore itself, indexed anew, or signed since.
+CHANGED = {"meta", "auditentry", "audithead", "auditspan", "conversation", "treeleaf", "treechain", "checkpoint"}
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +257,17 @@ def test_no_changed_or_missing_byte_passes_and_a_place_with_a_record_is_refused(
     assert "is whole" in server.command("restore", "--check", str(file))
 
 
-def test_a_changed_record_is_refused_although_its_file_is_whole(place, tmp_path):
+CHANGES = {
+    "event": (b"Size 3", b"Size 9", r"the body was changed after it was written"),
+    "token": (b'"admin"', b'"agent"', r"token 'publisher' has role agent"),
+    "checkpoint": (b"switchboard/", b"switchbord/", r"the note of checkpoint|not signed by"),
+    "conversation": (b'"backup1"', b'"backup9"', r"conversation 'backup9'"),
+}
+
+
+@pytest.mark.parametrize("table", variants(CHANGES, quick=2))
+def test_a_changed_record_is_refused_although_its_file_is_whole(place, tmp_path, table):
+    old, new, words = CHANGES[table]
     server, other, file = filled(place("sqlite"), 5), place("sqlite"), tmp_path / "record.backup"
     server.command("backup", str(file))
     changed = tmp_path / "changed.backup"
@@ -261,15 +275,111 @@ def test_a_changed_record_is_refused_although_its_file_is_whole(place, tmp_path)
         writer, parts = archive.ArchiveWriter(out), []
         for part in backup.manifest["parts"]:
             with backup.lines(part) as lines:
-                content = [line.replace(b"Size 3", b"Size 9") for line in lines]
+                content = list(lines)
+            if part["table"] == f"conversations_{table}":
+                assert any(old in line for line in content)
+                content = [line.replace(old, new) for line in content]
             size, digest = writer.add(part["name"], iter(content))
             parts.append(part | {"bytes": size, "sha256": digest})
         writer.finish(backup.manifest | {"parts": parts})
 
-    with pytest.raises(AssertionError, match=r"record is not intact: .*the body was changed after it was written"):
+    with pytest.raises(AssertionError, match=rf"record is not intact: .*({words})"):
         other.command("restore", str(changed))
 
     assert not list(other.data_dir.glob("*.sqlite3*"))
+
+
+def signed_size(server):
+    """Return how many leaves the newest checkpoint has."""
+    with closing(server.database()) as database:
+        ((size,),) = database.execute("SELECT COALESCE(MAX(size),0) FROM conversations_checkpoint").fetchall()
+    return size
+
+
+@pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
+def test_a_restored_record_is_signed_further_by_the_keys_that_signed_it(place, tmp_path, kind):
+    server, copy, file = filled(place(kind), 5), place(kind), tmp_path / "record.backup"
+    server.command("backup", str(file))
+    kept = tmp_path / "kept"
+    kept.write_text(manifest_of(file)["checkpoint"])
+
+    printed = copy.command("restore", str(file))
+    assert "its keys are in no backup" in printed
+    assert "leaves are intact" in copy.command("verify", "--since", str(kept))
+    shutil.copytree(server.data_dir / "keys", copy.data_dir / "keys")
+    before = signed_size(copy)
+    copy.start()
+    until(lambda: signed_size(copy) > before, what="the restore to be signed")
+    copy.terminate()
+
+    assert "leaves are intact" in copy.command("verify", "--since", str(kept))
+
+
+def test_an_older_backup_is_signed_only_once_somebody_says_that_it_was_on_purpose(place, tmp_path):
+    server, file = filled(place("sqlite"), 5), tmp_path / "record.backup"
+    server.command("backup", str(file))
+    server.start()
+    assert server.publish(server.token("later"), "stream:later", {"event": "log"})[0] == 201
+    server.terminate()
+    for path in server.data_dir.glob("*.sqlite3*"):
+        path.unlink()
+
+    printed = server.command("restore", str(file))
+    assert "nothing is signed until you say that this was on purpose" in printed
+    with pytest.raises(AssertionError, match="the end was cut off"):
+        server.command("verify")
+    server.command("new-tree", "--reason", "the disk was lost")
+    server.start()
+    until(lambda: signed_size(server), what="the new tree")
+    server.terminate()
+
+    assert "leaves are intact" in server.command("verify")
+
+
+def test_what_was_redacted_since_the_backup_is_redacted_again(place, tmp_path):
+    server, other, file = filled(place("sqlite"), 5), place("sqlite"), tmp_path / "record.backup"
+    server.command("backup", str(file))
+    server.command("redact", "backup1", "1", "--reason", "asked for")
+    other.data_dir.mkdir()
+    shutil.copy(server.data_dir / "redactions.jsonl", other.data_dir)
+
+    printed = other.command("restore", str(file))
+
+    assert "1 events that were redacted since the backup are redacted again" in printed
+    with closing(other.database()) as database:
+        assert "Size 1" not in str(database.execute("SELECT body FROM conversations_event").fetchall())
+    assert "leaves are intact" in other.command("verify")
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("number", range(rounds(2, 12)))
+def test_killed_at_any_moment_there_is_a_whole_backup_and_a_whole_record_or_none(place, tmp_path, number):
+    dice = random.Random(number)
+    server, file = filled(place("sqlite"), 5), tmp_path / "record.backup"
+    server.command("backup", str(file))
+    began = time.monotonic()
+    server.command("backup", str(tmp_path / "timed.backup"))
+    took = time.monotonic() - began
+
+    killed_after(server, dice.random() * took, "backup", str(file))
+    with archive.opened(file):
+        pass
+    other = place("sqlite")
+    killed_after(other, dice.random() * took, "restore", str(file))
+    if not (other.data_dir / "switchboard.sqlite3").exists():
+        other.command("restore", str(file))
+
+    assert history(other) == history(server)
+    assert "leaves are intact" in other.command("verify")
+
+
+def killed_after(server, seconds, *command):
+    """Begin a command and kill it, if it has not ended by then."""
+    log = server.data_dir.parent / "killed.log"
+    process = server.spawn(command, log, log)
+    threading.Event().wait(seconds)
+    process.kill()
+    process.wait()
 
 
 def test_a_backup_never_replaces_another_file_and_holds_no_secret_key(place, tmp_path):

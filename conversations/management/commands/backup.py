@@ -4,12 +4,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.backup import make_backup
 from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
+from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine
 
 
@@ -27,9 +29,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         """Back up; the file appears whole or not at all."""
         schema_state.ensure()
+        signer = Signer(settings.CONFIG.signing_key_path, settings.CONFIG.record_name)
         progress = ProgressLine(self.stderr, "Backing up: {} of {} events")
         try:
-            made = make_backup.make(file, SYSTEM, progress.tell)
+            made = make_backup.make(file, SYSTEM, signer, progress.tell)
         except SwitchboardError as error:
             raise CommandError(f"No backup was made: {error.message}.") from None
         finally:

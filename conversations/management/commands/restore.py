@@ -13,6 +13,7 @@ from conversations.backup import archive
 from conversations.backup.restore import restore
 from conversations.core import data_dir
 from conversations.core.errors import SwitchboardError, Unavailable
+from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine
 
 
@@ -43,12 +44,16 @@ class Command(BaseCommand):
                     for _ in lines:
                         pass
         self.stdout.write(f"{file} is whole: {facts['conversations']:,} conversations with {facts['events']:,} events.")
+        if facts.get("checkpoint"):
+            self.stdout.write(f"Its checkpoint:\n\n{facts['checkpoint']}")
 
     def _restore(self, file: Path) -> None:
         progress = ProgressLine(self.stderr, "Restoring: {} of {} events")
         try:
             with data_dir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else nullcontext():
-                done = restore(file, settings.DATA_DIR, progress.tell)
+                config = settings.CONFIG
+                signer = Signer(config.signing_key_path, config.record_name)
+                done = restore(file, settings.DATA_DIR, signer, progress.tell)
         except Unavailable as error:
             raise CommandError(f"{error.message}: stop it first, and restore into an empty place") from None
         finally:

@@ -19,6 +19,7 @@ from conversations.core import data_dir, schema_state
 from conversations.core.errors import Conflict, SwitchboardError
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
+from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine
 from conversations.models import Node
 
@@ -39,10 +40,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, target: str, **options: Any) -> None:
         """Back up, restore there, say what to set."""
         schema_state.ensure()
+        signer = Signer(settings.CONFIG.signing_key_path, settings.CONFIG.record_name)
         progress = ProgressLine(self.stderr, "Copying: {} of {} events")
         try:
             with _alone(), tempfile.TemporaryDirectory(prefix=".move-", dir=settings.DATA_DIR) as folder:
-                made = make_backup.make(Path(folder) / "record.backup", SYSTEM, progress.tell, verb="move")
+                made = make_backup.make(Path(folder) / "record.backup", SYSTEM, signer, progress.tell, verb="move")
                 progress.end()
                 self._restore(made.path, target)
         except SwitchboardError as error:
