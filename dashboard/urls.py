@@ -22,6 +22,7 @@ from dashboard.api.annotations import annotations
 from dashboard.api.conversation_export import export as api_export
 from dashboard.api.events import events
 from dashboard.api.evidence import evidence as api_evidence
+from dashboard.api.evidence import evidence_of_filter
 from dashboard.api.messages import messages
 from dashboard.api.openapi.document import openapi
 from dashboard.api.presence import presence
@@ -148,6 +149,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/conversations/<cid:cid>", api.conversation, name="api-conversation"),
     path("api/v1/conversations/<cid:cid>/events", events, name="api-events"),
     path("api/v1/conversations/<cid:cid>/export", api_export, name="api-export"),
+    path("api/v1/evidence", evidence_of_filter, name="api-evidence-of-filter"),
     path("api/v1/conversations/<cid:cid>/evidence", api_evidence, name="api-evidence"),
     path("api/v1/conversations/<cid:cid>/messages", messages, name="api-messages"),
     path("api/v1/conversations/<cid:cid>/annotations", annotations, name="api-annotations"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from conversations.conversation import conversation_list
 from conversations.core.errors import Invalid, NotFound, Unavailable
 from conversations.core.micros import to_datetime
 from conversations.core.secret_masking import mask
@@ -23,6 +24,7 @@ from conversations.models import Approval, AuditEntry, AutoApprovalRule, Convers
 from conversations.models import Checkpoint as CheckpointRow
 
 MOST = 200  # conversations of one bundle
+STATES = ("open", "paused", "person", "waiting")  # that a bundle can be filtered by
 VERIFIER = Path(__file__).with_name("offline_verify.py")
 MANIFEST = "switchboard evidence bundle 1\n"
 README = """Evidence from a Switchboard record.
@@ -48,6 +50,29 @@ def keys_of(*, approval: str = "", call: str = "") -> list[str]:
     if row is None:
         raise NotFound(f"there is no {'approval' if approval else 'tool call'} {(approval or call)[:80]!r}")
     return [row.conversation.key]
+
+
+def keys_matching(*, q: str = "", participant: str = "", state: str = "") -> list[str]:
+    """Return the conversations that the list shows by these filters, demos left out. Raises `Invalid` for a wrong one,
+    none, or more than a bundle holds; `NotFound` where nothing matches."""
+    if not (q.split() or participant or state):
+        raise Invalid("must name conversations, or a filter: q, participant, state", field="q")
+    if state and state not in STATES:
+        raise Invalid(f"must be one of {', '.join(STATES)}; got {state[:40]!r}", field="state")
+    keys: list[str] = []
+    before: str | None = ""
+    while before is not None:
+        page = conversation_list.newest_conversations(
+            q=q, participant=participant, state=state, before=before, limit=MOST
+        )
+        signed = Conversation.objects.filter(key__in=[row.key for row in page.rows], is_demo=False)
+        keys += signed.newest_first().values_list("key", flat=True)
+        if len(keys) > MOST:
+            raise Invalid(f"the filter matches more than {MOST} conversations: narrow it down", field="q")
+        before = page.cursor
+    if not keys:
+        raise NotFound("no conversation matches")
+    return keys
 
 
 def write(signer: Signer, keys: Sequence[str], witness_keys: Sequence[VerifierKey] = ()) -> IO[bytes]:

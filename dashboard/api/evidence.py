@@ -1,12 +1,13 @@
-"""`GET /api/v1/conversations/{id}/evidence`: a zip that anybody can check without this server."""
+"""`GET /api/v1/conversations/{id}/evidence` and `/api/v1/evidence`: zips that anybody can check without this server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import IO
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.http import urlencode
 
 from conversations.access import permissions
 from conversations.access.action_context import audited_action
@@ -14,10 +15,11 @@ from conversations.access.audit import chain
 from conversations.conversation import conversation_files, conversation_list
 from conversations.evidence import bundle
 from conversations.evidence.checkpoints import Signer
-from dashboard.api.openapi.operations import Operation, endpoint
+from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 
 ZIP = "application/zip"
 PIECE = 256 << 10  # bytes
+TARGET = "evidence.zip"  # of audit entries about several conversations
 
 
 @endpoint(
@@ -38,8 +40,38 @@ def evidence(request: HttpRequest, cid: str) -> HttpResponseBase:
         return HttpResponse(content_type=ZIP, headers=headers)
     with audited_action(request.user, "export", target, right="export") as principal:
         chain.enter(principal, "export", target, correlation={"format": "evidence"})
+    return _answer([cid], headers)
+
+
+@endpoint(
+    get=Operation(
+        "Read the conversations that match as evidence: at most 200 in one zip.",
+        {200: None},
+        query={
+            "q": TEXT,
+            "participant": TEXT,
+            "state": TEXT | one_of(bundle.STATES),
+        },
+        files=(ZIP,),
+    )
+)
+def evidence_of_filter(request: HttpRequest) -> HttpResponseBase:
+    """Send the zip of all that the list shows by these filters."""
+    permissions.require(request.user, "export", TARGET)
+    filters = {name: request.GET.get(name, "") for name in ("q", "participant", "state")}
+    keys = bundle.keys_matching(**filters)
+    headers = {"Content-Disposition": 'attachment; filename="evidence.zip"'}
+    if request.method == "HEAD":
+        return HttpResponse(content_type=ZIP, headers=headers)
+    with audited_action(request.user, "export", TARGET, right="export") as principal:
+        query = urlencode({name: value for name, value in filters.items() if value})
+        chain.enter(principal, "export", TARGET, correlation={"query": query, "conversations": str(len(keys))})
+    return _answer(keys, headers)
+
+
+def _answer(keys: Sequence[str], headers: Mapping[str, str]) -> HttpResponseBase:
     config = settings.CONFIG
-    made = bundle.write(Signer(config.signing_key_path, config.record_name), [cid], config.witness_key_list)
+    made = bundle.write(Signer(config.signing_key_path, config.record_name), keys, config.witness_key_list)
     return StreamingHttpResponse(_sent(made), content_type=ZIP, headers=headers)
 
 

@@ -108,6 +108,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/conversations/{cid}": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
     "/api/v1/conversations/{cid}/evidence": {"GET": AUDITING},
+    "/api/v1/evidence": {"GET": AUDITING},
     "/api/v1/conversations/{cid}/export": {"GET": AUDITING},  # as JSON lines; texts and traces are for who may view
     "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
     "/api/v1/conversations/{cid}/control": {"POST": OPERATING},

@@ -16,7 +16,7 @@ from conversations.events import log
 from conversations.evidence import bundle, checkpoints, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.witness_settings import parse
-from conversations.models import Event
+from conversations.models import Conversation, Event
 from tests.evidence.stand_in_witness import StandInWitness, serving
 from tests.support.redacted import redact, to_format_1
 
@@ -212,6 +212,23 @@ def test_what_is_not_there_is_refused(signer):
         bundle.write(signer, ["nobody"])
 
 
+def test_a_filter_chooses_what_the_list_shows_by_it(monkeypatch):
+    for n in range(7):
+        say(f"tram {n % 2} {n}", "stop")
+    Conversation.objects.filter(key="tram 1 3").update(is_demo=True)
+
+    assert bundle.keys_matching(q="tram 1") == ["tram 1 5", "tram 1 1"]
+    assert len(bundle.keys_matching(q="tram", state="open")) == 6
+    with pytest.raises(NotFound, match="no conversation matches"):
+        bundle.keys_matching(q="bus")
+    for wrong in ({}, {"q": " "}, {"state": "mine"}):
+        with pytest.raises(Invalid):
+            bundle.keys_matching(**wrong)
+    monkeypatch.setattr(bundle, "MOST", 5)
+    with pytest.raises(Invalid, match="more than 5 conversations"):
+        bundle.keys_matching(q="tram")
+
+
 def test_what_was_never_signed_is_no_evidence_and_makes_no_keys(tmp_path):
     say("other", "unsigned")
 
@@ -229,6 +246,8 @@ def test_the_command_writes_a_bundle(signer, tmp_path, settings):
 
     assert "Evidence of 2 conversations" in out.getvalue()
     assert "verify.py" in zipfile.ZipFile(path).namelist()
+    call_command("evidence", "--q", "other", "--output", str(path), stdout=out)
+    assert "Evidence of 1 conversation is in" in out.getvalue()
     with pytest.raises(CommandError, match="nobody"):
         call_command("evidence", "nobody", "--output", str(tmp_path / "other.zip"))
     assert [p.name for p in tmp_path.glob("*.zip")] == ["evidence.zip"]

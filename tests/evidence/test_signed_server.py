@@ -57,6 +57,19 @@ def test_who_may_export_gets_evidence_and_others_do_not(door_server, signed, tmp
     assert "OK: 1 conversation, nothing was changed" in done.stdout
 
 
+def test_a_filter_gives_evidence_of_what_matches(door_server, signed, tmp_path):
+    path = "/api/v1/evidence?q=evidence-served"
+
+    assert signed["viewer"].get(path).status == 403
+    assert fetch(door_server, "/api/v1/evidence?q=nothing-like-it", signed["auditor"])[0] == 404
+    assert fetch(door_server, "/api/v1/evidence", signed["auditor"])[0] == 400
+    status, content = fetch(door_server, path, signed["auditor"])
+    (tmp_path / "e.zip").write_bytes(content)
+
+    assert status == 200
+    assert "conversations/1.jsonl" in zipfile.ZipFile(tmp_path / "e.zip").namelist()
+
+
 def test_the_command_compares_with_a_checkpoint_that_was_kept(door_server, signed, tmp_path):
     (tmp_path / "kept").write_bytes(fetch(door_server, "/checkpoint")[1])
 

@@ -27,6 +27,11 @@ class Command(BaseCommand):
         parser.add_argument("conversation", metavar="ID", nargs="*", help="conversations")
         parser.add_argument("--approval", default="", metavar="ID", help="the conversation of this approval request")
         parser.add_argument("--call", default="", metavar="ID", help="the conversation of this tool call")
+        parser.add_argument(
+            "--q", default="", metavar="WORDS", help="conversations whose title, id or last line has them"
+        )
+        parser.add_argument("--participant", default="", metavar="NAME", help="conversations in which it took part")
+        parser.add_argument("--state", default="", choices=bundle.STATES, help="conversations in this state")
         parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the zip file to write")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -38,6 +43,9 @@ class Command(BaseCommand):
             keys = list(options["conversation"])
             for name in ("approval", "call"):
                 keys += bundle.keys_of(**{name: options[name]}) if options[name] else []
+            filters = {name: options[name] for name in ("q", "participant", "state")}
+            if any(filters.values()):
+                keys += bundle.keys_matching(**filters)
             signer = Signer(config.signing_key_path, config.record_name)
             with bundle.write(signer, keys, config.witness_key_list) as made, draft.open("xb") as file:
                 shutil.copyfileobj(made, file)
@@ -46,4 +54,6 @@ class Command(BaseCommand):
             raise CommandError(f"no evidence was written: {error}") from None
         finally:
             draft.unlink(missing_ok=True)
-        self.stdout.write(f"Evidence of {len(set(keys))} conversations is in {path}; check it with its verify.py")
+        count = len(set(keys))
+        noun = "conversation" if count == 1 else "conversations"
+        self.stdout.write(f"Evidence of {count} {noun} is in {path}; check it with its verify.py")
