@@ -113,6 +113,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/stop/", form_actions.stop, name="runs-stop"),
     path("audit/", audit.entries, name="audit"),
     path("audit/verification/", audit.verification, name="audit-verification"),
+    path("audit/record/", audit.record, name="audit-record"),
     path("audit/export/<str:form>", audit.export, name="audit-export"),
     path("audit/<number:number>/", audit.entry, name="audit-entry"),
     path("account/", account.account, name="account"),

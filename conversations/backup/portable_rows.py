@@ -13,7 +13,7 @@ Value = Any  # what a driver gives or takes
 # Facts about processes and open doors, not of the record: who restores signs in again.
 LEFT_OUT = ("Node", "SignInLink")
 # Who does what, and what an index was made by: of the deployment that was copied.
-META_LEFT_OUT = ("search",)
+META_LEFT_OUT = ("search", "verification")
 KINDS = {
     **dict.fromkeys(("AutoField", "BigAutoField", "BigIntegerField", "IntegerField", "SmallIntegerField"), "int"),
     **dict.fromkeys(("CharField", "TextField"), "text"),

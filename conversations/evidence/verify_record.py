@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from django.conf import settings
+
 from conversations.access.audit import chain as audit
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.core.errors import Invalid, SwitchboardError
@@ -37,15 +39,21 @@ class Settings:
     witness_keys: Sequence[VerifierKey] = ()
 
 
+def settings_of_server() -> Settings:
+    """Return what the settings of this process say."""
+    config = settings.CONFIG
+    return Settings(settings.DATA_DIR, config.signing_key_path, config.witness_list, config.witness_key_list)
+
+
 class RecordCheck:
     """One check. `since` is a checkpoint that was kept elsewhere: the tree must still begin with it; `is_short`: and
     events that are in it are not read again."""
 
     def __init__(
-        self, settings: Settings, *, since: SignedNote | None = None, is_short: bool = False,
+        self, known: Settings, *, since: SignedNote | None = None, is_short: bool = False,
         progress: Progress = lambda _, __: None,
     ) -> None:  # fmt: skip
-        self._settings, self._since, self._progress = settings, since, progress
+        self._settings, self._since, self._progress = known, since, progress
         self.size = tree.size()  # before anything else: every head is read after it
         self._skip = notes.parse_checkpoint(since.text).size if since and is_short else 0
         self._leaves_seen = 0

@@ -4,11 +4,11 @@ Without scripts it works the same; `static/js/audit-log.js` saves the reloads.""
 from collections import Counter
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from conversations.access import permissions
 from conversations.access.audit.listing import query as listing
@@ -17,12 +17,14 @@ from conversations.access.audit.listing.export import EXPORT
 from conversations.access.audit.listing.filters import AuditFilters
 from conversations.access.audit.listing.rows import datetime_of, rows
 from conversations.core import hidden_characters
-from conversations.core.errors import NotFound
+from conversations.core.errors import Conflict, NotFound
+from conversations.evidence import background_check, verify_record
 from conversations.evidence import state as signed_state
 from conversations.models import AuditEntry, AuditHead
 from conversations.rendering import richtext
 from conversations.rendering.participant_marks import mark_for
 from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
 from dashboard.pages.filtered_lists import PAGE, FilteredList
 from dashboard.pages.require_permission import require_permission
 
@@ -79,6 +81,30 @@ def verification(request: HttpRequest) -> HttpResponse:
     }
     template = "partials/audit_checked.html" if request.GET.get("part") == "state" else "audit_verification.html"
     return render_page(request, template, **context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_permission("audit")
+def record(request: HttpRequest) -> HttpResponse:
+    """Show how far the last check of the whole record is; a POST begins one. `?part=state` answers what changes."""
+    conflict = None
+    if request.method == "POST":
+        try:
+            background_check.begin(request.user, verify_record.settings_of_server(), background_check.in_thread)
+            return HttpResponseRedirect(reverse("audit-record"))
+        except Conflict as error:
+            conflict = error
+    template = "partials/audit_record.html" if request.GET.get("part") == "state" else "audit_record.html"
+    progress = background_check.current()
+    context: dict[str, Any] = {
+        "progress": progress,
+        "drawn": [(hidden_characters.spelled_out(words), is_ok) for words, is_ok in progress.verdicts]
+        if progress
+        else [],
+        "by": hidden_characters.spelled_out(progress.by) if progress else "",
+        "refused": hidden_characters.spelled_out(conflict.sentence) if conflict else "",
+    }
+    return render_page(request, template, status=status_of(conflict), **context)
 
 
 @require_safe

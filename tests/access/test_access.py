@@ -65,6 +65,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/approvals/rules/revocations/": {"POST": DECIDING},
     "/audit/": {"GET": AUDITING},
     "/audit/verification/": {"GET": AUDITING},
+    "/audit/record/": {"GET": AUDITING, "POST": AUDITING},
     "/audit/export/{form}": {"GET": AUDITING},
     "/audit/{number}/": {"GET": AUDITING},
     "/runs/again/": {"POST": OPERATING},

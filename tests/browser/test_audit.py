@@ -79,7 +79,7 @@ def test_axe_finds_nothing_and_nothing_spills(
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": 844})
     found = []
-    for address in ("/audit/?target=conversation:*", "/audit/?from=x", "/audit/verification/"):
+    for address in ("/audit/?target=conversation:*", "/audit/?from=x", "/audit/verification/", "/audit/record/"):
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         if "target" in address and width < 1000:

@@ -41,6 +41,7 @@ print(Approval.objects.first().id, ToolCall.objects.filter(name="look_up").first
 PAGES = [
     "/", "/?q=nothing+like+it", "/approvals/", "/approvals/?view=all", "/approvals/rules/", "/calls/", "/agents/",
     "/agents/Town%20Hall/Dialogue/", "/tools/Town%20Hall/file_incident/", "/numbers/", "/audit/", "/audit/1/",
+    "/audit/record/",
     "/people/", "/tokens/", "/policies/", "/policies/budgets/", "/alerts/", "/ops/", "/ops/quarantine/",
     "/search/?q=lime", "/account/", "/connect/", "/conversations/noise/fork/?event=1", "/compare/?a=noise&b=swing",
 ]  # fmt: skip

@@ -4,21 +4,19 @@ first bad thing."""
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from conversations.core import schema_state, sqlite_integrity
 from conversations.core.errors import Invalid
 from conversations.events import verify_chains
-from conversations.events.verify_chains import ChainReport
-from conversations.evidence import state, verify_record, witnesses
+from conversations.evidence import verify_record, witnesses
 from conversations.evidence.notes import SignedNote
+from conversations.evidence.verdicts import verdicts
 from conversations.evidence.verify_record import RecordCheck
 
 STAGED = (
@@ -52,44 +50,20 @@ class Command(BaseCommand):
         if options["new"] and not options["since"]:
             raise CommandError("--new needs --since CHECKPOINT")
         since = _read(options["since"]) if options["since"] else None
-        config = settings.CONFIG
-        known = verify_record.Settings(
-            settings.DATA_DIR, config.signing_key_path, config.witness_list, config.witness_key_list
-        )
+        known = verify_record.settings_of_server()
         check = RecordCheck(known, since=since, is_short=options["new"], progress=self._tell)
         try:
-            verdicts = list(self._verdicts(check, only_chains=options["chains"]))
+            is_ok = True
+            for verdict in verdicts(check, only_chains=options["chains"]):
+                self.stdout.write(verdict.words)
+                is_ok &= verdict.is_ok
         except DatabaseError as error:
             raise CommandError(f"the database cannot be read to its end: {error}") from None
         conversations, events = verify_chains.staged()
         if conversations:
             self.stdout.write(STAGED.format(conversations, events))
-        if not all(verdict.ok for verdict in verdicts):
+        if not is_ok:
             sys.exit(1)
-
-    def _verdicts(self, check: RecordCheck, *, only_chains: bool) -> Iterator[ChainReport]:
-        for noun, part in (("audit entries", check.audit), ("events", check.events)):
-            verdict = part()
-            intact = f"{verdict.count:,} {noun} are intact"
-            self.stdout.write(
-                intact if verdict.ok
-                else f"{noun}: {verdict.first_bad}: {verdict.why} ({verdict.count:,} before it are intact)"
-            )  # fmt: skip
-            yield verdict
-        signed = state.current()
-        verdict = check.tree()
-        if not verdict.ok:
-            self.stdout.write(f"signatures: {verdict.first_bad}: {verdict.why}")
-        elif signed is None:
-            self.stdout.write("The record has not been signed yet")
-        else:
-            self.stdout.write(f"{signed.words}: {check.size:,} {'leaf is' if check.size == 1 else 'leaves are'} intact")
-        yield verdict
-        if not only_chains:
-            verdict = check.state()
-            right = "State and rights are what events and audit entries make"
-            self.stdout.write(right if verdict.ok else f"state: {verdict.first_bad}: {verdict.why}")
-            yield verdict
 
     def _tell(self, noun: str, count: int) -> None:
         """Say how far it came, on a terminal."""

@@ -1,0 +1,78 @@
+"""The whole record verified from the audit page: one check at a time, which everybody there can follow."""
+
+import time
+
+import pytest
+
+from conversations.core.principals import SYSTEM
+from conversations.events import log
+from conversations.evidence import background_check
+from conversations.models import AuditEntry, Event, Meta
+from tests.support.cast import client_of, person
+from tests.support.live import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PAGE = "/audit/record/"
+
+
+@pytest.fixture
+def auditor(settings, tmp_path):
+    """The browser of an auditor, of a record that holds two events."""
+    settings.DATA_DIR = tmp_path
+    settings.CONFIG = settings.CONFIG.model_copy(update={"data_dir": tmp_path, "signing_key": tmp_path / "k.json"})
+    log.append([log.from_internal("tram", {"event": "operator.note", "text": f"{n}"}, SYSTEM) for n in range(2)])
+    browser = client_of(person("audrey", "auditor"))
+    Meta.objects.filter(name=background_check.NAME).delete()
+    return browser
+
+
+def words(browser):
+    return browser.get(f"{PAGE}?part=state").content.decode()
+
+
+def test_a_check_says_what_it_found(auditor, monkeypatch):
+    monkeypatch.setattr("conversations.evidence.authority.first_fault", lambda: "")  # people of tests are no entries
+    assert "has not been verified from here yet" in words(auditor)
+
+    assert auditor.post(PAGE).status_code == 302
+    until(lambda: background_check.current().ended, what="the check to end")
+
+    assert "2 events are intact." in words(auditor)
+    assert "State and rights are what events and audit entries make." in words(auditor)
+    assert background_check.current().is_ok
+    assert list(AuditEntry.objects.filter(target="record").values_list("verb", "principal")) == [
+        ("verify", "user:audrey")
+    ]
+
+
+def test_a_check_names_what_was_changed(auditor):
+    Event.objects.filter(seq=2).update(body="{}")
+
+    auditor.post(PAGE)
+    until(lambda: background_check.current().ended, what="the check to end")
+
+    assert "conversation &#39;tram&#39;, event 2: the body was changed after it was written" in words(auditor)
+    assert not background_check.current().is_ok
+
+
+def test_of_two_who_begin_one_the_second_is_told_and_a_lost_one_is_begun_again(auditor, monkeypatch):
+    monkeypatch.setattr(background_check, "in_thread", lambda _: None)
+    auditor.post(PAGE)
+
+    late = auditor.post(PAGE)
+    assert (late.status_code, "is having the record verified already" in late.content.decode()) == (409, True)
+    assert "Verify the whole record" not in words(auditor)
+    now = time.time()
+    monkeypatch.setattr(background_check.time, "time", lambda: now + background_check.LOST_AFTER_S + 60)
+    assert "This check ended with its server" in words(auditor)
+    assert auditor.post(PAGE).status_code == 302
+
+
+def test_it_tells_how_far_it_is(auditor, monkeypatch):
+    monkeypatch.setattr(background_check, "in_thread", lambda _: None)
+    monkeypatch.setattr(background_check, "TOLD_EVERY_S", -1)
+    auditor.post(PAGE)
+
+    background_check._ProgressNote(background_check.current()).count("events", 1200)
+
+    assert "1,200 events checked; no errors so far." in words(auditor)
