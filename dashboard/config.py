@@ -94,8 +94,8 @@ class Config(BaseSettings):
     )
     witnesses: str = Field(
         default="",
-        description="who else keeps checkpoints, comma-separated: file:/PATH, command:WORDS, or the URL of a C2SP"
-        " witness",
+        description="who else keeps checkpoints, comma-separated: file:/PATH, command:WORDS, timestamp:URL (RFC"
+        " 3161), or the URL of a C2SP witness",
     )
     witness_keys: str = Field(default="", description="verifier keys of C2SP witnesses, comma-separated")
     log: Literal["", "text", "json"] = Field(

@@ -6,7 +6,7 @@ import html
 import json
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,12 +15,12 @@ from conversations.core.errors import Invalid, NotFound, Unavailable
 from conversations.core.micros import to_datetime
 from conversations.core.secret_masking import mask
 from conversations.events.payload import parse
-from conversations.evidence import checkpoints, notes, state, tree
+from conversations.evidence import checkpoints, notes, state, tree, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.notes import Signature, VerifierKey
 from conversations.evidence.signing_key import SigningKey
 from conversations.import_export.export import export
-from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Policy, ToolCall
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Policy, ToolCall, Witnessed
 from conversations.models import Checkpoint as CheckpointRow
 
 MOST = 200  # conversations of one bundle
@@ -32,6 +32,8 @@ README = """Evidence from a Switchboard record.
   conversations/  one file a conversation: a line of JSON for each event, with salts and hashes
   proofs/         where each conversation stands in the signed tree (c2sp.org/tlog-proof@v1)
   checkpoint.txt  the signed head of the tree, with the signatures of witnesses (c2sp.org/tlog-checkpoint)
+  timestamps/     when the checkpoint was there at the latest (RFC 3161), where a time stamping authority is a witness:
+                  openssl ts -verify -in 1.tst -token_in -data checkpoint-text.txt -CAfile AUTHORITY.pem
   keys.txt        the public keys of the record and of its witnesses
   approvals.json, audit.jsonl, policy.json   what was approved, by whom, under which rules
   transcript.html the conversations, to be read
@@ -75,15 +77,20 @@ def keys_matching(*, q: str = "", participant: str = "", state: str = "") -> lis
     return keys
 
 
-def write(signer: Signer, keys: Sequence[str], witness_keys: Sequence[VerifierKey] = ()) -> IO[bytes]:
+def write(
+    signer: Signer, keys: Sequence[str], witness_keys: Sequence[VerifierKey] = (), *,
+    show: Callable[[], None] = lambda: None,
+) -> IO[bytes]:  # fmt: skip
     """Write the bundle of some conversations into a temporary file, read from its beginning.
 
-    Signs what moved first. Raises `NotFound`, `Invalid`, and `Unavailable` where the keys are elsewhere.
+    Signs what moved first, and has `show` give that to the witnesses. Raises `NotFound`, `Invalid`, and `Unavailable`
+    where the keys are elsewhere.
     """
     if not 0 < len(keys) <= MOST:
         raise Invalid(f"must be 1 to {MOST} conversations; got {len(keys)}")
     key = checkpoints.require_key(signer)
     checkpoints.make(signer)
+    show()
     row = checkpoints.newest()
     if row is None:
         raise NotFound("nothing of the record is signed yet")
@@ -116,6 +123,7 @@ class _Bundle:
             self._add(f"proofs/{number}.tlog-proof", [self._proof(key).encode()])
         conversations = Conversation.objects.filter(key__in=self._keys)
         self._add("checkpoint.txt", [self._note.encode()])
+        self._add_stamps()
         keys = [*self._key.verifier_keys, *self._witness_keys]
         self._add("keys.txt", [f"{key}\n".encode() for key in keys])
         self._add("approvals.json", [_json(list(_approvals(conversations)))])
@@ -125,6 +133,15 @@ class _Bundle:
         self._add("README.txt", [README.encode()])
         self._archive.writestr("manifest.txt", self._manifest())
         self._archive.writestr("verify.py", VERIFIER.read_bytes())
+
+    def _add_stamps(self) -> None:
+        """Add time stamps of this checkpoint, and what they are of."""
+        rows = Witnessed.objects.filter(size=self._row.size).order_by("witness")
+        tokens = [token for row in rows if (token := witnesses.stamp_of(row.signatures))]
+        for number, token in enumerate(tokens, 1):
+            self._add(f"timestamps/{number}.tst", [token])
+        if tokens:
+            self._add("timestamps/checkpoint-text.txt", [notes.parse(self._row.note).text.encode()])
 
     def _add(self, name: str, pieces: Any) -> None:
         digest = hashlib.sha256()

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from conversations.evidence import checkpoints, notes
 from conversations.evidence.notes import SignedNote
+from conversations.evidence.witnesses import STAMP
 from conversations.models import Checkpoint, Witnessed
 
 
@@ -44,7 +45,8 @@ def note() -> str:
 def with_witnesses(row: Checkpoint) -> str:
     """Return a checkpoint's note with the signatures that witnesses gave of it."""
     signed = notes.parse(row.note)
-    lines = "".join(Witnessed.objects.filter(size=row.size).exclude(signatures="").values_list("signatures", flat=True))
+    rows = Witnessed.objects.filter(size=row.size).exclude(signatures="").exclude(signatures__startswith=STAMP)
+    lines = "".join(rows.values_list("signatures", flat=True))
     theirs = notes.parse_signature_lines(lines) if lines else []
     return str(SignedNote(signed.text, (*signed.signatures, *theirs)))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from conversations.events import verify_chains
 from conversations.events.log.refold import Gone
 from conversations.events.log.refold_check import Differs, RefoldCheck
 from conversations.events.verify_chains import ChainReport, Link
-from conversations.evidence import authority, checkpoints, merkle, notes, signing_key, tree, witnesses
+from conversations.evidence import authority, checkpoints, merkle, notes, signing_key, timestamps, tree, witnesses
 from conversations.evidence.notes import SignedNote, VerifierKey
 from conversations.evidence.witness_settings import Witness
 from conversations.models import AuditEntry, Conversation, TreeLeaf, Witnessed
@@ -251,6 +252,10 @@ class RecordCheck:
         signed = CheckpointRow.objects.filter(size=row.size).first()
         if signed is None:
             return f"checkpoint {row.size:,}, which it signed, is gone"
+        if token := witnesses.stamp_of(row.signatures):
+            text = notes.parse(signed.note).text
+            is_of_it = timestamps.read(token).digest == sha256(text.encode()).digest()
+            return "" if is_of_it else f"its time stamp is not of checkpoint {row.size:,}"
         note = SignedNote(notes.parse(signed.note).text, tuple(notes.parse_signature_lines(row.signatures)))
         if self._settings.witness_keys and not notes.verified(note, self._settings.witness_keys):
             return f"it did not sign checkpoint {row.size:,}"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 class Witness(NamedTuple):
-    """One witness as it is configured: `file`, `command` or `url`, and where."""
+    """One witness as it is configured: `file`, `command`, `url` or `timestamp`, and where."""
 
     kind: str
     place: str
@@ -15,18 +15,20 @@ class Witness(NamedTuple):
     @property
     def name(self) -> str:
         """What it is called here: no more of a URL than its host, no argument of a command."""
-        if self.kind == "url":
+        if self.kind in ("url", "timestamp"):
             return (urlsplit(self.place).hostname or "")[:200]
         return self.place.split(" ")[0][-200:] if self.kind == "command" else self.place[-200:]
 
 
 def parse(text: str) -> Witness:
-    """Read `file:PATH`, `command:WORDS` or a URL. Raises ValueError."""
+    """Read `file:PATH`, `command:WORDS`, `timestamp:URL` or a URL. Raises ValueError."""
     kind, _, place = text.partition(":")
     if kind in ("http", "https"):
         return Witness("url", text)
+    if kind == "timestamp" and place.startswith(("http://", "https://")):
+        return Witness(kind, place)
     if kind == "file" and Path(place).is_absolute():
         return Witness("file", place)
     if kind == "command" and shlex.split(place):
         return Witness("command", place)
-    raise ValueError(f"must be file:/PATH, command:WORDS or a URL; got {text!r}")
+    raise ValueError(f"must be file:/PATH, command:WORDS, timestamp:URL or a URL; got {text!r}")

@@ -1,7 +1,8 @@
-"""Who else keeps checkpoints: a file elsewhere, a command, a witness by its URL (tlog-witness).
+"""Who else keeps checkpoints: a file elsewhere, a command, a witness by its URL (tlog-witness), who stamps the time.
 
 A file gets a line of JSON for each checkpoint, a command gets the note on its standard input. A witness at a URL is
-given a proof that the tree only grew since it last signed, and answers with its signature.
+given a proof that the tree only grew since it last signed, and answers with its signature. A time stamping authority
+(RFC 3161) is given the checkpoint's SHA-256 and answers with a token.
 """
 
 import base64
@@ -20,13 +21,14 @@ from conversations.alerts.destinations import AddressRefused, AllowList
 from conversations.alerts.http_post import Answer, PostFailed
 from conversations.core.errors import Conflict, SwitchboardError
 from conversations.core.write_transaction import write_transaction
-from conversations.evidence import checkpoints, notes, tree
+from conversations.evidence import checkpoints, notes, timestamps, tree
 from conversations.evidence.notes import SignedNote, TreeHead, VerifierKey
 from conversations.evidence.witness_settings import Witness
 from conversations.models import Checkpoint as CheckpointRow
 from conversations.models import Witnessed
 
 TIMEOUT_S = 15.0
+STAMP = "rfc3161 "  # before a token, where signatures are stored
 
 
 class Refused(SwitchboardError):
@@ -61,6 +63,8 @@ def _submit(witness: Witness, newest: CheckpointRow, seen: int, keys: Sequence[V
         words = shlex.split(witness.place)
         subprocess.run(words, input=newest.note.encode(), timeout=TIMEOUT_S, check=True, capture_output=True)
         return ""
+    if witness.kind == "timestamp":
+        return _stamped(witness.place, newest, allowed)
     return _cosigned(witness.place.rstrip("/"), newest, seen, keys, allowed)
 
 
@@ -96,15 +100,33 @@ def _cosigned(prefix: str, newest: CheckpointRow, seen: int, keys: Sequence[Veri
     return "".join(line.line for line in lines if (line.name, line.key_id) in good)
 
 
+def _stamped(url: str, newest: CheckpointRow, allowed: AllowList) -> str:
+    """Ask a time stamping authority; return its token after a word that tells it from signatures."""
+    nonce, text = timestamps.new_nonce(), notes.parse(newest.note).text
+    answer = _sent(url, "application/timestamp-query", timestamps.query(text, nonce), allowed)
+    if answer.status != 200:
+        raise Refused(f"it refused (HTTP {answer.status})")
+    return STAMP + base64.b64encode(timestamps.token_of(answer.body, text, nonce)).decode() + "\n"
+
+
+def stamp_of(signatures: str) -> bytes:
+    """Return the token of a time stamp, as it is stored; empty where this is none."""
+    try:
+        return base64.b64decode(signatures.removeprefix(STAMP)) if signatures.startswith(STAMP) else b""
+    except ValueError:
+        return b""
+
+
 def _post(prefix: str, newest: CheckpointRow, old: int, allowed: AllowList) -> Answer:
     proof = tree.consistency(old, newest.size)
     lines = [f"old {old}", *(base64.b64encode(hash_).decode() for hash_ in proof), "", newest.note]
+    return _sent(f"{prefix}/add-checkpoint", "text/plain", "\n".join(lines).encode(), allowed)
+
+
+def _sent(url: str, kind: str, body: bytes, allowed: AllowList) -> Answer:
     send = async_to_sync(http_post.post)
     try:
-        return send(
-            f"{prefix}/add-checkpoint", {"Content-Type": "text/plain"}, "\n".join(lines).encode(),
-            allowed=allowed, timeout_s=TIMEOUT_S, reads_body=True,
-        )  # fmt: skip
+        return send(url, {"Content-Type": kind}, body, allowed=allowed, timeout_s=TIMEOUT_S, reads_body=True)
     except (PostFailed, AddressRefused) as error:
         raise Refused(str(error)) from None
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import IO
 
 from django.conf import settings
@@ -13,7 +14,7 @@ from conversations.access import permissions
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.conversation import conversation_files, conversation_list
-from conversations.evidence import bundle
+from conversations.evidence import bundle, witnesses
 from conversations.evidence.checkpoints import Signer
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 
@@ -71,7 +72,8 @@ def evidence_of_filter(request: HttpRequest) -> HttpResponseBase:
 
 def _answer(keys: Sequence[str], headers: Mapping[str, str]) -> HttpResponseBase:
     config = settings.CONFIG
-    made = bundle.write(Signer(config.signing_key_path, config.record_name), keys, config.witness_key_list)
+    show = partial(witnesses.submit_all, config.witness_list, config.witness_key_list, config.alert_allow_list)
+    made = bundle.write(Signer(config.signing_key_path, config.record_name), keys, config.witness_key_list, show=show)
     return StreamingHttpResponse(_sent(made), content_type=ZIP, headers=headers)
 
 

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from functools import partial
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -73,13 +74,13 @@ def test_a_zip_is_checked_as_it_is(signer, tmp_path, folder):
     assert (code, "compare keys.txt" in words) == (0, True)
 
 
-def test_signatures_of_witnesses_are_checked(signer, tmp_path):
-    checkpoints.make(signer)
+def test_what_moved_is_shown_to_witnesses_first_and_their_signatures_are_checked(signer, tmp_path):
+    say("other", "later")
     witness = StandInWitness(checkpoints.verifier_keys())
     with serving(witness) as url:
-        witnesses.submit_all([parse(url)], [witness.key], AllowList.of(["127.0.0.1"]))
-    with bundle.write(signer, ["other"], [witness.key]) as made:
-        zipfile.ZipFile(made).extractall(tmp_path / "b")
+        show = partial(witnesses.submit_all, [parse(url)], [witness.key], AllowList.of(["127.0.0.1"]))
+        with bundle.write(signer, ["other"], [witness.key], show=show) as made:
+            zipfile.ZipFile(made).extractall(tmp_path / "b")
 
     assert "witnessed by witness.example/w1" in verified(tmp_path / "b")[1]
 

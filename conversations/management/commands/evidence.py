@@ -3,6 +3,7 @@
 import os
 import shutil
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError
-from conversations.evidence import bundle
+from conversations.evidence import bundle, witnesses
 from conversations.evidence.checkpoints import Signer
 
 
@@ -47,7 +48,8 @@ class Command(BaseCommand):
             if any(filters.values()):
                 keys += bundle.keys_matching(**filters)
             signer = Signer(config.signing_key_path, config.record_name)
-            with bundle.write(signer, keys, config.witness_key_list) as made, draft.open("xb") as file:
+            show = partial(witnesses.submit_all, config.witness_list, config.witness_key_list, config.alert_allow_list)
+            with bundle.write(signer, keys, config.witness_key_list, show=show) as made, draft.open("xb") as file:
                 shutil.copyfileobj(made, file)
             draft.replace(path)
         except (SwitchboardError, OSError) as error:
