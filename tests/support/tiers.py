@@ -18,7 +18,9 @@ from tests.support.databases import IS_POSTGRESQL, leave_out
 IS_QUICK = os.environ.get("SWITCHBOARD_TESTS") == "quick"
 
 # Where the product's SQL differs between the databases, or leans on what only one of them does: locks, order, types.
-POSTGRESQL_PACKAGES = ("access", "conversation", "core", "events", "evidence", "search", "tool_calls", "transport")
+POSTGRESQL_PACKAGES = {
+    *("access", "conversation", "core", "events", "evidence", "redaction", "search", "tool_calls", "transport"),
+}
 ASKS = re.compile(r"django_db|[(,]\s*(?:transactional_)?db\s*[:,)]")  # the mark, or the fixture among parameters
 LEFT = "left to make test-all: {{}} {}"
 BEYOND = LEFT.format("beyond the first of a module without SQL of its own")
