@@ -74,17 +74,16 @@ class CallEvents(NamedTuple):
     approval_decision: Stored | None = None  # the one decision about it
 
     @property
+    def events(self) -> tuple[Stored, ...]:
+        """The events it is drawn from, in order, each once."""
+        parts = (self.called, self.finished, self.approval_request, self.approval_decision)
+        by_seq = {event.seq: event for event in parts if event is not None}
+        return tuple(by_seq[seq] for seq in sorted(by_seq))
+
+    @property
     def seqs(self) -> tuple[int, ...]:
-        """The events it is drawn from."""
-        return tuple(
-            sorted(
-                {
-                    e.seq
-                    for e in (self.called, self.finished, self.approval_request, self.approval_decision)
-                    if e is not None
-                }
-            )
-        )
+        """The numbers of the events it is drawn from."""
+        return tuple(event.seq for event in self.events)
 
 
 def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, principal: Principal) -> NewEvent:

@@ -156,20 +156,10 @@ def nested_events(recorded: RecordedCall) -> list[Stored]:
 
 def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
     """Return the events right before and after the call's own, tokens left out."""
-    first, last = min(recorded.call.seqs), max(recorded.call.seqs)
+    first, last = recorded.call.seqs[0], recorded.call.seqs[-1]
     before = [e for e in log.read_before(recorded.key, first, AROUND * 8) if e.kind != "token"][-AROUND:]
     after = [e for e in log.read_after(recorded.key, last, AROUND * 8) if e.kind != "token"][:AROUND]
-    own = [
-        e
-        for e in (
-            recorded.call.called,
-            recorded.call.approval_request,
-            recorded.call.approval_decision,
-            recorded.call.finished,
-        )
-        if e is not None
-    ]
-    return [*before, *sorted({e.seq: e for e in own}.values(), key=lambda e: e.seq), *after]
+    return [*before, *recorded.call.events, *after]
 
 
 def replays(recorded: RecordedCall) -> list[ToolCall]:
@@ -199,18 +189,7 @@ def recent_calls(recorded: RecordedCall) -> list[ToolCall]:
 
 def raw(recorded: RecordedCall) -> list[tuple[str, str]]:
     """Return the call's events as they are stored, with their kind and seq; then items of the model's memory."""
-    own = [
-        e
-        for e in (
-            recorded.call.called,
-            recorded.call.approval_request,
-            recorded.call.approval_decision,
-            recorded.call.finished,
-        )
-        if e is not None
-    ]
-    events = sorted({e.seq: e for e in own}.values(), key=lambda e: e.seq)
-    entries = [(f"{event.kind}, event {event.seq}", event.body) for event in events]
+    entries = [(f"{event.kind}, event {event.seq}", event.body) for event in recorded.call.events]
     if recorded.row.run is None or not recorded.row.call_id:
         return entries
     items = SessionItem.objects.filter(Q(payload__contains=json.dumps(recorded.row.call_id)), conversation=recorded.key)
