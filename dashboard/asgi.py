@@ -49,7 +49,7 @@ from conversations.asgi.telemetry import refuse as refuse_telemetry
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.asgi.topics import PREFIX as TOPICS
 from conversations.asgi.topics import TopicEndpoint
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.errors import Unavailable
 from conversations.events.log import commit_batch
 from conversations.evidence.checkpointer import Checkpointer
@@ -283,9 +283,7 @@ class Application:
         self._tasks.append(task)
 
     async def _stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         if self._alerts is not None:
             await asyncio.to_thread(self._alerts.close)
         if self._retention is not None:

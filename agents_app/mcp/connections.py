@@ -19,6 +19,7 @@ from mcp.types import Tool as McpTool
 
 from agents_app.mcp.servers import McpServer, Transport
 from agents_app.worker.event_writer import mask, reason_of
+from conversations.core.background_loop import cancel_all
 from conversations.core.status import OK
 
 logger = logging.getLogger(__name__)
@@ -115,9 +116,7 @@ class McpConnection(MCPServer):
             return result
         finally:
             self._running -= 1
-            for task in (call, broken):
-                task.cancel()
-            await asyncio.gather(call, broken, return_exceptions=True)
+            await cancel_all((call, broken))
 
     async def list_prompts(self) -> ListPromptsResult:
         """Return none: teams bring their own instructions."""

@@ -19,6 +19,7 @@ from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools.name_collisions import collisions
 from agents_app.worker.run_hooks import Do
+from conversations.core.background_loop import cancel_all
 from conversations.core.status import OK
 
 logger = logging.getLogger(__name__)
@@ -65,9 +66,7 @@ class McpTools:
             link.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2 * CLOSE_S + 1)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         for roster, link in self._links:
             for agent in roster.team.agents:
                 agent.tools = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]

@@ -37,7 +37,7 @@ from agents_app.worker.replay_run import Replay
 from agents_app.worker.run_bus import RunBus
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Unavailable
 from conversations.core.failpoints import failpoint
@@ -117,9 +117,7 @@ class Worker:
             await self._finish()
         finally:
             forget()
-            for task in work:
-                task.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
+            await cancel_all(work)
             await self._end()
 
     def stop(self) -> None:

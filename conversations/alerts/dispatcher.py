@@ -20,6 +20,7 @@ from django.db import DatabaseError
 from conversations.alerts import deliveries, evaluation, http_post, mail, messages, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE, Outcome
 from conversations.alerts.destinations import AddressRefused
+from conversations.core.background_loop import cancel_all
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Invalid, Unavailable
 from conversations.core.failpoints import failpoint
@@ -190,9 +191,7 @@ class Dispatcher(BackgroundThread):
 
     async def _finish(self, database: DatabaseThreads) -> None:
         """Write what came out and give back the rest."""
-        for sending in self._sending.values():
-            sending.task.cancel()
-        await asyncio.gather(*(sending.task for sending in self._sending.values()), return_exceptions=True)
+        await cancel_all(sending.task for sending in self._sending.values())
         with contextlib.suppress(Unavailable, DatabaseError):  # then the leases end in their time
             await self._loop.run_in_executor(database, self._give_back)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from channels.layers import get_channel_layer
 
+from conversations.core.background_loop import cancel_all
 from conversations.core.broadcast_sender import GROUP, KIND, PAUSES, BroadcastSender, sender
 from conversations.events import commit_listeners
 
@@ -44,8 +45,7 @@ class BroadcastListener:
     async def stop(self) -> None:
         """End it."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_all([self._task])
             await _forget()
 
     @property

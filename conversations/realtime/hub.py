@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.byte_budget import ByteBudget
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.failpoints import should_drop
@@ -62,10 +62,7 @@ class Hub:
         """End the tasks and the threads."""
         for stop in self._stop_listening:
             stop()
-        tasks = [*self._tasks, *filter(None, [self._fetcher.task])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all([*self._tasks, self._fetcher.task])
         self.readers.shutdown(wait=False, cancel_futures=True)
         self._drawer.shutdown(wait=False, cancel_futures=True)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from conversations.core import broadcast_sender
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.events import commit_listeners
 from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import SocketWriter
@@ -76,9 +76,7 @@ class Presence:
     async def stop(self) -> None:
         """End it."""
         self._stop_listening()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
 
     def look(self, key: str, name: str, wire: SocketWriter) -> Viewer:
         """Somebody follows a conversation from now on."""

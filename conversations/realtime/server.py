@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from conversations.core import schema_state
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads, unavailable
 from conversations.core.errors import Unavailable
 from conversations.core.node_heartbeat import Heartbeat
@@ -91,9 +91,7 @@ class ServerRuntime:
     async def stop(self) -> None:
         """Drain and end everything."""
         await self.drain()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         if self._pulse is not None:
             with contextlib.suppress(Unavailable):  # then the row is forgotten in its time
                 await asyncio.to_thread(self._pulse.stop)

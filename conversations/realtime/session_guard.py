@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from conversations.access import authentication
 from conversations.access.authentication import Caller
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import Principal
@@ -155,9 +155,7 @@ class SocketRegistry:
     async def stop(self) -> None:
         """End it."""
         self._stop_listening()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         self._pool.shutdown(wait=False)
 
     async def _guard(self) -> None:

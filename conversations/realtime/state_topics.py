@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from conversations.conversation import conversation_list
+from conversations.core.background_loop import cancel_all
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners
@@ -79,9 +80,7 @@ class StateTopic:
         """End it."""
         for stop in self._stop_listening:
             stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(self._tasks)
         self._pool.shutdown(wait=False)
 
     async def snapshot(self) -> list[Row]:

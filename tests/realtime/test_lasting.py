@@ -1,8 +1,8 @@
-"""A background loop outlives an error."""
+"""A background loop outlives an error, and ends when it is told to."""
 
 import asyncio
 
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 
 
 def test_one_bad_round_costs_itself_alone(caplog):
@@ -39,3 +39,24 @@ def test_a_round_that_always_fails_at_once_does_not_spin():
     asyncio.run(main())
 
     assert 1 < len(rounds) <= 4
+
+
+def test_tasks_are_over_once_they_are_cancelled_whatever_they_raise_at_their_end():
+    ends = []
+
+    async def one(error):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            ends.append(error)
+            raise error
+
+    async def main():
+        tasks = [asyncio.create_task(one(error)) for error in (RuntimeError("closed"), asyncio.CancelledError())]
+        await asyncio.sleep(0)
+        await cancel_all([None, *tasks])
+        return [task.done() for task in tasks]
+
+    assert asyncio.run(main()) == [True, True]
+    assert len(ends) == 2

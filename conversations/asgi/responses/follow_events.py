@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners, log
@@ -156,9 +156,7 @@ class Followers:
         """Listen no more."""
         for end in self._deaf:
             end()
-        if self._healing is not None:
-            self._healing.cancel()
-            await asyncio.gather(self._healing, return_exceptions=True)
+        await cancel_all([self._healing])
         self._loop, self._healing, self._deaf = None, None, []
 
     def follow(self, key: str, after: int) -> Follower:

@@ -30,6 +30,7 @@ from conversations.asgi.responses.shared import (
     trouble,
 )
 from conversations.asgi.responses.stream_encoder import Encoder, StreamFrame
+from conversations.core.background_loop import cancel_all
 from conversations.core.errors import Busy, Invalid, SwitchboardError, Unavailable
 from conversations.events.payload import MAX_BYTES
 from conversations.realtime import frames
@@ -94,8 +95,7 @@ class _Socket:
             self.dismiss(GOING_AWAY)
         finally:
             self._is_closed = True
-            answering.cancel()
-            await asyncio.gather(answering, return_exceptions=True)
+            await cancel_all([answering])
 
     async def _listen(self, receive: route.Receive, answering: asyncio.Task[None]) -> None:
         while (message := await receive())["type"] != "websocket.disconnect":
