@@ -1,6 +1,7 @@
 """Bad lines: told with their place and left out, or, when strict, the end of it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from conversations.core.errors import Invalid
@@ -26,6 +27,14 @@ class ImportReport:
             self._tell(f"{location}: {expected}; {outcome}")
         elif self.count == self.SHOWN + 1:
             self._tell(f"more than {self.SHOWN} problems; further ones are skipped without a message")
+
+    @contextmanager
+    def reporting(self, location: str) -> Iterator[None]:
+        """Report what is wrong with this place, and leave out the rest of what is done inside."""
+        try:
+            yield
+        except Invalid as error:
+            self.add_problem(location, error.message)
 
     def objects(
         self, source: RecordingFile, *, limit: int = 0, quiet: bool = False

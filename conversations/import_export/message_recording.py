@@ -13,7 +13,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from conversations.core.errors import Invalid
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import (
     HERE,
@@ -85,12 +84,10 @@ class _Maker:
             yield self._calls.start(opened, arguments, moment=moment, location=item.location)
         for result in item.message.results:
             is_failed = result.id in item.failed
-            try:
+            with self._trouble.reporting(item.location):
                 yield self._calls.finish(
                     result.id or None, result.output, failed=is_failed, moment=moment, location=item.location
                 )
-            except Invalid as error:
-                self._trouble.add_problem(item.location, error.message)
         if item.handoff:
             names = {"from_agent": item.agent, "to_agent": item.handoff, "agent": item.agent}
             yield stream("agent.handoff", moment, item.location, **names)

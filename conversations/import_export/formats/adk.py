@@ -90,10 +90,8 @@ def _of_database(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple
                 if session:
                     yield "", session
                 session = {"app_name": key[0], "user_id": key[1], "id": key[2], "events": []}
-            try:
+            with trouble.reporting(f"events, row {number}"):
                 session["events"].append(_event_of(row, f"events, row {number}"))
-            except Invalid as error:
-                trouble.add_problem(f"events, row {number}", error.message)
         if session:
             yield "", session
 
@@ -119,12 +117,10 @@ def _of_events(session: Fields, prefix: str, trouble: ImportReport) -> Iterator[
     events = session.get("events")
     for number, event in enumerate(events if isinstance(events, list) else []):
         location = f"{prefix}events[{number}]"
-        try:
+        with trouble.reporting(location):
             fields = object_of(event, "an event")
             if fields.get("partial") not in (True, 1):
                 yield _message(fields, str(fields.get("location") or location))
-        except Invalid as error:
-            trouble.add_problem(location, error.message)
 
 
 def _message(event: Fields, location: str) -> RecordedMessage:

@@ -108,7 +108,7 @@ def _placed(items: object, field: str) -> list[Placed]:
 def _read_all(messages: Iterable[Placed], trouble: ImportReport) -> Iterator[RecordedMessage]:
     agent = _AGENT
     for location, value in messages:
-        try:
+        with trouble.reporting(location):
             fields = object_of(value, "a message")
             if not isinstance(fields.get("type"), str) or "content" not in fields:
                 raise Invalid("must be a message with type and content")
@@ -117,8 +117,6 @@ def _read_all(messages: Iterable[Placed], trouble: ImportReport) -> Iterator[Rec
             source = text_field(fields, "source")
             agent = source if source and source != PERSON else agent
             yield _message(fields, source or agent, location)
-        except Invalid as error:
-            trouble.add_problem(location, error.message)
 
 
 def _message(fields: Fields, source: str, location: str) -> RecordedMessage:

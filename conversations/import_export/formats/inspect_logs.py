@@ -70,10 +70,8 @@ def _of_archive(archive: Archive, trouble: ImportReport) -> Iterator[Recording]:
     log = _Log(object_of(decoded(archive.read(header)), "a header of a log").get("eval"), trouble)
     for name in archive.names:
         if name.startswith("samples/") and name.endswith(".json"):
-            try:
+            with trouble.reporting(name):
                 yield from log.recordings(decoded(archive.read(name)), name)
-            except Invalid as error:
-                trouble.add_problem(name, error.message)
 
 
 class _Log:
@@ -117,12 +115,10 @@ class _Sample:
         covered: set[str] = set()
         for number, value in enumerate(self._spoken()):
             location = f"{self._location}.messages[{number}]"
-            try:
+            with self._trouble.reporting(location):
                 fields = object_of(self._attached(value), "a message")
                 yield self._message(fields, location)
                 covered.add(text_field(fields, "id"))
-            except Invalid as error:
-                self._trouble.add_problem(location, error.message)
         for event in self._answers:
             if (message_id := _message_id(event)) not in covered:
                 covered |= {message_id} if message_id else set()

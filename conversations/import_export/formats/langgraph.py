@@ -56,10 +56,8 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
                     yield recording(names.of(thread.id), thread.messages, trouble)
                 thread = _Thread(str(row["thread_id"]), _nodes(database, row["thread_id"]))
             place = f"checkpoint {row['checkpoint_id']}"
-            try:
+            with trouble.reporting(place):
                 thread.take(row, place)
-            except Invalid as error:
-                trouble.add_problem(place, error.message)
         if thread is not None:
             yield recording(names.of(thread.id), thread.messages, trouble)
 

@@ -100,10 +100,8 @@ def steps_of(messages: Iterable[tuple[str, Any]], trouble: ImportReport) -> Iter
     """Read the messages of one conversation; a bad one is reported and left out."""
     chat = _Chat()
     for location, message in messages:
-        try:
+        with trouble.reporting(location):
             yield from chat.steps(location, message)
-        except Invalid as error:
-            trouble.add_problem(location, error.message)
 
 
 class _Chat:

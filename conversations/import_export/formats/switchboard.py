@@ -96,10 +96,8 @@ class _Lines:
         while self._next is not None:
             location, value = self._next
             self._next = next(self._objects, None)
-            try:
+            with self._trouble.reporting(location):
                 return _header(value)
-            except Invalid as error:
-                self._trouble.add_problem(location, error.message)
         return None
 
     def steps(self, header: Header) -> Iterator[RecordedStep]:
@@ -107,11 +105,9 @@ class _Lines:
         while self._next is not None and not fits(self._next[1]):
             location, value = self._next
             self._next = next(self._objects, None)
-            try:
+            with self._trouble.reporting(location):
                 row = history.checked(value, location)
                 yield _step(row, location, times)
-            except Invalid as error:
-                self._trouble.add_problem(location, error.message)
         if wrong := history.wrong_end():
             self._trouble.add_problem("the end", wrong, outcome="available events imported")
 

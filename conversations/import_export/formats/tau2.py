@@ -77,10 +77,8 @@ def _title_of(messages: list[Any]) -> str:
 def _steps(messages: list[Any], location: str, trouble: ImportReport) -> Iterator[RecordedStep]:
     simulation = _Simulation()
     for number, message in enumerate(_flat(messages)):
-        try:
+        with trouble.reporting(f"{location}[{number}]"):
             yield from simulation.steps(f"{location}[{number}]", message)
-        except Invalid as error:
-            trouble.add_problem(f"{location}[{number}]", error.message)
 
 
 def _flat(messages: list[Any]) -> Iterator[Any]:

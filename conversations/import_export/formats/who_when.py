@@ -58,10 +58,8 @@ def _steps(history: Iterator[Any], trouble: ImportReport) -> Iterator[RecordedSt
     last_speakers: dict[str, str] = {}  # who last spoke to this agent
     for number, entry in enumerate(history):
         location = f"history[{number}]"
-        try:
+        with trouble.reporting(location):
             yield _step(entry, location, last_speakers)
-        except Invalid as error:
-            trouble.add_problem(location, error.message)
 
 
 def _step(entry: object, location: str, last_speakers: dict[str, str]) -> RecordedStep:
