@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import copy
 import logging
-import time
 from functools import partial
 from typing import Any
 
@@ -304,24 +303,16 @@ class AgentRun(ClaimedRun):
                 error = refused
         reason = "max_turns" if isinstance(error, MaxTurnsExceeded) else "error"
         text = reason_of(error)
-        if isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s:
-            reason, text = "timeout", f"not finished within {self._limit_s:g} s"
-        elif isinstance(error, team_context.ContextRefused):
+        if isinstance(error, team_context.ContextRefused):
             reason = "context"
         elif (excess := _behind(error, TurnTooLarge)) is not None:
             reason, text = "output_limit", str(excess)
         elif isinstance(error, Unfit | Limited):
             reason, text = error.code, str(error)
-        elif not isinstance(error, SwitchboardError):
+        elif not (isinstance(error, SwitchboardError) or self._is_late(error)):
             logger.warning("a run failed: %s", text)
         ended = self._steps.ended_by(error)
-        failed: Body = {
-            "event": "run.failed",
-            "reason": reason,
-            "error": text,
-            **self._spent(),
-            **self._steps.calls.in_doubt(),
-        }
+        failed = self._failure(error, reason, text)
         at_work = self._result.current_agent if self._result is not None else None
         if location := place_of(error, at_work, self._steps.turns.current, self._steps.last_text):
             failed["place"] = location

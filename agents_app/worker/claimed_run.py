@@ -11,7 +11,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import resume
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.run_bus import RunBus
-from agents_app.worker.run_hooks import Do, ms_since
+from agents_app.worker.run_hooks import Do, RecordingHooks, ms_since
 from conversations.core import log_format
 from conversations.core.errors import Fenced
 from conversations.events import log
@@ -34,6 +34,7 @@ class ClaimedRun:
     """What an agent's run and a replay have in common. `kind` is what the log calls it."""
 
     kind = "run"
+    _steps: RecordingHooks
 
     def __init__(self, claim: Claim, roster: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         self.claim = claim
@@ -69,6 +70,16 @@ class ClaimedRun:
 
     def _spent(self) -> Body:
         return {"duration_ms": ms_since(self._began)}
+
+    def _is_late(self, error: BaseException) -> bool:
+        return isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s
+
+    def _failure(self, error: BaseException, reason: str, text: str) -> Body:
+        """Make the `run.failed` of an error; of a run that took too long it says that."""
+        if self._is_late(error):
+            reason, text = "timeout", f"not finished within {self._limit_s:g} s"
+        failed: Body = {"event": "run.failed", "reason": reason, "error": text}
+        return failed | self._spent() | self._steps.calls.in_doubt()
 
     async def _run(self) -> None:
         raise NotImplementedError

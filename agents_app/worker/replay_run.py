@@ -8,7 +8,6 @@ its time limit, output guardrails. A call that was entered is never entered agai
 import asyncio
 import inspect
 import logging
-import time
 from functools import partial
 from typing import Any
 
@@ -249,17 +248,8 @@ class Replay(ClaimedRun):
             await self._finish({"event": "run.incompatible", "reason": str(error), **self._steps.calls.in_doubt()})
             return
         reason, text = ("context" if isinstance(error, ContextRefused) else "error"), reason_of(error)
-        if isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s:
-            reason, text = "timeout", f"not finished within {self._limit_s:g} s"
         ended = self._steps.ended_by(error)
-        failed: Body = {
-            "event": "run.failed",
-            "reason": reason,
-            "error": text,
-            **self._spent(),
-            **self._steps.calls.in_doubt(),
-        }
-        await self._finish(failed, *ended)
+        await self._finish(self._failure(error, reason, text), *ended)
 
     def _refusal(self, refused: ReplayRefused) -> Body:
         """Tell that the call is not made; the gate tells its own."""
