@@ -238,7 +238,7 @@ class Config(BaseSettings):
     @field_validator("secret_key")
     @classmethod
     def _hard_to_guess(cls, value: str) -> str:
-        """Sessions, links and the doorbell's name are signed with it: a short one can be tried out."""
+        """Sessions, links and the name of the broadcast are signed with it: a short one can be tried out."""
         if value and len(value) < MIN_SECRET:
             raise PydanticCustomError("secret", f"must be at least {MIN_SECRET} characters; got {len(value)}")
         return value

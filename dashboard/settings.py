@@ -62,7 +62,7 @@ TEMPLATES = [
 DATABASES = {
     "default": _databases.postgresql(CONFIG.database_url) if CONFIG.database_url else _databases.sqlite(DATA_DIR)
 }
-# The doorbell between processes: hints only. Deployments may share a Redis, whose pub/sub knows no databases, so the
+# The broadcast between processes: hints only. Deployments may share a Redis, whose pub/sub knows no databases, so the
 # name holds what only one deployment has. Nothing waits for it: it fails quickly and `broadcast_sender` retries.
 CHANNEL_LAYERS: dict[str, Any] = {}  # Any: Django's own shape
 if CONFIG.redis_url:

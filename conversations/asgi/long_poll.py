@@ -1,4 +1,4 @@
-"""Who waits for something new on a topic: woken by the doorbell, holding no thread. Used by the topic door."""
+"""Who waits for something new on a topic: woken by commits, holding no thread. Used by the topic door."""
 
 import asyncio
 import contextlib

@@ -91,7 +91,7 @@ class MetricsCollector(Collector):
         """Return every family."""
         yield from self._of_record()
         yield from self._of_readers()
-        yield from self._of_doorbell()
+        yield from self._of_broadcasts()
         yield from self._of_search()
         yield from self._of_others()
 
@@ -128,7 +128,7 @@ class MetricsCollector(Collector):
             drops.add_metric([str(code)], count)
         yield drops
 
-    def _of_doorbell(self) -> Iterator[Metric]:
+    def _of_broadcasts(self) -> Iterator[Metric]:
         listener = self._runtime.broadcast_listener
         if listener.age_s is not None:
             yield GaugeMetricFamily("switchboard_doorbell_age_seconds", "Since the last ring was heard", listener.age_s)

@@ -37,7 +37,7 @@ TOO_SLOW, TOO_BIG, TOO_MANY = 4408, 1009, 4429
 class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
     """Subscribes and unsubscribes; everything else is the hub's."""
 
-    channel_layer_alias = "none"  # no channel: the doorbell is the hub's
+    channel_layer_alias = "none"  # no channel: the hub is notified of commits
 
     def __init__(self, *, runtime: ServerRuntime) -> None:
         super().__init__()

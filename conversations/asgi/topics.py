@@ -25,7 +25,7 @@ from conversations.transport import topic_reads
 
 PREFIX, SUFFIX = "/api/v1/topics/", "/messages"
 MAX_ITEMS, MAX_MS = 500, 30_000
-LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost doorbell, and sees the server stop
+LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
 
 Message = tuple[str, str]  # id, body
 T = TypeVar("T")

@@ -3,7 +3,7 @@ loop of its own.
 
 Every process that commits has one (web, recorder, worker, a command), made at the first word. It never blocks or fails
 who commits: what waits is bounded, a dead layer is tried again with pauses and logged once, and what it lost is healed
-by the hearers' own look.
+by the receivers' own look.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from channels.layers import get_channel_layer
 
 logger = logging.getLogger(__name__)
 
-GROUP = "doorbell"
+GROUP = "doorbell"  # an older name, which processes of an earlier release join
 KIND = "switchboard.rung"
 MAX_HEADS = 500  # of one message
 MAX_WAITING = 10_000  # conversations; more are left to the hearers' look
@@ -134,9 +134,9 @@ class BroadcastSender(threading.Thread):
 
     def _note(self, error: str) -> None:
         if error and not self.trouble:
-            logger.warning("the doorbell to other processes is dead, they look for themselves each second: %s", error)
+            logger.warning("other processes cannot be notified, they look for themselves each second: %s", error)
         elif self.trouble and not error:
-            logger.warning("the doorbell to other processes rings again")
+            logger.warning("other processes are notified again")
         with self._condition:
             self.trouble = error
             self._condition.notify_all()

@@ -1,7 +1,7 @@
 """Named lines at which a test kills the process: `SWITCHBOARD_FAILPOINT=NAME:N` sends SIGKILL at the N-th passing.
 
 `NAME:segfault` crashes the interpreter there, in the thread that passes. `NAME:drop` makes `should_drop(NAME)` true for
-good: a lost doorbell. Unset (always, outside tests) it costs one check.
+good: a lost notification. Unset (always, outside tests) it costs one check.
 """
 
 import os

@@ -16,7 +16,7 @@ Listener = Callable[[Sequence[Stored]], None]
 HeadListener = Callable[[Mapping[str, int]], None]
 PresenceListener = Callable[[str, Sequence[Any]], None]
 
-_rings: list[Listener] = []
+_commits: list[Listener] = []
 _heads: list[HeadListener] = []
 _posts: list[Callable[[Collection[str]], None]] = []
 _revocations: list[Callable[[], None]] = []
@@ -25,12 +25,12 @@ _presences: list[PresenceListener] = []
 
 def on_committed(listener: Listener) -> Callable[[], None]:
     """Be told of every batch this process committed, in commit order of each thread; answer a function that ends it."""
-    _rings.append(listener)
-    return lambda: _rings.remove(listener)
+    _commits.append(listener)
+    return lambda: _commits.remove(listener)
 
 
 def on_remote_heads(listener: HeadListener) -> Callable[[], None]:
-    """Be told of heads whose events do not come along: rung for elsewhere, or come to be seen; answer what ends it."""
+    """Be told of heads whose events do not come along: committed elsewhere, or come to be seen; answer what ends it."""
     _heads.append(listener)
     return lambda: _heads.remove(listener)
 
@@ -55,7 +55,7 @@ def on_presence(listener: PresenceListener) -> Callable[[], None]:
 
 def notify_committed(stored: Sequence[Stored]) -> None:
     """Tell of events that are committed now."""
-    for listener in tuple(_rings):
+    for listener in tuple(_commits):
         listener(stored)
     if (teller := broadcast_sender.sender()) is not None:
         teller.say({event.conversation: event.seq for event in stored})

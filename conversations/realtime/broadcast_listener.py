@@ -74,7 +74,7 @@ class BroadcastListener:
                 joined = self.heard_at is not None and time.monotonic() - self.heard_at < 2 * SILENCE
                 failures = 0 if joined else failures + 1
                 if not self._trouble:
-                    logger.warning("the doorbell is not heard, this process looks for itself: %s", _error_text(error))
+                    logger.warning("other processes are not heard, this one looks for itself: %s", _error_text(error))
                 self._trouble = _error_text(error)
             await _forget()
             await asyncio.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
@@ -100,7 +100,7 @@ class BroadcastListener:
         self.heard_at = time.monotonic()
         if self._trouble:
             self._trouble = ""
-            logger.warning("the doorbell is heard again")
+            logger.warning("other processes are heard again")
         if self._teller is not None and message.get("from") != self._teller.me:
             commit_listeners.notify_remote_heads(
                 _heads(message.get("heads")), is_revoked=message.get("revoked") is True

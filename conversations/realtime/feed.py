@@ -13,19 +13,11 @@ from conversations.realtime.send_gate import SendGate
 
 Mode = Literal["data", "html", "lanes"]
 
-
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-
 RING_FRAMES = 1024
-
-
 RING_BYTES = 8 << 20  # of one ring
-
-
 MAX_DRAWING = 4000  # events of one feed that wait to be drawn; beyond, its readers go to the database
-
-
 DRAWING_BYTES = 16 << 20  # of the bodies of all events that wait to be drawn, or one batch of them
 
 
@@ -48,15 +40,13 @@ class Feed:
         self._budget = budget or ByteBudget(RING_BYTES)
         self.topic = f"stream:{key}"
         self.head = 0  # the newest seq anybody told us of
-        self.last_taken_seq: int | None = (
-            None  # the newest seq handed to the ring or the artist; None: nobody was level yet
-        )
+        self.last_taken_seq: int | None = None  # the newest handed to the ring or the renderer; None: nobody was level
         self.is_fetching = False  # what comes after `last_taken_seq` is being read
         self.sent = 0  # bytes handed to subscribers
         self.ring: deque[Frame] = deque()
         self.size = 0  # bytes of the ring
-        self.drawing = 0  # events that are with the artist
-        self.artist = LiveRenderer(key, mode)
+        self.drawing = 0  # events that are with the renderer
+        self.renderer = LiveRenderer(key, mode)
         self.subscribers: set[Subscriber] = set()
 
     def push(self, ready: Sequence[Frame]) -> None:
@@ -119,7 +109,7 @@ class Feed:
 
     @property
     def has_room(self) -> bool:
-        """Return whether the artist can take more of what was read."""
+        """Return whether the renderer can take more of what was read."""
         return self.drawing <= MAX_DRAWING // 2
 
     def go_back(self) -> None:

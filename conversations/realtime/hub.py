@@ -1,8 +1,9 @@
 """The hub: one row out to many. A ring of ready frames per feed; a subscriber is one integer and a wake-up (§6).
 
 Runs in the event loop and moves bytes only. HTML is drawn in one thread of its own, in order. What this process commits
-comes with the ring; what others commit is read once for all subscribers (`CatchUpReader`). What the ring of frames no
-longer holds each subscriber reads from the database, in a small pool. A lost doorbell is healed by one query a second.
+comes with its notification; what others commit is read once for all subscribers (`CatchUpReader`). What the ring of
+frames no longer holds each subscriber reads from the database, in a small pool. One query a second heals a lost
+notification.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Hub:
         self._sent = 0  # bytes, of feeds that are gone
 
     def start(self) -> None:
-        """Listen to the doorbell and heal what it loses."""
+        """Listen to commits, and heal what is lost of that."""
         self._loop = asyncio.get_running_loop()
         self._fetcher.start()
         self._stop_listening = [
@@ -101,13 +102,13 @@ class Hub:
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:
         """Called by whoever committed, in their thread."""
-        if self._loop is None or should_drop("doorbell"):
+        if self._loop is None or should_drop("notification"):
             return
         self._loop.call_soon_threadsafe(self._publish, stored)
 
     def _on_heads(self, heads: Mapping[str, int]) -> None:
         """Called with what other processes committed, or what came to be seen here; in any thread."""
-        if self._loop is None or should_drop("doorbell"):
+        if self._loop is None or should_drop("notification"):
             return
         self._loop.call_soon_threadsafe(self._tell, heads)
 
@@ -159,7 +160,7 @@ class Hub:
             ready: list[Frame] = []
             count, drawn = len(events), events
             try:
-                items = feed.artist.draw(events)
+                items = feed.renderer.draw(events)
                 ready, count, drawn = frames.events(feed.topic, self.epoch, items), len(items), events[: len(items)]
             except Exception:
                 seqs = [event.seq for event in events][:5]
@@ -188,7 +189,7 @@ class Hub:
         return frames.events(feed.topic, self.epoch, items)
 
     async def _heal(self) -> None:
-        """Each second, one query: a feed whose conversation went on without a ring is told."""
+        """Each second, one query: a feed whose conversation went on without a notification is told."""
         await asyncio.sleep(HEAL_EVERY)
         before = {feed: feed.last_taken_seq for feed in self.feeds.values()}
         if not before:

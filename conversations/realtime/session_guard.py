@@ -1,5 +1,5 @@
-"""Looks after open sockets, and requests that take long: ends those whose rights ended, within a second and without the
-doorbell (law H), and keeps how many sockets, and how many responses, one principal has open."""
+"""Looks after open sockets, and requests that take long: ends those whose rights ended, within a second and without a
+notification (law H), and keeps how many sockets, and how many responses, one principal has open."""
 
 import asyncio
 import contextlib

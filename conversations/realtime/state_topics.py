@@ -59,15 +59,15 @@ class StateTopic:
         self._stop_listening: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Listen to the doorbell."""
+        """Listen to commits."""
         loop = asyncio.get_running_loop()
 
         def on_stored(stored: Sequence[Stored]) -> None:
-            if self.subscribers and not should_drop("doorbell"):
+            if self.subscribers and not should_drop("notification"):
                 loop.call_soon_threadsafe(self._note, {e.conversation for e in stored})
 
         def on_heads(heads: Mapping[str, int]) -> None:
-            if self.subscribers and not should_drop("doorbell"):
+            if self.subscribers and not should_drop("notification"):
                 loop.call_soon_threadsafe(self._note, set(heads))
 
         self._stop_listening = [commit_listeners.on_committed(on_stored), commit_listeners.on_remote_heads(on_heads)]

@@ -17,8 +17,8 @@ from conversations.search import index_writer
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY = 1.0  # seconds, whatever the doorbell says
-LOOK_EVERY_ALONE = 5.0  # the same where this process alone writes: then its own doorbell says everything
+LOOK_EVERY = 1.0  # seconds, whatever is notified
+LOOK_EVERY_ALONE = 5.0  # the same where this process alone writes: then its own commits are all
 COALESCE = 0.2  # seconds between two rounds while events trickle in
 SWEEP_EVERY = 5.0  # seconds between two rounds that pass over tokens alone
 REST_WHEN_BUSY = 4  # times as long as a batch took

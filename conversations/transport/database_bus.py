@@ -16,7 +16,7 @@ from conversations.events.log.records import Stored
 from conversations.transport import topic_reads
 from switchboard.bus import MAX_READ, BusMessage
 
-LOOK_EVERY = 1.0  # seconds, while blocked: heals a lost doorbell
+LOOK_EVERY = 1.0  # seconds, while blocked: heals a lost notification
 
 
 class LogBus:

@@ -1,5 +1,5 @@
 /**
- * `<call-list>`: the newest tool calls. The doorbell of the `fleet` topic says that something happened; then the list is
+ * `<call-list>`: the newest tool calls. A frame of the `fleet` topic says that something happened; then the list is
  * asked for again. Rows change where they stand; new ones come on top only while nobody points at the list, has the
  * focus in it or has scrolled down. Till then a pill counts them.
  */

@@ -77,7 +77,7 @@ def test_who_waits_is_told_at_once(caller, topic):
             assert item["payload"]["content"] == "news"
             took.append(time.monotonic() - began)
 
-        assert min(took) < 0.9  # a lost doorbell would cost a second
+        assert min(took) < 0.9  # a lost notification would cost a second
 
 
 @pytest.mark.parametrize("topic", ["stream:new", "chat:new", "signal:new"])

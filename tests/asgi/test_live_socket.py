@@ -194,7 +194,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", variants(ENDS))
-def test_revocation_closes_an_open_socket_within_a_second_without_the_doorbell(server, how):
+def test_revocation_closes_an_open_socket_within_a_second_without_a_notification(server, how):
     code, expected = ENDS[how]
     run(server, "User.objects.filter(username='vera').update(is_active=True)")
     cookie = sign_in(server, "vera")
@@ -203,7 +203,7 @@ def test_revocation_closes_an_open_socket_within_a_second_without_the_doorbell(s
         subscribe(ws, "stream:secret", after=0)
         receive(ws, "caught_up")
         revoked_at = []
-        # Another process revokes: no doorbell of the server's rings. The moment of the commit is taken inside it.
+        # Another process revokes: the server is not notified. The moment of the commit is taken inside it.
         thread = threading.Thread(target=lambda: revoked_at.append(committed(server, code)))
         thread.start()
         with pytest.raises(ConnectionClosed) as closed:

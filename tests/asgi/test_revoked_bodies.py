@@ -1,5 +1,5 @@
 """Revoked is over for requests whose body is still on its way: what comes after the revocation is not taken, by any
-route and with any token, with the doorbell dead."""
+route and with any token, without a notification."""
 
 from __future__ import annotations
 

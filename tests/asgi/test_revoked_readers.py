@@ -1,4 +1,4 @@
-"""Revoked is over, within a second and with the doorbell dead: long polls, imports and exports that are under way."""
+"""Revoked is over, within a second and without a notification: long polls, imports and exports that are under way."""
 
 import asyncio
 import http.client

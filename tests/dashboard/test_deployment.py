@@ -119,7 +119,7 @@ def test_workers_of_their_own_answer_at_the_other_node_and_a_killed_ones_runs_ar
 
 
 def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, follow):
-    """The doorbell's Redis is gone: one look a second does its work (laws A and H)."""
+    """The Redis of the broadcast is gone: one look a second does its work (laws A and H)."""
     owner, other = (deployment.make_token(name, "viewer") for name in ("doomed", "doomed-too"))
     cookie = f"switchboard_session={session_of(deployment, 'sam')}"
     seen = follow(deployment.b, "unheard")

@@ -18,7 +18,7 @@ from tests.support.services import PostgresServer, running
 from tests.support.shares import amount_of, seed
 from tests.support.tiers import rounds, variants
 
-FAILPOINTS = ("before-commit", "after-commit", "before-doorbell")
+FAILPOINTS = ("before-commit", "after-commit", "before-notification")
 DATABASES = ("sqlite", "postgresql")
 PUBLISHERS = 4
 numbers = itertools.count(1)

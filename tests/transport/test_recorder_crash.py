@@ -10,7 +10,7 @@ from tests.support.recorders import Producer, add, envelope, judge, stored
 from tests.support.shares import amount_of, seed
 from tests.support.tiers import rounds, variants
 
-FAILPOINTS = ("after-read", "before-commit", "after-commit", "before-doorbell")
+FAILPOINTS = ("after-read", "before-commit", "after-commit", "before-notification")
 
 
 def killed(nursery, place, server, failpoint, kills, seed):

@@ -1,8 +1,8 @@
 """Follows the record for the door: what is committed to a conversation after a seq, in order, nothing left out.
 
-What this process commits comes by the doorbell with its events; what others commit is read, and so is what came too
-fast for a reader to keep up with: a follower holds at most 1,000 events or 4 MiB, all of a process 64 MiB; beyond that
-whoever took something longest ago lets go and reads it. One query a second heals a lost ring.
+What this process commits comes with its notification; what others commit is read, and so is what came too fast for a
+reader to keep up with: a follower holds at most 1,000 events or 4 MiB, all of a process 64 MiB; beyond that whoever
+took something longest ago lets go and reads it. One query a second heals a lost notification.
 """
 
 from __future__ import annotations
@@ -138,13 +138,13 @@ class Followers:
         self.budget = Budget(limit)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._healing: asyncio.Task[None] | None = None
-        self._deaf: list[Callable[[], None]] = []
+        self._stop_listening: list[Callable[[], None]] = []
 
     def listen(self) -> None:
         """Begin to listen. Called in the loop, before anything is followed."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-            self._deaf = [
+            self._stop_listening = [
                 commit_listeners.on_committed(self._on_committed),
                 commit_listeners.on_remote_heads(self._on_heads),
             ]
@@ -154,10 +154,10 @@ class Followers:
 
     async def stop(self) -> None:
         """Listen no more."""
-        for end in self._deaf:
-            end()
+        for stop in self._stop_listening:
+            stop()
         await cancel_all([self._healing])
-        self._loop, self._healing, self._deaf = None, None, []
+        self._loop, self._healing, self._stop_listening = None, None, []
 
     def follow(self, key: str, after: int) -> Follower:
         """Follow from after a seq; `leave` at the end."""
@@ -198,7 +198,7 @@ class Followers:
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:
         """In the thread that committed: pass on what somebody follows."""
-        if not self._by_key or self._loop is None or should_drop("doorbell"):
+        if not self._by_key or self._loop is None or should_drop("notification"):
             return
         events_by_key: dict[str, list[Stored]] = {}
         for event in stored:
@@ -214,7 +214,7 @@ class Followers:
 
     def _on_heads(self, heads: Mapping[str, int]) -> None:
         """In any thread: another process has committed, or what was hidden came to be seen."""
-        if self._by_key and not should_drop("doorbell"):
+        if self._by_key and not should_drop("notification"):
             self._in_loop(self._tell, heads)
 
     def _in_loop(self, work: Callable[[T], None], value: T) -> None:

@@ -42,7 +42,7 @@ def append(
     on_clash: Callable[[Sequence[Stored]], None] | None = None,
     wait: LockWait | None = None,
 ) -> list[Stored]:
-    """Store the batch; answer one `Stored` for each, in order. After the commit the doorbell rings.
+    """Store the batch; answer one `Stored` for each, in order. After the commit `commit_listeners` are notified.
 
     Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
     everything back. Inside another `write_transaction()` it looks first, since that transaction is not its own to
@@ -106,7 +106,7 @@ def _append(
 
 def _committed(fresh: list[Stored]) -> None:
     failpoint("after-commit")
-    failpoint("before-doorbell")
+    failpoint("before-notification")
     commit_listeners.notify_committed(fresh)
 
 

@@ -36,7 +36,7 @@ def desk():
 
 @pytest.fixture
 def unreadable(monkeypatch):
-    """A record that only the door cannot read, until the event is set; the doorbell is dead."""
+    """A record that only the door cannot read, until the event is set; no notification comes."""
     mended, read = threading.Event(), log.read_after
 
     def broken(key, after, limit=100):
@@ -240,7 +240,7 @@ def test_requests_and_sockets_of_one_principal_are_bounded_together(desk):
     assert not desk.runtime.watch.responses
 
 
-def test_a_stream_whose_token_is_revoked_fails_within_a_second_with_the_doorbell_dead(desk, monkeypatch):
+def test_a_stream_whose_token_is_revoked_fails_within_a_second_without_a_notification(desk, monkeypatch):
     monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
 
     async def talk():

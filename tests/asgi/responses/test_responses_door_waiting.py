@@ -121,7 +121,7 @@ def test_a_person_may_stop_the_run_of_a_response(desk):
     assert (final["type"], final["response"]["error"]["code"]) == ("response.failed", "cancelled")
 
 
-def test_a_lost_doorbell_costs_a_second_and_nothing_else(desk, monkeypatch):
+def test_a_lost_notification_costs_a_second_and_nothing_else(desk, monkeypatch):
     monkeypatch.setattr("conversations.asgi.responses.follow_events.should_drop", lambda _: True)
 
     events = desk.stream("many 300")

@@ -1,4 +1,4 @@
-"""The doorbell between processes: heads and revocations by Redis, and what becomes of it without Redis."""
+"""The broadcast between processes: heads and revocations by Redis, and what becomes of it without Redis."""
 
 import asyncio
 import json
