@@ -1,10 +1,10 @@
-"""What raises an alarm of each kind, what ends it, how cases are grouped, and shelves that end by themselves."""
+"""What raises an alarm of each kind, what ends it, and how cases are grouped."""
 
 import json
 
 import pytest
 
-from conversations.alerts import edit_rules, evaluation, handle_alarms
+from conversations.alerts import edit_rules, evaluation
 from conversations.alerts.rule_fields import RuleFields
 from conversations.core.ids import new_id
 from conversations.core.node_heartbeat import database_now
@@ -15,27 +15,9 @@ from conversations.models import Alarm, AlarmCause, AlertDelivery, AlertRule, Ap
 from conversations.runs.approvals import decide
 from tests.runs.test_runs import claimed
 from tests.support import alerting, teamwork
-from tests.support.alerting import MINUTE, fail, later, lose, rule
+from tests.support.alerting import MINUTE, fail, later, look, lose, opened, rule, sent
 
 pytestmark = pytest.mark.django_db
-
-
-def look(minutes=0.0, *, is_slow=True):
-    """Look as if so many minutes had passed."""
-    now = later(minutes)
-    while evaluation.look(now, is_slow=is_slow):
-        pass
-
-
-def opened(**fields):
-    return list(Alarm.objects.filter(closed_at=None, **fields).order_by("id"))
-
-
-def sent():
-    """Return what is sent, oldest first: its kind, conversation and count."""
-    rows = AlertDelivery.objects.order_by("created_at", "id").values_list("body", flat=True)
-    payloads = [json.loads(body) for body in rows]
-    return [(each["type"], each["data"]["conversation_id"], each["data"]["count"]) for each in payloads]
 
 
 # Runs that fail
@@ -320,66 +302,6 @@ def test_a_run_that_makes_no_progress_raises_an_alarm_that_ends_with_it(settings
     Run.objects.filter(id=claim.run).update(status="done")
     look()
     assert opened() == []
-
-
-# Shelves
-
-
-def test_nothing_of_a_shelved_rule_is_sent_until_the_shelf_ends(people):
-    shelved = rule()
-    handle_alarms.shelve(people["admin"], shelved.id, 1800, reason="a known fault")
-    fail()
-
-    look()
-    look(29)
-    assert (len(opened()), sent()) == (1, [])
-
-    look(31)
-    assert sent() == [("alarm.opened", "c", 1)]
-    look(32)
-    assert len(sent()) == 1
-
-
-def test_an_alarm_that_is_over_when_its_shelf_ends_is_never_sent(people):
-    shelved = rule(sends_end=True)
-    handle_alarms.shelve(people["admin"], shelved.id, 7200)
-    fail()
-    look()
-    look(61)
-
-    look(121)
-
-    assert (opened(), sent()) == ([], [])
-
-
-def test_one_alarm_is_shelved_and_its_like_with_it_but_no_other(people):
-    noisy_rule = rule()
-    fail("noisy")
-    look()
-    (alarm,) = opened()
-    handle_alarms.shelve(people["admin"], noisy_rule.id, 3600 * 3, alarm=alarm.id)
-    handle_alarms.end_alarm(people["admin"], alarm.id)
-    fail("noisy")
-    fail("other")
-
-    look()
-
-    assert [conversation for _, conversation, _ in sent()] == ["noisy", "other"]
-    assert {alarm.conversation for alarm in opened(notified_at=None)} == {"noisy"}
-    handle_alarms.unshelve(people["admin"], noisy_rule.id, alarm=alarm.id)
-    look(0.1)
-    assert [conversation for _, conversation, _ in sent()] == ["noisy", "other", "noisy"]
-
-
-def test_shelving_anew_moves_the_end(people):
-    shelved = rule()
-    handle_alarms.shelve(people["admin"], shelved.id, 600)
-    handle_alarms.shelve(people["admin"], shelved.id, 60)
-    fail()
-
-    look(2)
-
-    assert len(sent()) == 1
 
 
 # What people change

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from conversations.alerts import signing
+from conversations.alerts import evaluation, signing
 from conversations.core.ids import new_id
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.events import log
-from conversations.models import AlertRule
+from conversations.models import Alarm, AlertDelivery, AlertRule
 
 SECRET = signing.new_secret()
 MINUTE = 60_000_000  # µs
@@ -153,3 +153,22 @@ def receiving(receiver: Receiver | None = None) -> Iterator[Receiver]:
             receiver.released.set()
             receiver.shutdown()
             thread.join()
+
+
+def look(minutes: float = 0.0, *, is_slow: bool = True) -> None:
+    """Look as if so many minutes had passed."""
+    now = later(minutes)
+    while evaluation.look(now, is_slow=is_slow):
+        pass
+
+
+def opened(**fields: Any) -> list[Alarm]:
+    """Return the open alarms, oldest first."""
+    return list(Alarm.objects.filter(closed_at=None, **fields).order_by("id"))
+
+
+def sent() -> list[tuple[str, str, int]]:
+    """Return what is sent, oldest first: its kind, conversation and count."""
+    rows = AlertDelivery.objects.order_by("created_at", "id").values_list("body", flat=True)
+    payloads = [json.loads(body) for body in rows]
+    return [(each["type"], each["data"]["conversation_id"], each["data"]["count"]) for each in payloads]

@@ -1,0 +1,65 @@
+"""Shelves: nothing is sent of a rule or an alarm until they end, by themselves."""
+
+import pytest
+
+from conversations.alerts import handle_alarms
+from tests.support.alerting import fail, look, opened, rule, sent
+
+pytestmark = pytest.mark.django_db
+
+
+def test_nothing_of_a_shelved_rule_is_sent_until_the_shelf_ends(people):
+    shelved = rule()
+    handle_alarms.shelve(people["admin"], shelved.id, 1800, reason="a known fault")
+    fail()
+
+    look()
+    look(29)
+    assert (len(opened()), sent()) == (1, [])
+
+    look(31)
+    assert sent() == [("alarm.opened", "c", 1)]
+    look(32)
+    assert len(sent()) == 1
+
+
+def test_an_alarm_that_is_over_when_its_shelf_ends_is_never_sent(people):
+    shelved = rule(sends_end=True)
+    handle_alarms.shelve(people["admin"], shelved.id, 7200)
+    fail()
+    look()
+    look(61)
+
+    look(121)
+
+    assert (opened(), sent()) == ([], [])
+
+
+def test_one_alarm_is_shelved_and_its_like_with_it_but_no_other(people):
+    noisy_rule = rule()
+    fail("noisy")
+    look()
+    (alarm,) = opened()
+    handle_alarms.shelve(people["admin"], noisy_rule.id, 3600 * 3, alarm=alarm.id)
+    handle_alarms.end_alarm(people["admin"], alarm.id)
+    fail("noisy")
+    fail("other")
+
+    look()
+
+    assert [conversation for _, conversation, _ in sent()] == ["noisy", "other"]
+    assert {alarm.conversation for alarm in opened(notified_at=None)} == {"noisy"}
+    handle_alarms.unshelve(people["admin"], noisy_rule.id, alarm=alarm.id)
+    look(0.1)
+    assert [conversation for _, conversation, _ in sent()] == ["noisy", "other", "noisy"]
+
+
+def test_shelving_anew_moves_the_end(people):
+    shelved = rule()
+    handle_alarms.shelve(people["admin"], shelved.id, 600)
+    handle_alarms.shelve(people["admin"], shelved.id, 60)
+    fail()
+
+    look(2)
+
+    assert len(sent()) == 1
