@@ -14,11 +14,11 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from conversations.alerts.destinations import AllowList
 from conversations.asgi.agui import registered
 from conversations.core import model_prices
 from conversations.core.errors import Invalid
 from conversations.core.model_prices import ModelPrice
+from conversations.core.outbound_address import AllowList
 from conversations.evidence import notes
 from conversations.evidence.notes import VerifierKey
 from conversations.evidence.witness_settings import Witness

@@ -1,4 +1,4 @@
-"""One POST whose answer is a stream: to a checked address (the rules of alerts), no redirect followed, no proxy."""
+"""One POST whose answer is a stream: to a checked address (`outbound_address`), no redirect followed, no proxy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 
 import httptools
 
-from conversations.alerts import destinations, http_post
-from conversations.alerts.destinations import AddressRefused, AllowList
-from conversations.alerts.http_post import PostFailed
+from conversations.core import http_post, outbound_address
+from conversations.core.http_post import PostFailed
+from conversations.core.outbound_address import AddressRefused, AllowList
 
 CHUNK = 64 << 10
 MAX_REASON = 2000  # bytes of an answer that refuses
@@ -59,7 +59,7 @@ async def post(
     url: str, headers: Mapping[str, str], body: bytes, *, allowed: AllowList, connect_s: float, silence_s: float
 ) -> AsyncIterator[bytes]:
     """Send it; return the answer's body in pieces. Raises RemoteFailed."""
-    to = destinations.parse(url)
+    to = outbound_address.parse(url)
     headers = {"Accept": "text/event-stream", **headers}
     try:
         async with AsyncExitStack() as connected:

@@ -17,8 +17,8 @@ from agents_app.agui.answer_events import AnswerEvents
 from agents_app.agui.http_stream import RemoteFailed
 from agents_app.approval_gate import approval_requests
 from agents_app.approval_gate.run_scope import current_scope
-from conversations.alerts.destinations import AllowList
 from conversations.asgi.agui.registered import RemoteAgent
+from conversations.core.outbound_address import AllowList
 from conversations.events.payload import clean_text
 
 CONNECT_S = 10.0

@@ -13,9 +13,9 @@ from django.conf import settings
 from agents_app.agui.remote_model import RemoteModel
 from agents_app.agui.run_history import ACTION, WENT_ON
 from agents_app.teams.definition import Team
-from conversations.alerts.destinations import AllowList
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
+from conversations.core.outbound_address import AllowList
 
 NAME = "AG-UI"
 SCHEMA: dict[str, Any] = {

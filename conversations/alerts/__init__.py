@@ -8,8 +8,6 @@ evaluation     one look at all of it
 deliveries     what waits to be sent: claimed, retried, given up
 messages       what is sent: JSON, Slack, e-mail
 signing        of a webhook (Standard Webhooks)
-destinations   which addresses a webhook may reach
-http_post      one request
 mail           one e-mail
 dispatcher     the thread that does all this
 edit_rules     what people do with rules

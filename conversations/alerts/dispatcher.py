@@ -17,14 +17,15 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import DatabaseError
 
-from conversations.alerts import deliveries, evaluation, http_post, mail, messages, signing
+from conversations.alerts import deliveries, evaluation, mail, messages, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE, Outcome
-from conversations.alerts.destinations import AddressRefused
+from conversations.core import http_post
 from conversations.core.background_loop import cancel_all
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Invalid, Unavailable
 from conversations.core.failpoints import failpoint
 from conversations.core.node_heartbeat import database_now
+from conversations.core.outbound_address import AddressRefused
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import write_transaction
 from conversations.events import commit_listeners

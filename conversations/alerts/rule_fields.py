@@ -5,11 +5,12 @@ from typing import NamedTuple
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from conversations.alerts import destinations, mail
-from conversations.alerts.destinations import AllowList
+from conversations.alerts import mail
 from conversations.alerts.kinds import GROUPINGS, KINDS
+from conversations.core import outbound_address
 from conversations.core.errors import Invalid
 from conversations.core.hidden_characters import is_clean
+from conversations.core.outbound_address import AllowList
 from conversations.core.secret_masking import MASK
 from conversations.models import AlertRule
 
@@ -59,7 +60,7 @@ def masked_url(rule: AlertRule) -> str:
     """Return scheme and host of a webhook: its path and query may be the secret."""
     if not rule.url:
         return ""
-    url = destinations.parse(rule.url)
+    url = outbound_address.parse(rule.url)
     return f"{url.scheme}://{url.host_header}/{MASK}"
 
 
@@ -72,10 +73,10 @@ def _require_line(text: str, field: str, most: int, *, is_required: bool = False
 
 def _require_reachable(url: str, allowed: AllowList) -> None:
     """Refuse what could not be sent to whatever its name resolves to."""
-    parsed = destinations.parse(url)
+    parsed = outbound_address.parse(url)
     try:
-        destinations.check_literal(parsed, allowed)
-    except destinations.AddressRefused as error:
+        outbound_address.check_literal(parsed, allowed)
+    except outbound_address.AddressRefused as error:
         raise Invalid(str(error), field="url") from None
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from django.db import DatabaseError, connections
 
-from conversations.alerts.destinations import AllowList
 from conversations.core.errors import SwitchboardError
+from conversations.core.outbound_address import AllowList
 from conversations.evidence import checkpoints, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.notes import VerifierKey

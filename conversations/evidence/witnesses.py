@@ -16,10 +16,10 @@ from pathlib import Path
 
 from asgiref.sync import async_to_sync
 
-from conversations.alerts import http_post
-from conversations.alerts.destinations import AddressRefused, AllowList
-from conversations.alerts.http_post import Answer, PostFailed
+from conversations.core import http_post
 from conversations.core.errors import Conflict, SwitchboardError
+from conversations.core.http_post import Answer, PostFailed
+from conversations.core.outbound_address import AddressRefused, AllowList
 from conversations.core.write_transaction import write_transaction
 from conversations.evidence import checkpoints, notes, timestamps, tree
 from conversations.evidence.notes import SignedNote, TreeHead, VerifierKey

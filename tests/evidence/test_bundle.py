@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 from django.core.management import CommandError, call_command
 
-from conversations.alerts.destinations import AllowList
 from conversations.core.errors import Invalid, NotFound
+from conversations.core.outbound_address import AllowList
 from conversations.core.principals import SYSTEM, user_principal
 from conversations.events import log
 from conversations.evidence import bundle, checkpoints, witnesses

@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from conversations.alerts.destinations import NONE, AllowList
 from conversations.core.errors import Conflict, Invalid
+from conversations.core.outbound_address import NONE, AllowList
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log

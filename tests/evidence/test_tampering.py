@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from conversations.access.accounts import grants, people, tokens
 from conversations.access.audit import chain
-from conversations.alerts.destinations import NONE
 from conversations.conversation import fork as forks
+from conversations.core.outbound_address import NONE
 from conversations.core.principals import SYSTEM, import_principal, token_principal, user_principal
 from conversations.events import log
 from conversations.events.log import hash_chain

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from conversations.alerts.destinations import AllowList
 from conversations.core.errors import Invalid
+from conversations.core.outbound_address import AllowList
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.evidence import bundle, checkpoints, state, timestamps, witnesses

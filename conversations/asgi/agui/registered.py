@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from conversations.alerts import destinations
+from conversations.core import outbound_address
 from conversations.core.errors import Invalid
 
 FIELDS = ("url", "token", "description")
@@ -41,7 +41,7 @@ def _agent(name: str, fields: Any) -> RemoteAgent:
     if unknown := sorted(given.keys() - set(FIELDS)):
         raise ValueError(f"{name!r} has the unknown field {unknown[0]!r}: use {', '.join(FIELDS)}")
     try:
-        destinations.parse(given.get("url", ""))
+        outbound_address.parse(given.get("url", ""))
     except Invalid as error:
         raise ValueError(f"the url of {name!r} {error.message}") from None
     token = given.get("token", "")

@@ -10,13 +10,12 @@ from django.conf import settings
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.alerts import destinations
-from conversations.alerts.destinations import AddressRefused
 from conversations.asgi.agui import registered
 from conversations.asgi.agui.registered import RemoteAgent
-from conversations.core import micros
+from conversations.core import micros, outbound_address
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.node_heartbeat import database_now
+from conversations.core.outbound_address import AddressRefused
 from conversations.models import Agent, AgentElsewhere
 
 TEAM = "AG-UI registered"
@@ -100,7 +99,7 @@ def _check(remote: RemoteAgent) -> None:
     if not _NAME.fullmatch(remote.name):
         raise Invalid("must be 1 to 100 letters, digits, spaces and . _ @ + -", field="name")
     try:
-        destinations.check_literal(destinations.parse(remote.url), settings.CONFIG.agui_allow_list)
+        outbound_address.check_literal(outbound_address.parse(remote.url), settings.CONFIG.agui_allow_list)
     except AddressRefused as error:
         raise Invalid(str(error).replace("SWITCHBOARD_ALERT_HOSTS", "SWITCHBOARD_AGUI_HOSTS"), field="url") from None
     token = remote.token

@@ -9,8 +9,8 @@ import pytest
 
 from agents_app.agui.remote_team import team_of
 from agents_app.teams.definition import Team
-from conversations.alerts.destinations import AllowList
 from conversations.asgi.agui.registered import RemoteAgent
+from conversations.core.outbound_address import AllowList
 from tests.support.live import ROOT, free_port, until
 
 NEAR = AllowList.of(["127.0.0.1"])

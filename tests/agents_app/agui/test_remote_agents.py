@@ -5,8 +5,8 @@ import urllib.request
 
 import pytest
 
-from conversations.alerts.destinations import NONE
 from conversations.asgi.agui import registered
+from conversations.core.outbound_address import NONE
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, Conversation, Event, Run, ToolCall
 from conversations.runs import stop_and_rerun

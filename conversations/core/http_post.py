@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import httptools
 
-from conversations.alerts import destinations
-from conversations.alerts.destinations import AllowList, WebhookUrl
+from conversations.core import outbound_address
+from conversations.core.outbound_address import AllowList, OutboundUrl
 
 MAX_ANSWER = 16 << 10  # bytes until the end of the headers
 CHUNK = 4 << 10
@@ -52,7 +52,7 @@ async def post(
 ) -> Answer:
     """Send it. `reads_body`: the answer, of 16 KiB at most, is read to its end. Raises PostFailed, or AddressRefused
     when nothing may be sent there."""
-    to = destinations.parse(url)
+    to = outbound_address.parse(url)
     try:
         async with asyncio.timeout(timeout_s):
             async with sent(to, headers, body, allowed=allowed, resolver=resolver) as reader:
@@ -67,10 +67,10 @@ async def post(
 
 @asynccontextmanager
 async def sent(
-    to: WebhookUrl, headers: Mapping[str, str], body: bytes, *, allowed: AllowList, resolver: Resolve = resolve
+    to: OutboundUrl, headers: Mapping[str, str], body: bytes, *, allowed: AllowList, resolver: Resolve = resolve
 ) -> AsyncIterator[asyncio.StreamReader]:
     """Send a request and give what reads its answer. Raises PostFailed, OSError, or AddressRefused."""
-    addresses = destinations.check(to, await resolver(to.host, to.port), allowed)
+    addresses = outbound_address.check(to, await resolver(to.host, to.port), allowed)
     reader, writer = await _connect(to, addresses)
     try:
         writer.write(_request(to, headers, body))
@@ -80,7 +80,7 @@ async def sent(
         writer.transport.abort()
 
 
-async def _connect(to: WebhookUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(to: OutboundUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the first address that takes a connection."""
     failure: OSError | None = None
     tls, name = (_tls(), to.host) if to.scheme == "https" else (None, None)
@@ -97,7 +97,7 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _request(to: WebhookUrl, headers: Mapping[str, str], body: bytes) -> bytes:
+def _request(to: OutboundUrl, headers: Mapping[str, str], body: bytes) -> bytes:
     """Write a request. Header values are ours or an operator's: ids, numbers, base64, a bearer."""
     lines = [f"POST {to.target} HTTP/1.1", f"Host: {to.host_header}"]
     fields = {"Content-Type": "application/json", "User-Agent": "Switchboard", "Accept": "*/*", **headers}

@@ -5,9 +5,9 @@ import ssl
 
 import pytest
 
-from conversations.alerts import http_post
-from conversations.alerts.destinations import NONE, AddressRefused, AllowList
-from conversations.alerts.http_post import Answer, PostFailed
+from conversations.core import http_post
+from conversations.core.http_post import Answer, PostFailed
+from conversations.core.outbound_address import NONE, AddressRefused, AllowList
 from tests.support.alerting import receiving
 from tests.support.live import until
 

@@ -4,11 +4,11 @@ import ipaddress
 
 import pytest
 
-from conversations.alerts import destinations
-from conversations.alerts.destinations import NONE, AddressRefused, AllowList
+from conversations.core import outbound_address
 from conversations.core.errors import Invalid
+from conversations.core.outbound_address import NONE, AddressRefused, AllowList
 
-HOOK = destinations.parse("https://example.com/hook")
+HOOK = outbound_address.parse("https://example.com/hook")
 
 NOT_PUBLIC = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255",
@@ -35,23 +35,23 @@ SPECIAL = (
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_an_address_that_is_not_public_is_refused(address):
     with pytest.raises(AddressRefused, match="not a public address"):
-        destinations.check(HOOK, [address], NONE)
+        outbound_address.check(HOOK, [address], NONE)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_is_fine(address):
-    assert destinations.check(HOOK, [address], NONE) == [address]
+    assert outbound_address.check(HOOK, [address], NONE) == [address]
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_one_address_of_several_that_is_not_public_spoils_them_all(address):
     with pytest.raises(AddressRefused):
-        destinations.check(HOOK, ["8.8.8.8", address], NONE)
+        outbound_address.check(HOOK, ["8.8.8.8", address], NONE)
 
 
 def test_a_name_without_addresses_is_refused():
     with pytest.raises(AddressRefused, match="has no address"):
-        destinations.check(HOOK, [], NONE)
+        outbound_address.check(HOOK, [], NONE)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_name_without_addresses_is_refused():
 )  # fmt: skip
 def test_an_odd_url_is_refused(url):
     with pytest.raises(Invalid) as refused:
-        destinations.parse(url)
+        outbound_address.parse(url)
 
     assert refused.value.field == "url"
 
@@ -87,26 +87,26 @@ def test_an_odd_url_is_refused(url):
     ],
 )
 def test_a_usual_url_is_taken_apart(url, parts):
-    assert tuple(destinations.parse(url)) == parts
+    assert tuple(outbound_address.parse(url)) == parts
 
 
 def test_what_is_allowed_is_reached_and_nothing_else():
     allowed = AllowList.of(["hooks.internal", "10.1.0.0/16", "::1", "192.168.7.7"])
-    http = destinations.parse("http://elsewhere/")
+    http = outbound_address.parse("http://elsewhere/")
 
     for url, address in (
-        (destinations.parse("http://HOOKS.internal/"), "10.9.9.9"), (http, "10.1.2.3"), (http, "::ffff:10.1.2.3"),
+        (outbound_address.parse("http://HOOKS.internal/"), "10.9.9.9"), (http, "10.1.2.3"), (http, "::ffff:10.1.2.3"),
         (http, "::1"), (http, "192.168.7.7"),
     ):  # fmt: skip
-        assert destinations.check(url, [address], allowed) == [address]
+        assert outbound_address.check(url, [address], allowed) == [address]
     for address in ("10.2.0.1", "192.168.7.8", "127.0.0.1", "::ffff:10.2.0.1"):
         with pytest.raises(AddressRefused):
-            destinations.check(http, [address], allowed)
+            outbound_address.check(http, [address], allowed)
 
 
 def test_http_is_for_what_is_allowed_only():
     with pytest.raises(AddressRefused, match="use https"):
-        destinations.check(destinations.parse("http://example.com/"), ["8.8.8.8"], NONE)
+        outbound_address.check(outbound_address.parse("http://example.com/"), ["8.8.8.8"], NONE)
 
 
 @pytest.mark.parametrize("entry", ["10.0.0.0/33", "a b", "2130706433.0x1", "http://x", "host/24", ""])
@@ -127,5 +127,5 @@ def test_no_address_of_a_special_range_is_public():
         "192.168.0.0/16",
     ]:
         network = ipaddress.ip_network(text)
-        assert not destinations.is_public(network[0])
-        assert not destinations.is_public(network[-1])
+        assert not outbound_address.is_public(network[0])
+        assert not outbound_address.is_public(network[-1])

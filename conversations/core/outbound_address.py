@@ -1,4 +1,5 @@
-"""Which addresses a webhook may reach: public ones, and what `SWITCHBOARD_ALERT_HOSTS` allows besides.
+"""Which addresses a request of ours may reach: public ones, and what a setting allows besides
+(`SWITCHBOARD_ALERT_HOSTS` for webhooks, `SWITCHBOARD_AGUI_HOSTS` for agents elsewhere).
 
 A name is resolved anew for each attempt, all of its addresses are checked, and the request goes to an address that was
 checked, never to a name: an answer that changes between check and connection changes nothing.
@@ -36,11 +37,11 @@ HTTPS_ONLY = "http is only for destinations that SWITCHBOARD_ALERT_HOSTS allows:
 
 
 class AddressRefused(Exception):
-    """A webhook must not be sent there; the words are for the admin."""
+    """Nothing must be sent there; the words are for the admin."""
 
 
-class WebhookUrl(NamedTuple):
-    """A webhook's URL, in parts. `host` is lower case, IPv6 without brackets; `target` is path and query."""
+class OutboundUrl(NamedTuple):
+    """A URL, in parts. `host` is lower case, IPv6 without brackets; `target` is path and query."""
 
     scheme: str
     host: str
@@ -88,7 +89,7 @@ def is_host_name(host: str) -> bool:
     return bool(_NAME.fullmatch(host)) and not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2])
 
 
-def parse(url: str) -> WebhookUrl:
+def parse(url: str) -> OutboundUrl:
     """Take a URL apart. Raises Invalid naming the field `url`, without repeating it: it may be a secret."""
     if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or "\\" in url or " " in url:
         raise Invalid(f"must be a URL of at most {MAX_URL:,} ASCII characters without spaces", field="url")
@@ -104,7 +105,7 @@ def parse(url: str) -> WebhookUrl:
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not _is_host(host, is_bracketed="[" in parts.netloc) or not _TARGET.fullmatch(target):
         raise Invalid("must name a host, or an IP address in its usual form", field="url")
-    return WebhookUrl(parts.scheme, host, port or PORTS[parts.scheme], target)
+    return OutboundUrl(parts.scheme, host, port or PORTS[parts.scheme], target)
 
 
 def _is_host(host: str, *, is_bracketed: bool) -> bool:
@@ -115,7 +116,7 @@ def _is_host(host: str, *, is_bracketed: bool) -> bool:
     return (address.version == 6) == is_bracketed and "%" not in host
 
 
-def check(url: WebhookUrl, addresses: Sequence[str], allowed: AllowList) -> list[str]:
+def check(url: OutboundUrl, addresses: Sequence[str], allowed: AllowList) -> list[str]:
     """Return the addresses to connect to. Raises AddressRefused when one of them may not be reached."""
     if not addresses:
         raise AddressRefused(f"{url.host} has no address")
@@ -131,7 +132,7 @@ def check(url: WebhookUrl, addresses: Sequence[str], allowed: AllowList) -> list
     return list(addresses)
 
 
-def check_literal(url: WebhookUrl, allowed: AllowList) -> None:
+def check_literal(url: OutboundUrl, allowed: AllowList) -> None:
     """Raise AddressRefused for a URL to which nothing can be sent, whatever its name resolves to."""
     try:
         ipaddress.ip_address(url.host)
