@@ -1,1 +1,2 @@
-"""Raw ASGI endpoints: publishing, topics, imports, `/v1/responses`, health, metrics, and the WebSocket."""
+"""Raw ASGI endpoints: publishing, topics, events, imports, telemetry, hooks and approvals of agents elsewhere, `/v1`
+(`responses/`), AG-UI (`agui/`), health, metrics, and the WebSocket of pages."""
