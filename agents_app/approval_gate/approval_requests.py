@@ -27,7 +27,7 @@ EXPIRED = "Nobody decided in time, so the call was not made. Continue without it
 
 
 def pending_requests(
-    items: Sequence[ToolApprovalItem], calls: CallIdMap, roster: ServedTeam, turn: int, rules: Rows
+    items: Sequence[ToolApprovalItem], calls: CallIdMap, served: ServedTeam, turn: int, rules: Rows
 ) -> list[Body]:
     """Return an `approval.requested` for each call that has not been asked about yet."""
     bodies: list[Body] = []
@@ -39,7 +39,7 @@ def pending_requests(
             continue
         tool, our_id = tool_of(item), calls.new(call_id)
         body = build_request(item.agent.name, turn, our_id, item.call_id, sent, parent=calls.lane(call_id, sent))
-        body |= {"name": item.name} | (of_tool(tool, item.tool_namespace, item.agent.name, roster) if tool else {})
+        body |= {"name": item.name} | (of_tool(tool, item.tool_namespace, item.agent.name, served) if tool else {})
         about = evaluate.matching(rules, item.agent.name, item.qualified_name or item.name or "")
         bodies.append(
             body | {"why": why(item.qualified_name or item.name or "", tool, about)} | of_call(about).request_fields()
@@ -55,9 +55,9 @@ def build_request(agent: str, turn: int, our_id: str, call_id: str | None, sent:
     return body | ({"parent_call": parent} if parent else {})
 
 
-def of_tool(tool: FunctionTool, called_as: str | None, agent: str, roster: ServedTeam) -> Body:
+def of_tool(tool: FunctionTool, called_as: str | None, agent: str, served: ServedTeam) -> Body:
     """Return what a question tells of its tool."""
-    return identity.layers(tool, called_as) | {"effect": roster.effect(tool, agent)}
+    return identity.layers(tool, called_as) | {"effect": served.effect(tool, agent)}
 
 
 def why(name: str, tool: FunctionTool | None, about: list[PolicyRule]) -> str:

@@ -26,9 +26,9 @@ class Gatekeeper:
     """The keeper of one attempt. `steps` answers its hooks, which a resumed run has anew."""
 
     def __init__(
-        self, event_writer: RunEventWriter, roster: ServedTeam, do: Do, steps: Callable[[], RecordingHooks]
+        self, event_writer: RunEventWriter, served: ServedTeam, do: Do, steps: Callable[[], RecordingHooks]
     ) -> None:
-        self._event_writer, self._roster, self._do, self._steps = event_writer, roster, do, steps
+        self._event_writer, self._served, self._do, self._steps = event_writer, served, do, steps
         self._calls_to_approve: set[tuple[str | None, str]] = set()  # calls that would wait for a person
 
     async def rules(self) -> Rows:
@@ -71,7 +71,7 @@ class Gatekeeper:
             return False  # a person was asked already
         our_id = steps.calls.new(call_id)
         request = approval_requests.build_request(agent.name, steps.turns.current, our_id, call_id, sent, parent=parent)
-        request |= approval_requests.of_tool(tool, context.tool_namespace, agent.name, self._roster)
+        request |= approval_requests.of_tool(tool, context.tool_namespace, agent.name, self._served)
         about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
         request |= {"why": approval_requests.why(tool.qualified_name, tool, about)}
         try:
@@ -94,7 +94,7 @@ class Gatekeeper:
         args_digest = digest(mask(asked_of(context)))
         our_id = steps.calls.find_decided(call_id, args_digest) or steps.calls.new(call_id)
         body: Body = {"event": "policy.refused", "agent": agent.name, "turn": steps.turns.current, "tool_call": our_id}
-        body |= {"tool_call_id": original(call_id), "effect": self._roster.effect(tool, agent.name)}
+        body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}
         body |= identity.layers(tool, context.tool_namespace)
         body |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
         body |= {"reason": refusal.reason, "by": refusal.by}

@@ -30,10 +30,10 @@ FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes
 class McpTools:
     """All servers of a worker's teams."""
 
-    def __init__(self, rosters: Sequence[ServedTeam], do: Do) -> None:
+    def __init__(self, served_teams: Sequence[ServedTeam], do: Do) -> None:
         self._do = do
         self._links = [
-            (roster, self._link(roster, n)) for roster in rosters for n in range(len(roster.team.mcp_servers))
+            (served, self._link(served, n)) for served in served_teams for n in range(len(served.team.mcp_servers))
         ]
         self._function_tools: dict[
             tuple[int, str, str], FunctionTool
@@ -43,11 +43,11 @@ class McpTools:
         ] = {}  # link → names that are not offered, since something else has them
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _link(self, roster: ServedTeam, number: int) -> McpConnection:
+    def _link(self, served: ServedTeam, number: int) -> McpConnection:
         async def changed(link: McpConnection) -> None:
-            await self._give(roster, link)
+            await self._give(served, link)
 
-        return McpConnection(roster.team.mcp_servers[number], changed)
+        return McpConnection(served.team.mcp_servers[number], changed)
 
     async def start(self, stopped: asyncio.Event) -> None:
         """Begin to connect; return when every server was tried once, after 5 s, or when the worker is stopped."""
@@ -67,10 +67,10 @@ class McpTools:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2 * CLOSE_S + 1)
         await cancel_all(self._tasks)
-        for roster, link in self._links:
-            for agent in roster.team.agents:
+        for served, link in self._links:
+            for agent in served.team.agents:
                 agent.tools = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]
-                roster.forget(agent)
+                served.forget(agent)
 
     async def _tried(self) -> bool:
         for _, link in self._links:
@@ -80,21 +80,21 @@ class McpTools:
     def states(self) -> dict[str, dict[str, str]]:
         """Return by team and server: `ok`, or what is wrong."""
         states_by_team: dict[str, dict[str, str]] = {}
-        for roster, link in self._links:
-            states_by_team.setdefault(roster.team.name, {})[link.name] = self._state(link)
+        for served, link in self._links:
+            states_by_team.setdefault(served.team.name, {})[link.name] = self._state(link)
         return states_by_team
 
     def away(self, team: str) -> dict[str, str]:
         """Return the servers of a team that are not connected now, and what is wrong with each."""
-        links = (link for roster, link in self._links if roster.team.name == team)
+        links = (link for served, link in self._links if served.team.name == team)
         return {link.name: link.state for link in links if link.state != OK}
 
     def connected(self) -> dict[str, list[str]]:
         """Return the servers that are connected, by team; teams without one are left out."""
         names_by_team: dict[str, list[str]] = {}
-        for roster, link in self._links:
+        for served, link in self._links:
             if link.state == OK:
-                names_by_team.setdefault(roster.team.name, []).append(link.name)
+                names_by_team.setdefault(served.team.name, []).append(link.name)
         return names_by_team
 
     def _state(self, link: McpConnection) -> str:
@@ -103,15 +103,15 @@ class McpTools:
             return link.state
         return f"not offered, since another tool or handoff has the name (give the server a prefix): {', '.join(taken)}"
 
-    async def _give(self, roster: ServedTeam, link: McpConnection) -> None:
+    async def _give(self, served: ServedTeam, link: McpConnection) -> None:
         """Put the server's tools on the agents that it is for, and tell of them in their rows."""
         self._shadowed_names[id(link)] = []
-        for agent in roster.team.agents:
+        for agent in served.team.agents:
             if link.spec.serves(agent.name):
-                roster.note(agent.name, link.name, self._give_one(agent, link))
-                roster.forget(agent)
-                roster.schemas(agent)
-        await self._do(agent_registry.register, [roster])
+                served.note(agent.name, link.name, self._give_one(agent, link))
+                served.forget(agent)
+                served.schemas(agent)
+        await self._do(agent_registry.register, [served])
 
     def _give_one(self, agent: Agent[Any], link: McpConnection) -> list[str]:
         """Return which of its tools' names collide, those that are not offered for it among them."""

@@ -27,20 +27,20 @@ NUMBERS = {
 }
 
 
-def roster_for(roster: ServedTeam, request: RunRequest, agent: str, hosted: Mapping[str, Hosted]) -> ServedTeam:
-    """Return the roster of one run. The team's own stays as it is. Raises Unfit for tools that cannot be offered."""
+def team_for(served: ServedTeam, request: RunRequest, agent: str, hosted: Mapping[str, Hosted]) -> ServedTeam:
+    """Return the team as one run sees it; its own stays as it is. Raises Unfit for tools that cannot be offered."""
     added = tools_of(request.tools, hosted)
-    is_plain = roster.team.name == PLAIN_TEAM  # its agent has no tools of its own
+    is_plain = served.team.name == PLAIN_TEAM  # its agent has no tools of its own
     copies = {
-        id(member): _copied(member, [] if is_plain else member.tools, request, added) for member in roster.team.agents
+        id(member): _copied(member, [] if is_plain else member.tools, request, added) for member in served.team.agents
     }
-    _address(copies[id(roster.team.agent(agent))], roster, request)
-    for member in roster.team.agents:
+    _address(copies[id(served.team.agent(agent))], served, request)
+    for member in served.team.agents:
         copies[id(member)].handoffs = (
             [] if request.tool_choice == "none" else [_moved(h, copies) for h in member.handoffs]
         )
     effects = {name: hosted[name].effect for name in added if name in hosted}
-    return roster.of(replace(roster.team, agents=list(copies.values()), effects={**effects, **roster.team.effects}))
+    return served.of(replace(served.team, agents=list(copies.values()), effects={**effects, **served.team.effects}))
 
 
 def _copied(agent: Agent[Any], own: list[Tool], request: RunRequest, added: Mapping[str, FunctionTool]) -> Agent[Any]:
@@ -55,13 +55,13 @@ def _copied(agent: Agent[Any], own: list[Tool], request: RunRequest, added: Mapp
     return agent.clone(tools=tools, model_settings=settings, reset_tool_choice=request.tool_choice != "none")
 
 
-def _address(agent: Agent[Any], roster: ServedTeam, request: RunRequest) -> None:
+def _address(agent: Agent[Any], served: ServedTeam, request: RunRequest) -> None:
     """Give the agent that the request names what is for it alone: instructions, the forced call, the answer's form."""
-    if roster.team.name == PLAIN_TEAM:
-        agent.model, agent.instructions = roster.provider.once(request.model).model, request.instructions or None
+    if served.team.name == PLAIN_TEAM:
+        agent.model, agent.instructions = served.provider.once(request.model).model, request.instructions or None
     elif request.instructions:
         agent.instructions = _extended(agent.instructions, request.instructions)
-    has_tools = bool(agent.tools or agent.mcp_servers or roster.team.agent(agent.name).handoffs)
+    has_tools = bool(agent.tools or agent.mcp_servers or served.team.agent(agent.name).handoffs)
     if request.forced and has_tools:
         choice = "required" if request.forced == "*" else request.forced
         agent.model_settings = replace(agent.model_settings, tool_choice=choice)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from agents_app.open_responses import client_tool_calls
 from agents_app.open_responses.preparation import Prepared, prepare
 from agents_app.open_responses.request import Item, Limited, RunRequest, Unfit
-from agents_app.open_responses.request_team import roster_for
+from agents_app.open_responses.request_team import team_for
 from agents_app.open_responses.request_tools import Hosted, is_external
 from agents_app.open_responses.response_builder import ResponseBuilder
 from agents_app.open_responses.response_hooks import ResponseHooks
@@ -30,10 +30,10 @@ CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer tha
 
 @dataclass(slots=True)
 class ResponseRun:
-    """The request, what the model is given, and the answer as it grows. `roster` is the team as the request sees it."""
+    """The request, what the model is given, and the answer as it grows. `served` is the team as the request sees it."""
 
     request: RunRequest
-    roster: ServedTeam
+    served: ServedTeam
     prepared: Prepared
     answer: ResponseBuilder
     unfit: Unfit | None
@@ -51,7 +51,7 @@ class ResponseRun:
     @property
     def keeps_context(self) -> bool:
         """Whether the team remembers something; a plain model's run has nothing to remember."""
-        return self.roster.team.name != PLAIN_TEAM
+        return self.served.team.name != PLAIN_TEAM
 
     def tell(self, context: BaseModel) -> None:
         """Tell a context that asks for it which response it is."""
@@ -60,7 +60,7 @@ class ResponseRun:
 
     def steps(self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
         """Make the run's hooks."""
-        hook_args = (event_writer, calls, turns, self.roster, do)
+        hook_args = (event_writer, calls, turns, self.served, do)
         return ResponseHooks(
             *hook_args, answer=self.answer, is_first=turns.current == 0, call_count=self.prepared.call_count
         )
@@ -92,16 +92,16 @@ class ResponseRun:
 
 
 async def reply_to(
-    claim: Claim, request: RunRequest, roster: ServedTeam, do: Do, hosted: Mapping[str, Hosted]
+    claim: Claim, request: RunRequest, served: ServedTeam, do: Do, hosted: Mapping[str, Hosted]
 ) -> ResponseRun:
     """Look into a request. What makes it unfit is kept: the run has to end with it."""
     prepared: Prepared = await do(prepare, claim, request)
-    unfit, request_roster = prepared.unfit, roster
+    unfit, requested = prepared.unfit, served
     if unfit is None:
         try:
-            request_roster = roster_for(roster, request, claim.agent, hosted)
+            requested = team_for(served, request, claim.agent, hosted)
         except Unfit as found:
             unfit = found
-    label = request_roster.model_of(request_roster.team.agent(claim.agent)).label
+    label = requested.model_of(requested.team.agent(claim.agent)).label
     answer = ResponseBuilder(request, is_own=prepared.is_own, spoken=prepared.spoken, label=label)
-    return ResponseRun(request, request_roster, prepared, answer, unfit)
+    return ResponseRun(request, requested, prepared, answer, unfit)

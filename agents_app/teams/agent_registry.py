@@ -19,45 +19,45 @@ SERVED_FOR = 20_000_000  # µs after the last word of a worker
 HUES = 10  # the palette's agents (static/css/tokens.css)
 
 
-def register(rosters: Sequence[ServedTeam]) -> None:
+def register(served_teams: Sequence[ServedTeam]) -> None:
     """Write the rows of what is served here; rows that nobody serves any more go. Sync."""
     with write_transaction():
         lock_actions()  # workers that start at once find the same rows missing
         now = database_now()
-        here = [roster.team.name for roster in rosters]
+        here = [served.team.name for served in served_teams]
         Agent.objects.filter(served_until__lt=now).exclude(team__in=here).delete()
-        for roster in rosters:
-            names = [agent.name for agent in roster.team.agents]
-            Agent.objects.filter(team=roster.team.name).exclude(name__in=names).delete()
-            for agent in roster.team.agents:
-                _enter(roster, agent, now)
-                _keep(roster.team.name, roster.schemas(agent), now)
-    for roster in rosters:
-        roster.mark_recorded(schema for agent in roster.team.agents for schema in roster.schemas(agent))
+        for served in served_teams:
+            names = [agent.name for agent in served.team.agents]
+            Agent.objects.filter(team=served.team.name).exclude(name__in=names).delete()
+            for agent in served.team.agents:
+                _enter(served, agent, now)
+                _keep(served.team.name, served.schemas(agent), now)
+    for served in served_teams:
+        served.mark_recorded(schema for agent in served.team.agents for schema in served.schemas(agent))
 
 
-def renew(rosters: Sequence[ServedTeam]) -> None:
+def renew(served_teams: Sequence[ServedTeam]) -> None:
     """Say that they are still served. Sync."""
     with write_transaction():
         until = database_now() + SERVED_FOR
-        Agent.objects.filter(team__in=[roster.team.name for roster in rosters]).update(served_until=until)
+        Agent.objects.filter(team__in=[served.team.name for served in served_teams]).update(served_until=until)
 
 
-def unregister(rosters: Sequence[ServedTeam]) -> None:
+def unregister(served_teams: Sequence[ServedTeam]) -> None:
     """Say that this worker serves them no longer; another one renews within seconds. Sync."""
     with write_transaction():
         now = database_now()
-        Agent.objects.filter(team__in=[r.team.name for r in rosters]).update(served_until=now)
-        for roster in rosters:
-            offered = {schema.hash for agent in roster.team.agents for schema in roster.schemas(agent)}
-            ToolVersion.objects.filter(team=roster.team.name, hash__in=offered).update(last_at=now)
+        Agent.objects.filter(team__in=[r.team.name for r in served_teams]).update(served_until=now)
+        for served in served_teams:
+            offered = {schema.hash for agent in served.team.agents for schema in served.schemas(agent)}
+            ToolVersion.objects.filter(team=served.team.name, hash__in=offered).update(last_at=now)
 
 
-def save_schemas(roster: ServedTeam, schemas: Sequence[Schema]) -> None:
+def save_schemas(served: ServedTeam, schemas: Sequence[Schema]) -> None:
     """Keep what a model is offered from now on: agents inside tools, and MCP servers, tell it only in a run. Sync."""
     with write_transaction():
-        _keep(roster.team.name, schemas, database_now())
-    roster.mark_recorded(schemas)
+        _keep(served.team.name, schemas, database_now())
+    served.mark_recorded(schemas)
 
 
 def hue_of(team: str, name: str, taken: Collection[int]) -> int:
@@ -68,18 +68,18 @@ def hue_of(team: str, name: str, taken: Collection[int]) -> int:
     return next((hue for hue in order if hue not in taken), order[0])
 
 
-def _enter(roster: ServedTeam, agent: SdkAgent[Any], now: int) -> None:
-    team, model = roster.team, roster.model_of(agent)
+def _enter(served: ServedTeam, agent: SdkAgent[Any], now: int) -> None:
+    team, model = served.team, served.model_of(agent)
     row: dict[str, Any] = {
         "description": agent.handoff_description or (team.describe if agent.name in team.entry else ""),
         "model": model.label[:200],
         "is_demo_model": model.is_demo,
         "is_entry": agent.name in team.entry,
-        "tools": _json(_tools(roster, agent.tools)),
+        "tools": _json(_tools(served, agent.tools)),
         "handoffs": _json(team.handoffs(agent)),
         "transfers": _json([_transfer(handoff) for handoff in handoffs_of(agent)]),
         "output": _json(output_types.output_of(agent)._asdict()),
-        "problems": _json(roster.problems_of(agent.name)),
+        "problems": _json(served.problems_of(agent.name)),
         "max_turns": team.max_turns,
         "served_until": now + SERVED_FOR,
     }
@@ -88,8 +88,8 @@ def _enter(roster: ServedTeam, agent: SdkAgent[Any], now: int) -> None:
         Agent.objects.create(team=team.name, name=agent.name, hue=hue, **row)
 
 
-def _tools(roster: ServedTeam, tools: Sequence[Tool]) -> list[description.Facts]:
-    effects = (roster.effect(tool) if isinstance(tool, FunctionTool) else "unsafe" for tool in tools)
+def _tools(served: ServedTeam, tools: Sequence[Tool]) -> list[description.Facts]:
+    effects = (served.effect(tool) if isinstance(tool, FunctionTool) else "unsafe" for tool in tools)
     return [description.facts_of(tool, tools, effect) for tool, effect in zip(tools, effects, strict=True)]
 
 

@@ -18,7 +18,7 @@ from agents_app.tools.identity import Schema
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared
 
-MAX_KEPT = 10_000  # hashes of schemas that a roster remembers
+MAX_KEPT = 10_000  # hashes of schemas that a served team remembers
 
 
 class ServedTeam:
@@ -35,7 +35,7 @@ class ServedTeam:
         self._problems: dict[tuple[str, str], list[str]] = {}
 
     def of(self, team: Team) -> ServedTeam:
-        """Return another roster with the same models, for a team as one run sees it."""
+        """Return another one with the same models, for a team as one run sees it."""
         served = ServedTeam(team, self._config, self.provider)
         served._stored_hashes = self._stored_hashes
         return served

@@ -56,8 +56,8 @@ HOW = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_
 class AgentRun(ClaimedRun):
     """A claimed run in this process."""
 
-    def __init__(self, claim: Claim, roster: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
-        super().__init__(claim, roster, services, limit_s=limit_s)
+    def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
+        super().__init__(claim, served, services, limit_s=limit_s)
         self._requested_end = ""  # one of ASKED; park: the worker stops
         self._result: RunResultStreaming | None = None
         self._memory: DjangoSession | None = None
@@ -68,7 +68,7 @@ class AgentRun(ClaimedRun):
         self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._steps.turns.current + 1)
         self._interjected = InterjectionFilter((), (), self._delivery.take, has_begun=False)
         self._steps = self._hooks([], 0)
-        self._keeper = Gatekeeper(self._event_writer, roster, services.do, lambda: self._steps)
+        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._steps)
 
     def ask(self, what: str) -> None:
         """Pass on what a person (pause, stop, cancel, abort) or the worker (park) wants; the strongest word counts."""
@@ -109,13 +109,13 @@ class AgentRun(ClaimedRun):
             await self._ended(result)
 
     async def _open(self) -> RunInput:
-        opening: RunInput = await self._services.do(opening_of, self.claim, self._roster.team)
+        opening: RunInput = await self._services.do(opening_of, self.claim, self._served.team)
         self._memory, self._handler = opening.memory, opening.handler
         self._delivery.memory = opening.memory
         if opening.request is not None:
-            reply = await reply_to(self.claim, opening.request, self._roster, self._services.do, self._services.hosted)
-            self._reply, self._roster = reply, reply.roster
-            self._keeper = Gatekeeper(self._event_writer, reply.roster, self._services.do, lambda: self._steps)
+            reply = await reply_to(self.claim, opening.request, self._served, self._services.do, self._services.hosted)
+            self._reply, self._served = reply, reply.served
+            self._keeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._steps)
             reply.tell(opening.context)
         self._steps = self._hooks(opening.calls, opening.turns)
         if self._reply is not None and self._reply.unfit is not None:
@@ -127,14 +127,14 @@ class AgentRun(ClaimedRun):
         if self._reply is not None:
             steps: RecordingHooks = self._reply.steps(self._event_writer, calls, model_turns, self._services.do)
         else:
-            steps = RecordingHooks(self._event_writer, calls, model_turns, self._roster, self._services.do)
+            steps = RecordingHooks(self._event_writer, calls, model_turns, self._served, self._services.do)
         steps.on_excess = self._exceeded
         steps.on_step = self._check_budget
         return steps
 
     async def _execute(self, opening: RunInput) -> RunResultStreaming:
         """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
-        agent = self._roster.team.agent(self.claim.agent)
+        agent = self._served.team.agent(self.claim.agent)
         model_input: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.sdk_input
         more: dict[str, Any] = {"context": opening.context}
         if self.claim.state is not None:
@@ -153,10 +153,10 @@ class AgentRun(ClaimedRun):
             is_resumed=self.claim.state is not None,
             keeper=self._keeper,
         )
-        self._services.bus.enter(self.claim, self._roster.team)
+        self._services.bus.enter(self.claim, self._served.team)
         with enter_scope(scope):
             result = self._result = Runner.run_streamed(
-                agent, model_input, max_turns=self._roster.team.max_turns, hooks=self._steps, run_config=config,
+                agent, model_input, max_turns=self._served.team.max_turns, hooks=self._steps, run_config=config,
                 session=None if self._reply else self._memory, **more,
             )  # fmt: skip
             if self._requested_end:
@@ -172,11 +172,11 @@ class AgentRun(ClaimedRun):
     def _config(self) -> RunConfig:
         """Make what the SDK is told of how to run."""
         config = copy.copy(HOW)
-        config.model_provider = self._roster.provider
+        config.model_provider = self._served.provider
         config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
         config.tool_error_formatter = lambda args: self._steps.format_error(args)
         config.call_model_input_filter = None if self._reply else self._interjected
-        config.workflow_name = self._roster.team.name
+        config.workflow_name = self._served.team.name
         return config
 
     async def _may_begin(self) -> bool:
@@ -192,7 +192,7 @@ class AgentRun(ClaimedRun):
 
     async def _resumed(self, opening: RunInput) -> RunState[Any, Any]:
         """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""
-        state, saved = await resume.restored(self.claim, opening, self._roster.team, self._services.away)
+        state, saved = await resume.restored(self.claim, opening, self._served.team, self._services.away)
         self._steps = self._hooks(opening.calls, max(saved.turns, opening.turns))
         self._steps.decided = opening.decided
         self._interjected = InterjectionFilter(
@@ -272,7 +272,7 @@ class AgentRun(ClaimedRun):
         turn = self._steps.turns.current
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._keeper.rules()
-        requests = approval_requests.pending_requests(stopped, self._steps.calls, self._roster, turn, rules)
+        requests = approval_requests.pending_requests(stopped, self._steps.calls, self._served, turn, rules)
         sealed = self._sealed(result)
         await self._services.do(self._put_aside, "approval", requests, sealed)
 
@@ -326,7 +326,7 @@ class AgentRun(ClaimedRun):
         text = result.to_state().to_string(context_serializer=team_context.to_mapping, strict_context=True)
         return saved_state.sign(
             self.claim.run,
-            SavedState(text, self._steps.turns.current, self._roster.team.name, self._interjected.all),
+            SavedState(text, self._steps.turns.current, self._served.team.name, self._interjected.all),
             saved_state.tools_hash(result.interruptions),
         )
 
@@ -366,7 +366,7 @@ class AgentRun(ClaimedRun):
         if self._memory is None:
             return
         self._memory.save(
-            team=self._roster.team.name, context=context, run=self.claim.run, days=settings.CONFIG.session_days
+            team=self._served.team.name, context=context, run=self.claim.run, days=settings.CONFIG.session_days
         )
 
     def _fit(self, payload: Body) -> Body:

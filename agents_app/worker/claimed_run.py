@@ -36,9 +36,9 @@ class ClaimedRun:
     kind = "run"
     _steps: RecordingHooks
 
-    def __init__(self, claim: Claim, roster: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
+    def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         self.claim = claim
-        self._roster, self._services, self._limit_s = roster, services, limit_s
+        self._served, self._services, self._limit_s = served, services, limit_s
         self._event_writer = RunEventWriter(claim, services.writer)
         self._task: asyncio.Task[Any] | None = None
         self._began = time.monotonic()

@@ -56,12 +56,12 @@ class Replay(ClaimedRun):
 
     kind = "replay"
 
-    def __init__(self, claim: Claim, roster: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
-        super().__init__(claim, roster, services, limit_s=limit_s)
+    def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
+        super().__init__(claim, served, services, limit_s=limit_s)
         self._request = ReplayRequest({})
         self._usage = Usage()
-        self._steps = self._hooks(ReplayInput(self._request, roster.team.context(), [], {}, {}))
-        self._keeper = Gatekeeper(self._event_writer, roster, services.do, lambda: self._steps)
+        self._steps = self._hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
+        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._steps)
 
     def ask(self, what: str) -> None:
         """Pass on what a person wants: stop and cancel let a call that has begun end for a few seconds, abort does
@@ -94,10 +94,10 @@ class Replay(ClaimedRun):
 
     async def _replay(self) -> bool:
         """Make the call; False when the run waits for a person."""
-        opening: ReplayInput = await self._services.do(opening_of, self.claim, self._roster.team)
+        opening: ReplayInput = await self._services.do(opening_of, self.claim, self._served.team)
         self._request, self._steps = opening.request, self._hooks(opening)
-        agent = self._roster.team.agent(self.claim.agent)
-        self._roster.schemas(agent)  # its tools are guarded and watched from now on
+        agent = self._served.team.agent(self.claim.agent)
+        self._served.schemas(agent)  # its tools are guarded and watched from now on
         tool = tool_of(agent, self._request)
         await self._services.do(self._check_arguments, tool)
         decided = opening.decided.get(self._request.call)
@@ -105,7 +105,7 @@ class Replay(ClaimedRun):
             return True
         context = self._context(opening, agent, tool)
         with enter_scope(self._scope(opening)):
-            self._services.bus.enter(self.claim, self._roster.team)
+            self._services.bus.enter(self.claim, self._served.team)
             await self._require_enabled(context, agent, tool)
             await self._guard(context, agent, tool)
             if decided is None and await self._waits(context, tool):
@@ -117,7 +117,7 @@ class Replay(ClaimedRun):
 
     def _hooks(self, opening: ReplayInput) -> ReplaySteps:
         calls = OneCall(self.claim.run, opening.calls, opening.request)
-        steps = ReplaySteps(self._event_writer, calls, ModelTurns(self._event_writer), self._roster, self._services.do)
+        steps = ReplaySteps(self._event_writer, calls, ModelTurns(self._event_writer), self._served, self._services.do)
         steps.request, steps.decided = opening.request, opening.decided
         return steps
 
@@ -137,8 +137,8 @@ class Replay(ClaimedRun):
 
     def _config(self) -> RunConfig:
         return RunConfig(
-            model_provider=self._roster.provider, tracing_disabled=True, tool_name_collision_policy="error",
-            tool_execution=gate.GUARDED_CALLS, workflow_name=self._roster.team.name,
+            model_provider=self._served.provider, tracing_disabled=True, tool_name_collision_policy="error",
+            tool_execution=gate.GUARDED_CALLS, workflow_name=self._served.team.name,
             tool_error_formatter=lambda args: self._steps.format_error(args),
         )  # fmt: skip
 
@@ -185,7 +185,7 @@ class Replay(ClaimedRun):
         item = self._item(context, agent, tool)
         rules = await self._keeper.rules()
         requests = approval_requests.pending_requests(
-            [item], self._steps.calls, self._roster, self._steps.turns.current, rules
+            [item], self._steps.calls, self._served, self._steps.turns.current, rules
         )
         sealed = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))
         more: Body = {"replay_of": self._request.text("replay_of")}

@@ -35,7 +35,7 @@ class RecordingHooks(RunHooks[Any]):
     """Hooks of one attempt; runs inside tool calls have the same ones, `current_parent_call()` says where."""
 
     def __init__(
-        self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, roster: ServedTeam, do: Do
+        self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, served: ServedTeam, do: Do
     ) -> None:
         self.calls, self.turns = calls, turns
         self.last_text = ""  # the last text that an agent of the run itself said
@@ -44,7 +44,7 @@ class RecordingHooks(RunHooks[Any]):
         self.on_step: Callable[[str], Awaitable[None]] | None = None  # after an answer, and a call, of the run itself
         self.on_excess: Callable[[TurnTooLarge], None] | None = None  # ends the run from inside a call
         self.decided: Mapping[str, Decision] = {}  # what people decided, by our ids of the calls
-        self._event_writer, self._roster, self._do = event_writer, roster, do
+        self._event_writer, self._served, self._do = event_writer, served, do
         self._began: dict[str, float] = {}
         self._steps: dict[str, Body] = {}
         self._errors: dict[tuple[str | None, str], BaseException] = {}
@@ -65,7 +65,7 @@ class RecordingHooks(RunHooks[Any]):
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
         """A model is asked."""
-        self.turns.begin(current_parent_call(), agent.name, self._roster.offered(agent))
+        self.turns.begin(current_parent_call(), agent.name, self._served.offered(agent))
 
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
         """A model has answered: its output, when it said something, and the turn."""
@@ -80,14 +80,14 @@ class RecordingHooks(RunHooks[Any]):
         if turn.parent_call is None:
             self.spoken = spoken
             self.last_text = next((message.text for message in reversed(spoken) if message.text), "")
-        model = self._roster.model_of(agent)
+        model = self._served.model_of(agent)
         spent = usage_of(response.usage)
         self.has_unknown_usage = self.has_unknown_usage or spent is None
         fields: Body = {"model": model.label, "demo": model.is_demo, "tools": turn.tools, "usage": spent}
-        if called := self._roster.called(agent, response.output):
+        if called := self._served.called(agent, response.output):
             fields["called"] = called
-        if fresh := self._roster.unkept(agent):  # of an agent inside a tool, the first time that it is asked
-            await self._do(agent_registry.save_schemas, self._roster, fresh)
+        if fresh := self._served.unkept(agent):  # of an agent inside a tool, the first time that it is asked
+            await self._do(agent_registry.save_schemas, self._served, fresh)
         bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
         await self._event_writer.store(*bodies)
         await self._stepped(agent.name)
@@ -204,7 +204,7 @@ class RecordingHooks(RunHooks[Any]):
 
     def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
         body: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": our_id}
-        body |= {"tool_call_id": original(context.tool_call_id), "effect": self._roster.effect(tool, agent.name)}
+        body |= {"tool_call_id": original(context.tool_call_id), "effect": self._served.effect(tool, agent.name)}
         return body | identity.layers(tool, context.tool_namespace) | _inside()
 
 

@@ -76,10 +76,12 @@ class Worker:
         self._config = config = config or configured()
         self._provider = Provider(config)
         hosted = hosted_by(teams)
-        self.rosters = [ServedTeam(team, config, self._provider) for team in (*teams, plain_model_team.team_of(hosted))]
+        self.served_teams = [
+            ServedTeam(team, config, self._provider) for team in (*teams, plain_model_team.team_of(hosted))
+        ]
         self._elsewhere: list[RemoteAgent] = []  # that admins registered, as far as it is served here
         self._threads = DatabaseThreads("runs")
-        self._mcp = McpTools(self.rosters, self._do)
+        self._mcp = McpTools(self.served_teams, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
         self._services = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
         self._attempts: dict[str, tuple[AgentRun | Replay, ServedTeam, asyncio.Task[None]]] = {}
@@ -100,7 +102,7 @@ class Worker:
         if self._is_stopping:  # asked between the making of the worker and this
             return
         self._loop.set_default_executor(DatabaseThreads("tools"))  # sync tools, which may post
-        await self._do(agent_registry.register, self.rosters)
+        await self._do(agent_registry.register, self.served_teams)
         self.registered.set()
         await self._mcp.start(self._stopped)
         switchboard.set_bus(self._bus)
@@ -128,10 +130,10 @@ class Worker:
 
     def facts(self) -> dict[str, Any]:
         """Return how it goes: what the ops page shows of a worker; its MCP servers are on the agents page, too."""
-        teams = Counter(roster.team.name for _, roster, _ in list(self._attempts.values()))
+        teams = Counter(served.team.name for _, served, _ in list(self._attempts.values()))
         return {
             "running": sum(teams.values()),
-            "teams": {r.team.name: teams[r.team.name] for r in self.rosters},
+            "teams": {r.team.name: teams[r.team.name] for r in self.served_teams},
             "done": self.finished_runs,
             "mcp": self._mcp.states(),
             "warnings": self._mcp_troubles(),
@@ -155,8 +157,8 @@ class Worker:
         """Claim what may run now."""
         self._news.clear()
         async with self._claiming:
-            for roster, room in self._free():
-                await self._claim(roster, min(room, AT_A_TIME))
+            for served, room in self._free():
+                await self._claim(served, min(room, AT_A_TIME))
         try:
             async with asyncio.timeout(
                 LOOK_EVERY if settings.CONFIG.database_url else LOOK_EVERY_ALONE
@@ -165,33 +167,33 @@ class Worker:
         except TimeoutError:
             return
 
-    async def _claim(self, roster: ServedTeam, at_most: int) -> None:
-        names = [agent.name for agent in roster.team.agents]
+    async def _claim(self, served: ServedTeam, at_most: int) -> None:
+        names = [agent.name for agent in served.team.agents]
         for claim in await self._do(partial(claims.claim, self.name, names, at_most=at_most)):
             failpoint("after-lease")
-            self._start(claim, await self._roster_of(claim, roster))
+            self._start(claim, await self._served_team_of(claim, served))
 
     def _free(self) -> list[tuple[ServedTeam, int]]:
-        busy = Counter(id(roster) for _, roster, _ in self._attempts.values())
-        return [(r, self._per_team - busy[id(r)]) for r in self.rosters if busy[id(r)] < self._per_team]
+        busy = Counter(id(served) for _, served, _ in self._attempts.values())
+        return [(r, self._per_team - busy[id(r)]) for r in self.served_teams if busy[id(r)] < self._per_team]
 
-    async def _roster_of(self, claim: Claim, default: ServedTeam) -> ServedTeam:
+    async def _served_team_of(self, claim: Claim, default: ServedTeam) -> ServedTeam:
         """Return whose run it is: of agents of one name, an entry agent, else the one of the team that spoke last."""
         if claim.kind == "replay":
             team = (await self._do(request_of, claim)).text("team")
-            return next((r for r in self.rosters if r.team.name == team), default)
-        named = [r for r in self.rosters if claim.agent in [agent.name for agent in r.team.agents]]
+            return next((r for r in self.served_teams if r.team.name == team), default)
+        named = [r for r in self.served_teams if claim.agent in [agent.name for agent in r.team.agents]]
         entries = [r for r in named if claim.agent in r.team.entry]
         if len(named) == 1 or entries:
             return (entries or named)[0]
         last = await self._do(_last_team, claim.conversation)
         return next((r for r in named if r.team.name == last), default)
 
-    def _start(self, claim: Claim, roster: ServedTeam) -> None:
+    def _start(self, claim: Claim, served: ServedTeam) -> None:
         run_class = Replay if claim.kind == "replay" else AgentRun
-        attempt: AgentRun | Replay = run_class(claim, roster, self._services, limit_s=self._limit_s)
+        attempt: AgentRun | Replay = run_class(claim, served, self._services, limit_s=self._limit_s)
         task = asyncio.create_task(attempt.run(), name=f"run {claim.run}")
-        self._attempts[claim.run] = attempt, roster, task
+        self._attempts[claim.run] = attempt, served, task
         task.add_done_callback(partial(self._over, claim.run))
 
     def _over(self, run: str, task: asyncio.Task[None]) -> None:
@@ -208,7 +210,7 @@ class Worker:
         for attempt in held:
             if attempt.claim.run not in renewed and not attempt.has_ended:
                 attempt.lose()
-        await self._do(_look_after, [roster.team.name for roster in self.rosters])
+        await self._do(_look_after, [served.team.name for served in self.served_teams])
         if servers := self._mcp.connected():
             await self._do(parking.wake, servers)
         await asyncio.sleep(RENEW_EVERY_S)
@@ -223,12 +225,12 @@ class Worker:
 
     async def _serve_elsewhere(self) -> None:
         """Serve the agents elsewhere that admins have registered by now. A run that has begun goes on as it was."""
-        others = [roster for roster in self.rosters if roster.team.name != registration.TEAM]
-        names = {agent.name for roster in others for agent in roster.team.agents}
+        others = [served for served in self.served_teams if served.team.name != registration.TEAM]
+        names = {agent.name for served in others for agent in served.team.agents}
         remotes = [remote for remote in await self._do(registration.registered_now) if remote.name not in names]
         if remotes != self._elsewhere:
             registered = await self._do(self._register_elsewhere, remotes)
-            self.rosters, self._elsewhere = [*others, *registered], remotes
+            self.served_teams, self._elsewhere = [*others, *registered], remotes
             self._news.set()
 
     def _register_elsewhere(self, remotes: Sequence[RemoteAgent]) -> list[ServedTeam]:
@@ -237,14 +239,14 @@ class Worker:
             return []
         from agents_app.agui.remote_team import registered_team
 
-        rosters = [ServedTeam(registered_team(remotes), self._config, self._provider)]
-        agent_registry.register(rosters)
-        return rosters
+        served_teams = [ServedTeam(registered_team(remotes), self._config, self._provider)]
+        agent_registry.register(served_teams)
+        return served_teams
 
     async def _beat(self) -> None:
         await self._serve_elsewhere()
         await self._do(self._pulse.beat)
-        await self._do(agent_registry.renew, self.rosters)
+        await self._do(agent_registry.renew, self.served_teams)
         await asyncio.sleep(BEAT_EVERY)
 
     async def _finish(self) -> None:
@@ -263,7 +265,7 @@ class Worker:
         switchboard.set_bus(None)
         await self._mcp.close()
         await self._provider.aclose()
-        for last in (partial(agent_registry.unregister, self.rosters), self._pulse.stop):
+        for last in (partial(agent_registry.unregister, self.served_teams), self._pulse.stop):
             try:
                 await self._do(last)
             except Unavailable as error:

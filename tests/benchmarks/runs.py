@@ -72,7 +72,7 @@ def ours(prefix: str) -> float:
     thread = threading.Thread(target=lambda: asyncio.run(worker.run()))
     from agents_app.teams import agent_registry
 
-    agent_registry.register(worker.rosters)
+    agent_registry.register(worker.served_teams)
     for n in range(RUNS):
         key = f"{prefix}-{n}"
         body = json.dumps(
