@@ -151,7 +151,7 @@ class Worker:
 
     async def _do(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something with the database, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *arguments))
+        return await self._threads.run(work, *arguments)
 
     async def _look(self) -> None:
         """Claim what may run now."""

@@ -109,7 +109,7 @@ class Dispatcher(BackgroundThread):
         """Write what came out, look, begin what is due; return for how many seconds nothing else is to be done."""
         outcomes = list(self._outcomes)
         try:
-            pause, claimed = await self._loop.run_in_executor(database, self._step, outcomes)
+            pause, claimed = await database.run(self._step, outcomes)
         except Exception as error:  # whatever it is, the thread must live
             self._note_error(error)
             return LOOK_EVERY
@@ -194,7 +194,7 @@ class Dispatcher(BackgroundThread):
         """Write what came out and give back the rest."""
         await cancel_all(sending.task for sending in self._sending.values())
         with contextlib.suppress(Unavailable, DatabaseError):  # then the leases end in their time
-            await self._loop.run_in_executor(database, self._give_back)
+            await database.run(self._give_back)
 
     def _give_back(self) -> None:
         if not self._sending:

@@ -4,7 +4,6 @@ that ask for them."""
 import asyncio
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from conversations.access.authentication import Caller
@@ -45,7 +44,7 @@ class DecisionWait:
 
     async def do(self, work: Callable[..., T], *args: object) -> T:
         """Do what asks the database in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args))
+        return await self._threads.run(work, *args)
 
     def require_room(self) -> None:
         """Raise Busy while as many wait as may."""

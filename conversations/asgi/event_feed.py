@@ -203,7 +203,7 @@ class EventFeedEndpoint:
             news.set()
 
     async def _do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *args)
+        return await self._readers.run(work, *args)
 
 
 class _Out:

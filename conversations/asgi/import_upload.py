@@ -57,7 +57,6 @@ async def _import(importer: Reader, receive: route.Receive) -> list[ImportedConv
 
     The importer's right is looked at while it lasts, and once more in the transaction that makes all of it visible.
     """
-    loop = asyncio.get_running_loop()
     thread = DatabaseThreads("import")
     visitor = importer.visitor
     intake = StagedImport(
@@ -65,10 +64,10 @@ async def _import(importer: Reader, receive: route.Receive) -> list[ImportedConv
     )
     try:
         async for lines in _lines(importer, receive):
-            await loop.run_in_executor(thread, intake.take, lines)
-        return await loop.run_in_executor(thread, intake.finish)
+            await thread.run(intake.take, lines)
+        return await thread.run(intake.finish)
     except BaseException:
-        await asyncio.shield(loop.run_in_executor(thread, intake.discard))
+        await asyncio.shield(thread.run(intake.discard))
         raise
     finally:
         thread.submit(_close)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import logging
-from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -123,7 +122,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
 
     async def _follow(self, topic: str, request: dict[str, Any]) -> None:
         hub, key = self.runtime.hub, topic.removeprefix("stream:")
-        read = partial(asyncio.get_running_loop().run_in_executor, hub.readers)
+        read = hub.readers.run
         if self.visitor.agent and not await read(permissions.may_follow, self.visitor.agent, topic):
             raise NotAllowed(f"{self.visitor.principal} may not view this topic", field="topic")
         head = await read(self.runtime.head, key)

@@ -89,10 +89,8 @@ class TokenAuthenticator:
         return NotAllowed(f"{visitor.principal} may not {verb}{what and f' {what}'}")
 
     async def _count(self, scope: route.Scope, verb: str, target: str, reason: str) -> None:
-        count = functools.partial(
-            refusal_counter.record_refusal, origin_check.address_of(scope), verb, target, reason=reason
-        )
-        await asyncio.get_running_loop().run_in_executor(self._notes, count)
+        address = origin_check.address_of(scope)
+        await self._notes.run(refusal_counter.record_refusal, address, verb, target, reason=reason)
 
     async def _look_up(self, secret: str) -> Caller | None:
         """Return what is known; of many that ask at once, one goes and looks."""
@@ -106,9 +104,7 @@ class TokenAuthenticator:
         return await asyncio.shield(task)
 
     async def _ask(self, secret: str) -> Caller | None:
-        visitor = await asyncio.get_running_loop().run_in_executor(
-            self._lookups, authentication.caller_from_token, secret
-        )
+        visitor = await self._lookups.run(authentication.caller_from_token, secret)
         memory, other = (self._refused, self._accepted) if visitor is None else (self._accepted, self._refused)
         other.drop(secret)
         memory.put(secret, CachedCaller(visitor, time.monotonic()))

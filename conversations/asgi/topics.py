@@ -116,7 +116,7 @@ class TopicEndpoint(route.Route):
                 await long_poll.news_or(gone, news, min(left, LOOK_EVERY))
 
     async def _do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *args)
+        return await self._readers.run(work, *args)
 
 
 def _place(request: TopicRequest) -> int:

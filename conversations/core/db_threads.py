@@ -4,6 +4,7 @@ On PostgreSQL that is the process's pool; SQLite's stays with its thread. Either
 next piece of work finds a good one.
 """
 
+import asyncio
 import sqlite3
 import traceback
 from collections import deque
@@ -66,6 +67,10 @@ class DatabaseThreads(ThreadPoolExecutor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         """Queue one piece of work."""
         return super().submit(partial(with_connection, fn, *args, **kwargs))
+
+    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Queue one piece of work from an event loop, which can await it."""
+        return asyncio.wrap_future(self.submit(work, *args, **kwargs))
 
 
 def with_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

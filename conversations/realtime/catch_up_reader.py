@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from conversations.core.background_loop import run_forever
+from conversations.core.db_threads import DatabaseThreads
 from conversations.events.log import read_many
 from conversations.events.log.records import Stored
 
@@ -24,7 +24,7 @@ AGAIN = 1.0  # seconds after a query that failed
 class CatchUpReader:
     """Keeps which feeds are behind the database. `take` gets their events, gapless after what they have."""
 
-    def __init__(self, readers: Executor, take: Callable[[Feed, Sequence[Stored]], None]) -> None:
+    def __init__(self, readers: DatabaseThreads, take: Callable[[Feed, Sequence[Stored]], None]) -> None:
         self._readers, self._take = readers, take
         self._behind: dict[Feed, None] = {}
         self._wake = asyncio.Event()
@@ -67,8 +67,7 @@ class CatchUpReader:
             self._wake.set()
 
     async def _read(self, places: Mapping[str, int]) -> tuple[dict[str, list[Stored]], bool]:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, read_many.read_after_many, places)
+        return await self._readers.run(read_many.read_after_many, places)
 
     def _give(self, feed: Feed, events: list[Stored], *, is_whole: bool) -> None:
         taken = feed.last_taken_seq or 0

@@ -180,8 +180,7 @@ class Hub:
 
     async def read(self, feed: Feed, after: int) -> list[Frame]:
         """Read from the database what comes after a seq, as frames."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.readers, self._read, feed, after)
+        return await self.readers.run(self._read, feed, after)
 
     def _read(self, feed: Feed, after: int) -> list[Frame]:
         events = log.read_after(feed.key, after)
@@ -194,9 +193,7 @@ class Hub:
         before = {feed: feed.last_taken_seq for feed in self.feeds.values()}
         if not before:
             return
-        loop = asyncio.get_running_loop()
-        keys = sorted({feed.key for feed in before})
-        heads = await loop.run_in_executor(self.readers, log.heads, keys)
+        heads = await self.readers.run(log.heads, sorted({feed.key for feed in before}))
         for feed, taken in before.items():
             head = heads.get(feed.key, 0)
             if taken is not None and head < taken:

@@ -153,8 +153,7 @@ class ServerRuntime:
         if not self._may_be_restored:
             return False
         self._may_be_restored = False
-        loop = asyncio.get_running_loop()
-        return self._begin_epoch(await loop.run_in_executor(self.hub.readers, epoch.change, old), spared=spared)
+        return self._begin_epoch(await self.hub.readers.run(epoch.change, old), spared=spared)
 
     async def _follow_epoch(self, rollback: RollbackWatch) -> None:
         """PostgreSQL may be restored under running servers, this one finds it out or another one did: clients start

@@ -173,9 +173,8 @@ class SocketRegistry:
         self.hold.passed(self._looked_at)
 
     async def _look(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            gone = await loop.run_in_executor(self._pool, authentication.revoked, {s.visitor for s in self.guarded})
+            gone = await self._pool.run(authentication.revoked, {s.visitor for s in self.guarded})
         except Exception:
             logger.exception("permissions could not be checked: all sockets were closed and may reconnect")
             gone = {s.visitor: TRY_AGAIN for s in self.guarded}

@@ -85,25 +85,23 @@ class StateTopic:
 
     async def snapshot(self) -> list[Row]:
         """Return the newest rows."""
-        loop = asyncio.get_running_loop()
-        self.standing = await loop.run_in_executor(self._pool, self._source.standing)
-        return await loop.run_in_executor(self._pool, self._source.newest_rows, SNAPSHOT)
+        self.standing = await self._pool.run(self._source.standing)
+        return await self._pool.run(self._source.newest_rows, SNAPSHOT)
 
     def _note(self, keys: Iterable[str]) -> None:
         self._changed.update(dict.fromkeys(keys))
         self._wake.set()
 
     async def _tell(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._wake.wait()
             self._wake.clear()
             keys, self._changed = list(self._changed), {}
             try:
-                changed = partial(self._source.changed_rows, keys, dict(self._versions))
-                rows = await loop.run_in_executor(self._pool, changed) if self.subscribers else []
+                versions = dict(self._versions)
+                rows = await self._pool.run(self._source.changed_rows, keys, versions) if self.subscribers else []
                 if rows:
-                    self.standing = await loop.run_in_executor(self._pool, self._source.standing)
+                    self.standing = await self._pool.run(self._source.standing)
             except Exception:
                 logger.exception("the rows of %s could not be read", self.topic)
                 rows = []
@@ -115,14 +113,13 @@ class StateTopic:
 
     async def _heal(self) -> None:
         """Each second, one query: what changed unheard is told."""
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(HEAL_EVERY)
             if not self.subscribers:
                 self._versions.clear()
                 continue
             try:
-                versions = await loop.run_in_executor(self._pool, self._source.versions, SNAPSHOT)
+                versions = await self._pool.run(self._source.versions, SNAPSHOT)
             except Exception:
                 logger.exception("the rows of %s could not be looked at", self.topic)
                 continue

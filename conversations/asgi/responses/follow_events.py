@@ -188,8 +188,8 @@ class Followers:
             await follower.news(seconds)
             taken = follower.take()
         if not taken and follower.is_behind:
-            head, loop = follower.head, asyncio.get_running_loop()
-            taken = await loop.run_in_executor(self.readers, log.read_after, follower.key, follower.last)
+            head = follower.head
+            taken = await self.readers.run(log.read_after, follower.key, follower.last)
             if taken:
                 follower.last = taken[-1].seq
             elif follower.head == head:
@@ -230,5 +230,4 @@ class Followers:
     async def _heal(self) -> None:
         await asyncio.sleep(HEAL_EVERY)
         if keys := list(self._by_key):
-            loop = asyncio.get_running_loop()
-            self._tell(await loop.run_in_executor(self.readers, log.heads, keys))
+            self._tell(await self.readers.run(log.heads, keys))

@@ -92,7 +92,7 @@ class ResponsesContext:
     async def do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """Do what asks the database in a thread."""
         self.followers.listen()
-        return await asyncio.get_running_loop().run_in_executor(self._askers, work, *args)
+        return await self._askers.run(work, *args)
 
     def enter(self, reader: GuardedSocket) -> None:
         """Have a reader's rights looked at; `leave` at the end. Raises Busy when it would be one too many."""
