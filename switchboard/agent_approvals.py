@@ -151,10 +151,16 @@ class Approvals:
             return None
 
     def _decision_of(self, question: Question, stopped: threading.Event) -> dict[str, Any] | None:
-        """Ask at first without waiting, so that it is known soon whether the question is there, then wait."""
+        """Ask at first without waiting, so that it is known soon whether the question is there, then wait.
+
+        Nothing is asked before the server has what was published: a question that overtakes the beginning of its call
+        begins another.
+        """
         is_open, last_contact = False, time.monotonic()
         while not stopped.is_set():
             try:
+                if not is_open:
+                    self._bus.require_delivered(PAUSE_S)
                 answer = self._bus.ask_approval(question.as_body(), LONGEST_QUESTION if is_open else 0)
             except Unreachable as error:
                 is_nowhere = not is_open and isinstance(error.__cause__, ConnectionRefusedError | socket.gaierror)

@@ -83,6 +83,10 @@ class HttpBus:
         self._check_process()
         return self._api.ask_approval(json.dumps(call).encode(), wait_s)
 
+    def require_delivered(self, timeout_s: float) -> None:
+        """Return when the server has all that `publish` returned for; see `Sender.require_empty_spool`."""
+        self._sender.require_empty_spool(timeout_s)
+
     def save(self) -> None:
         """Put what waits for an answer of the server on disk at once; see `Sender.save`."""
         self._sender.save()

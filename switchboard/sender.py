@@ -59,6 +59,7 @@ class Sender:
         self._queue: list[_Waiting] = []
         self._under_way: list[_Waiting] = []  # taken from the queue and not settled
         self._is_closing = self._is_hurried = False
+        self._problem: Unreachable | None = None  # of the last try
         self._thread = threading.Thread(target=self._run, name="switchboard-sender", daemon=True)
         self._thread.start()
 
@@ -114,6 +115,15 @@ class Sender:
                 lambda: not self._queue and not self._under_way and not self._spooled(), timeout_s
             )
 
+    def require_empty_spool(self, timeout_s: float) -> None:
+        """Try at once, and wait until nothing is spooled any more. Raises `Unreachable`, with what the last try failed
+        with, when time was too short."""
+        with self._news:
+            self._is_hurried = True
+            self._news.notify_all()
+            if not self._news.wait_for(lambda: not self._spooled(), timeout_s):
+                raise self._problem or Unreachable("what was published before is still on its way")
+
     def close(self, timeout_s: float) -> None:
         """Flush, then stop. What is not sent by then stays in the spool."""
         if self._is_closing:
@@ -134,10 +144,12 @@ class Sender:
                 try:
                     self._from_spool() if self._spooled() else self._from_queue()
                     backoff_s = pause_s = 0.0
+                    self._problem = None
                 except Exception as error:
                     backoff_s = min(LONGEST_PAUSE, max(FIRST_PAUSE, backoff_s * 2))
                     pause_s = backoff_s * random.uniform(0.5, 1)
                     if isinstance(error, Unreachable):
+                        self._problem = error
                         pause_s = max(pause_s, error.retry_after_s)
                         _log.warning("%d messages are waiting for the server: %s", self.waiting, error)
                     else:  # a full disk, or our own mistake: told, and tried again

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,6 +19,8 @@ from agents.tracing import set_trace_processors
 
 from switchboard import HttpBus, agent_approvals
 from switchboard.agent_watch import AgentWatch
+from switchboard.api import Api
+from switchboard.errors import Unreachable
 from switchboard.http_bus import LONGEST_QUESTION
 from switchboard.span_events import SpanEvents
 from tests.support.cutting_proxy import CuttingProxy, proxied
@@ -140,6 +143,31 @@ def test_run_waits_for_the_decision_and_goes_on_as_decided(
     _, calls = served.request("GET", "/api/v1/tool-calls?limit=100", token=approver)
     made = until(lambda: [item for item in calls["items"] if item["conversation_id"] == program.group])
     assert [item["call_id"] for item in made] == ["call_/a"]
+
+
+def test_call_is_asked_about_once_its_beginning_has_arrived(
+    served: Server, proxy: CuttingProxy, approver: str, watch: AgentWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is published is spooled at first: a question that overtook it would begin a second call of the same id."""
+    publish, tries = Api.publish, itertools.count(1)
+
+    def late(self: Api, lines: Sequence[bytes]) -> list[Any]:
+        if any(b"tool_step" in line for line in lines) and next(tries) <= 3:
+            raise Unreachable("not yet")
+        return publish(self, lines)
+
+    monkeypatch.setattr(Api, "publish", late)
+    proxy.be("there")
+    program = Program()
+
+    assert decide(served, approver, question(served, approver, program), "reject", message="No.") == 200
+
+    assert program.ended().final_output == "Done."
+    assert isinstance(watch._bus, HttpBus)
+    assert watch._bus.flush(60)
+    _, calls = served.request("GET", "/api/v1/tool-calls?limit=100", token=approver)
+    made = [item["call_id"] for item in calls["items"] if item["conversation_id"] == program.group]
+    assert made == ["call_/a"]
 
 
 @pytest.mark.usefixtures("watch")
