@@ -6,7 +6,7 @@ What is on legal hold stays, and so does what a run at work may need: a later ca
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import groupby
 from typing import NamedTuple
 
@@ -47,10 +47,14 @@ class AgedEvent(NamedTuple):
 def matching(rule: Expiring) -> Iterator[list[AgedEvent]]:
     """Go through the events that are too old, a bounded read at a time, by the order in which they were recorded."""
     chosen = _Conversations(rule)
-    fields = ("pk", "at", "conversation_id", "seq", "kind", "erased_by")
+    events, place = Event.objects.all(), "pk"
+    if rule.conversation:
+        events, place = events.filter(conversation__key=rule.conversation), "seq"
+    fields = (place, "at", "conversation_id", "seq", "kind", "erased_by")
     after = 0
-    while rows := list(Event.objects.filter(pk__gt=after).order_by("pk").values_list(*fields)[:READ]):
+    while rows := list(events.filter(**{f"{place}__gt": after}).order_by(place).values_list(*fields)[:READ]):
         after = rows[-1][0]
+        chosen.look_up({conversation for _, _, conversation, *_ in rows})
         yield [
             AgedEvent(conversation, seq, kind)
             for _, at, conversation, seq, kind, erased_by in rows
@@ -72,14 +76,15 @@ class _Conversations:
         self._agents = set(Agent.objects.filter(team=rule.team).values_list("name", flat=True)) if rule.team else set()
         self._is_chosen: dict[int, bool] = {}
 
-    def has(self, conversation: int) -> bool:
-        if conversation not in self._is_chosen:
-            row = Conversation.objects.visible().filter(pk=conversation).values_list("key", "handler").first()
-            self._is_chosen[conversation] = row is not None and self._fits(*row)
-        return self._is_chosen[conversation]
+    def look_up(self, conversations: Set[int]) -> None:
+        rows = Conversation.objects.visible().filter(pk__in=conversations - self._is_chosen.keys())
+        self._is_chosen |= {pk: self._fits(handler) for pk, handler in rows.values_list("pk", "handler")}
 
-    def _fits(self, key: str, handler: str) -> bool:
-        return self._rule.conversation in ("", key) and (not self._rule.team or handler in self._agents)
+    def has(self, conversation: int) -> bool:
+        return self._is_chosen.get(conversation, False)
+
+    def _fits(self, handler: str) -> bool:
+        return not self._rule.team or handler in self._agents
 
 
 def preview(rule: Expiring) -> tuple[Counter[str], int]:

@@ -212,6 +212,7 @@ def test_a_hold_beats_redaction_and_expiry_in_races(team):
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(3600)
 @pytest.mark.django_db(transaction=True)
 def test_a_hold_beats_redaction_and_expiry_in_a_thousand_races(team):
     outcomes = races(team["admin"], 1000)
