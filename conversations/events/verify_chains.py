@@ -133,10 +133,14 @@ def staged() -> tuple[int, int]:
 
 
 def _hidden() -> Conversation | None:
-    """Return the first conversation that is hidden and neither an import's nor moved: one that moved says so last."""
+    """Return the first conversation that is hidden and neither an import's nor moved: one that moved says so last, but
+    for what was redacted since."""
     hidden = Conversation.objects.filter(is_staged=True).exclude(key__startswith=PREFIX)
-    moved = Event.objects.filter(conversation=OuterRef("pk"), seq=OuterRef("head_seq"), kind="conversation.moved")
-    return hidden.exclude(Exists(moved.filter(principal=str(principals.SYSTEM)))).order_by("pk").first()
+    later = Event.objects.filter(conversation=OuterRef("conversation"), seq__gt=OuterRef("seq")).exclude(kind=REDACTED)
+    moved = Event.objects.filter(
+        conversation=OuterRef("pk"), kind="conversation.moved", principal=str(principals.SYSTEM)
+    )
+    return hidden.exclude(Exists(moved.exclude(Exists(later)))).order_by("pk").first()
 
 
 def _ids() -> Iterator[int]:

@@ -13,6 +13,10 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         """Leave out what an import is still staging."""
         return self.filter(is_staged=False)
 
+    def published(self) -> "ConversationQuerySet":
+        """Keep what is visible, and what was moved into another conversation: hidden, and its events are there."""
+        return self.exclude(is_staged=True, key__startswith="staged:")
+
     def free(self) -> "ConversationQuerySet":
         """Keep those where agents may work: neither paused nor held by a person."""
         return self.filter(state="open", owner="")

@@ -14,7 +14,7 @@ from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict
-from conversations.events.types.redaction import FIELD_MARK, REDACTED
+from conversations.events.types.redaction import FIELD_MARK
 from conversations.models import Agent, Conversation, Event
 from conversations.redaction import legal_holds, redact, selection
 
@@ -60,7 +60,7 @@ def matching(rule: Expiring) -> Iterator[list[AgedEvent]]:
             for _, at, conversation, seq, kind, erased_by in rows
             if at < rule.older_than
             and (erased_by is None or erased_by.startswith(FIELD_MARK))
-            and kind != REDACTED
+            and kind not in selection.NO_WORDS
             and (not rule.kinds or kind in rule.kinds)
             and chosen.has(conversation)
         ]
@@ -77,7 +77,7 @@ class _Conversations:
         self._is_chosen: dict[int, bool] = {}
 
     def look_up(self, conversations: Set[int]) -> None:
-        rows = Conversation.objects.visible().filter(pk__in=conversations - self._is_chosen.keys())
+        rows = Conversation.objects.published().filter(pk__in=conversations - self._is_chosen.keys())
         self._is_chosen |= {pk: self._fits(handler) for pk, handler in rows.values_list("pk", "handler")}
 
     def has(self, conversation: int) -> bool:

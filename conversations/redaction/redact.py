@@ -100,7 +100,8 @@ def erase(
         what = {"conversation": row, "seqs": json.dumps(seqs), "field": field, "is_folded": refolds}
         made = Redaction.objects.create(mark=mark, at=now, by=str(by), reason=reason, **what)
         if refolds:
-            Refold(row.pk, row.key).run()  # captions and rows are those of what stands there now
+            with suppress(Gone):  # one that was moved elsewhere is hidden
+                Refold(row.pk, row.key).run()  # captions and rows are those of what stands there now
         transaction.on_commit(lambda: forget_drawn(row.key, seqs))
         transaction.on_commit(lambda: _tell([made]))
     return Redacted(row.key, seqs, mark)

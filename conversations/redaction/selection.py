@@ -1,8 +1,10 @@
-"""Which events a redaction takes: those that were named, what says the same beside them, and all copies in forks.
+"""Which events a redaction takes: those that were named, what says the same beside them, and all copies: in forks, and
+in conversations that were moved here.
 
 Of a tool call it may be one field; of a person it is what they said, what was said to them, and what names them.
 """
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,6 +18,8 @@ from conversations.events.types.redaction import FIELD_MARK, REDACTED
 from conversations.models import Annotation, Approval, Conversation, Event, ToolCall
 from conversations.redaction import call_field
 
+MOVED = "conversation.moved"
+NO_WORDS = (REDACTED, MOVED)  # these stay: they say what became of others
 MAX_EVENTS = 500  # of one conversation at once
 MAX_OF_PERSON = 20_000  # events at once
 SAYS_SOMETHING = Q(erased_by=None) | Q(erased_by__startswith=FIELD_MARK)
@@ -46,7 +50,7 @@ def parts_of(key: str, seqs: Collection[int]) -> list[Part]:
     there = set(Event.objects.filter(conversation=row, seq__in=seqs).values_list("seq", flat=True))
     if missing := sorted(set(seqs) - there):
         raise Invalid(f"event {missing[0]} is not in this conversation, which has {row.head_seq:,}", field="seqs")
-    return _with_forks(part_of(row, _with_companions(row, there)))
+    return _with_copies(part_of(row, _with_companions(row, there)))
 
 
 def parts_of_call(call_id: str, field: str) -> list[Part]:
@@ -60,7 +64,7 @@ def parts_of_call(call_id: str, field: str) -> list[Part]:
         part = part._replace(events=[(seq, kind) for seq, kind in part.events if seq in _without(part, field)])
         if not part.events:
             raise Invalid(f"the tool call says nothing in {field}", field="field")
-    return _with_forks(part)
+    return _with_copies(part)
 
 
 def events_of_person(name: str, words: Sequence[str]) -> dict[Conversation, list[int]]:
@@ -99,7 +103,7 @@ def _without(part: Part, field: str) -> Collection[int]:
     return call_field.without(dict(bodies), field)
 
 
-def _with_forks(first: Part) -> list[Part]:
+def _with_copies(first: Part) -> list[Part]:
     parts = [first]
     for part in parts:  # grows: forks of forks
         first_seq = min(part.seqs, default=1 << 62)
@@ -108,7 +112,22 @@ def _with_forks(first: Part) -> list[Part]:
         for fork in forks:
             copies = [seq for seq in part.seqs if seq <= fork.copied_seq]
             parts.append(part_of(fork, [*copies, *_of_fork(fork, part.seqs, words)]))
+    parts += [before for part in list(parts) for before in _moved_here(part)]
     return sorted((part for part in parts if part.events), key=lambda part: part.conversation.pk)
+
+
+def _moved_here(part: Part) -> Iterator[Part]:
+    """Return the parts of the conversations that were moved into this one: they are hidden, and keep their events."""
+    hidden = Conversation.objects.published().filter(is_staged=True)
+    moves = Event.objects.filter(conversation__in=hidden, kind=MOVED).select_related("conversation")
+    from_here = [move.conversation for move in moves if json.loads(move.body)["to"] == part.conversation.key]
+    if from_here:
+        ids = set(
+            Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("event_id", flat=True)
+        )
+        for conversation in from_here:
+            events = Event.objects.filter(conversation=conversation, event_id__in=ids - {None})
+            yield part_of(conversation, list(events.values_list("seq", flat=True)))
 
 
 def _of_fork(fork: Conversation, seqs: Collection[int], words: Sequence[str]) -> Iterator[int]:
@@ -130,7 +149,7 @@ def _words_of(part: Part) -> list[str]:
 
 def part_of(conversation: Conversation, seqs: Collection[int]) -> Part:
     """Return those of the events that still say something."""
-    rows = Event.objects.filter(SAYS_SOMETHING, conversation=conversation, seq__in=seqs).exclude(kind=REDACTED)
+    rows = Event.objects.filter(SAYS_SOMETHING, conversation=conversation, seq__in=seqs).exclude(kind__in=NO_WORDS)
     return Part(conversation, list(rows.order_by("seq").values_list("seq", "kind")))
 
 

@@ -11,6 +11,7 @@ from django.db import connection
 
 from conversations.access.audit import chain
 from conversations.conversation.fork import fork
+from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.principals import SYSTEM
 from conversations.events import log, payload, verify_chains
@@ -22,6 +23,7 @@ from conversations.redaction.redact import redact
 from conversations.redaction.tombstones import tombstone
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
+from conversations.telemetry import late_names
 from tests.events.test_log import said
 from tests.support.live import Server, until
 
@@ -366,3 +368,24 @@ def raw(server):
     """Return which planted words any file of a data directory holds, in any case."""
     texts = [path.read_bytes().lower() for path in server.data_dir.rglob("*") if path.is_file()]
     return {word for word in WORDS if any(word.lower().encode() in text for text in texts)}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_expiry", [False, True], ids=["redaction", "expiry"])
+def test_what_was_moved_here_loses_its_words_where_it_came_from_too(team, is_expiry):
+    trace, by = "0" * 31 + "7", principals.token_principal("collector")
+    for number, text in enumerate((f"my name is {SECRET}", "and goodbye")):
+        body = json.dumps({"event": "log", "id": f"{trace}:{number}", "text": text}).encode()
+        log.append([log.from_bus(f"stream:{trace}", None, body.decode(), payload.parse(body), by)])
+    assert late_names.move(trace, "redact-moved", by)
+    index()
+
+    if is_expiry:
+        later = Event.objects.latest("at").at + 1
+        expiry.expire(team["admin"], expiry.Expiring(older_than=later), "too old", lambda _, __: None)
+    else:
+        redact(team["admin"], "redact-moved", [1], "asked for")
+    index()
+
+    assert everywhere(SECRET) == []
+    assert verify_chains.verify_events().ok
