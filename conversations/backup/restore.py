@@ -39,6 +39,8 @@ PAGE = 500  # rows stored at once
 DRAFT_PRAGMAS = "PRAGMA journal_mode=MEMORY;PRAGMA synchronous=OFF;PRAGMA secure_delete=OFF;"
 RECORD_TABLES = ("event", "conversation", "auditentry", "user", "token")
 
+_decode = msgspec.json.Decoder(list[Any]).decode  # made at import, as every decoder of a type
+
 
 class Restored(NamedTuple):
     """What was restored: the backup's manifest, the new epoch, what a person has to know."""
@@ -141,11 +143,10 @@ def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
     is_sqlite = connection.vendor == "sqlite"
     convert = converter(kinds, TO_SQLITE if is_sqlite else TO_POSTGRESQL)
     unindexed = names.index("indexed_seq") if "indexed_seq" in names else None
-    decode = msgspec.json.Decoder(list[Any]).decode
     store = _insert if is_sqlite else _copy
     stored = 0
     with backup.lines(part) as lines:
-        while page := [convert(decode(line)) for line in islice(lines, PAGE)]:
+        while page := [convert(_decode(line)) for line in islice(lines, PAGE)]:
             if unindexed is not None:  # the index is made again from the events
                 for row in page:
                     row[unindexed] = 0

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from conversations.conversation import conversation_list
 from conversations.core.errors import Invalid, NotFound, Unavailable
 from conversations.core.micros import to_datetime
 from conversations.core.secret_masking import mask
@@ -57,6 +56,8 @@ def keys_of(*, approval: str = "", call: str = "") -> list[str]:
 def keys_matching(*, q: str = "", participant: str = "", state: str = "") -> list[str]:
     """Return the conversations that the list shows by these filters, demos left out. Raises `Invalid` for a wrong one,
     none, or more than a bundle holds; `NotFound` where nothing matches."""
+    from conversations.conversation import conversation_list  # with what draws rows: only a filter needs it
+
     if not (q.split() or participant or state):
         raise Invalid("must name conversations, or a filter: q, participant, state", field="q")
     if state and state not in STATES:

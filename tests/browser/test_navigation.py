@@ -19,7 +19,7 @@ def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
     main.get_by_role("button", name="Admin").click()
     menu = page.get_by_role("navigation", name="Admin")
     assert menu.get_by_role("link").all_inner_texts() == [
-        "Audit", "People", "Tokens", "Policies", "Alerts", "Operations"
+        "Audit", "People", "Tokens", "Policies", "Alerts", "Redaction", "Operations"
     ]  # fmt: skip
     below = menu.bounding_box()
     button = main.get_by_role("button", name="Admin").bounding_box()
