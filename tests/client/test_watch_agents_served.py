@@ -18,7 +18,7 @@ from tests.support.live import ROOT, Server, until
 from tests.support.provider_answers import call, message
 from tests.support.provider_server import served_apart
 from tests.support.tiers import rounds, variants
-from tests.support.watched import in_turn
+from tests.support.watched import by_results
 
 PROGRAM = """
 import asyncio, sys
@@ -47,8 +47,8 @@ WHOLE = {"run.started": 1, "user_message": 1, "model.call": 2, "tool_step": 2, "
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[str]:
-    """A model server that answers one run after the other."""
-    with served_apart(in_turn(*STEPS)) as server:
+    """A model server that calls the tool first, and speaks once it has its result."""
+    with served_apart(by_results(*STEPS)) as server:
         yield server.url
 
 

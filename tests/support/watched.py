@@ -36,6 +36,16 @@ def in_turn(*steps: Sequence[Item]) -> Callable[[int, Asked], Answer]:
     return answer
 
 
+def by_results(*steps: Sequence[Item]) -> Callable[[int, Asked], Answer]:
+    """Answer by how many results of calls a request brings: a program that ended within a run moves no other's turn."""
+
+    def answer(_n: int, asked: Asked) -> Answer:
+        items = asked.body["input"] if isinstance(asked.body["input"], list) else []
+        return whole(steps[sum(item.get("type") == "function_call_output" for item in items)])
+
+    return answer
+
+
 def completion(text: str = "", *calls: Item) -> Answer:
     """Make the answer of a server of Chat Completions."""
     said: Item = {"role": "assistant", "content": text or None}
