@@ -25,6 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support import preloading
+
 LIBRARIES = (
     *("asyncio", "channels.consumer", "concurrent.futures.thread", "django.core.handlers.asgi", "django.forms"),
     *("django.core.management.base", "django.core.serializers.json", "django.db.backends.sqlite3.base"),
@@ -201,6 +203,7 @@ def become(job: Any) -> None:
         descriptor = os.open(path, flags, 0o600)
         os.dup2(descriptor, number)
         os.close(descriptor)
+    preloading.settle()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[attr-defined, union-attr]
     match job["arguments"]:
@@ -216,9 +219,10 @@ def become(job: Any) -> None:
 
 
 def main() -> None:
-    """Import the libraries, then fork as asked."""
+    """Import the libraries and the product, then fork as asked."""
     for name in LIBRARIES:
         importlib.import_module(name)
+    preloading.preload()
     gc.freeze()
     job = Forker(socket.socket(fileno=int(sys.argv[1]))).job()
     if job is not None:

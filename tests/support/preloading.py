@@ -1,0 +1,66 @@
+"""The product's modules, imported once for all the servers and commands that are forked from one process: it is most of
+what their start costs. None of them has read a setting by then, so each process reads its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+COMPOSITION = "dashboard.asgi"  # reads settings as it is imported, as the settings do
+MODULES = (
+    *("dashboard.urls", "dashboard.command_errors", "django.core.management.commands.migrate"),
+    *("conversations.core.schema_state", "dashboard.management.commands.serve", "django.test.signals"),
+    *("conversations.management.commands.token", "conversations.management.commands.user"),
+)
+
+
+class _Unread:
+    """What stands for a setting while modules are imported: whoever reads it would keep the wrong value."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a module reads the setting {name} as it is imported: servers in tests would keep it")
+
+    __fspath__ = __truediv__ = __str__ = __len__ = __iter__ = __bool__ = lambda self, *_: getattr(self, "itself")
+
+
+def preload() -> None:
+    """Import what a server consists of, with settings that nobody may read; then forget these."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="switchboard-preloading-") as home:
+        os.environ.update(DJANGO_SETTINGS_MODULE="dashboard.settings", SWITCHBOARD_DATA_DIR=home)
+        import django
+        from django.conf import settings
+
+        django.setup(set_prefix=False)
+        for name in ("CONFIG", "DATA_DIR", "SECRET_KEY", "DATABASES", "CHANNEL_LAYERS"):
+            setattr(settings, name, _Unread())
+        for name in (*_composed(), *MODULES):
+            importlib.import_module(name)
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def settle() -> None:
+    """Have this process read its environment anew: settings, connections, failpoints."""
+    from django.conf import settings
+    from django.db import connections
+    from django.utils.functional import empty
+
+    connections.__dict__.pop("settings", None)
+    connections.__init__()  # type: ignore[misc]  # as it was before the settings
+    sys.modules.pop("dashboard.settings", None)
+    settings.__dict__.clear()
+    settings.__dict__["_wrapped"] = empty
+    importlib.reload(sys.modules["conversations.core.failpoints"])
+
+
+def _composed() -> list[str]:
+    """Return what the composition root imports at its top."""
+    source = Path(importlib.import_module("dashboard").__path__[0], "asgi.py").read_text()
+    return [node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom) and node.module]
