@@ -17,6 +17,7 @@ MODULES = (
     *("dashboard.urls", "dashboard.command_errors", "django.core.management.commands.migrate"),
     *("conversations.core.schema_state", "dashboard.management.commands.serve", "django.test.signals"),
     *("conversations.management.commands.token", "conversations.management.commands.user"),
+    *("agents_app.worker.embedded", "agents_app.town_hall", "agents_app.agui.remote_team"),
 )
 
 
@@ -36,12 +37,14 @@ def preload() -> None:
         os.environ.update(DJANGO_SETTINGS_MODULE="dashboard.settings", SWITCHBOARD_DATA_DIR=home)
         import django
         from django.conf import settings
+        from django.db.migrations.loader import MigrationLoader
 
         django.setup(set_prefix=False)
         for name in ("CONFIG", "DATA_DIR", "SECRET_KEY", "DATABASES", "CHANNEL_LAYERS"):
             setattr(settings, name, _Unread())
         for name in (*_composed(), *MODULES):
             importlib.import_module(name)
+        MigrationLoader(None)  # imports the migrations
     os.environ.clear()
     os.environ.update(before)
 
