@@ -208,9 +208,11 @@ def become(job: Any) -> None:
         stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[attr-defined, union-attr]
     match job["arguments"]:
         case ["-c", code, *rest]:
+            preloading.restore_tracing()
             sys.argv = ["-c", *rest]
             exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
         case ["-m", name, *rest]:
+            preloading.restore_tracing()
             sys.argv = [name, *rest]
             runpy.run_module(name, run_name="__main__", alter_sys=True)
         case arguments:

@@ -12,27 +12,30 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-COMPOSITION = "dashboard.asgi"  # reads settings as it is imported, as the settings do
+from agents.tracing import TracingProcessor, get_trace_provider, set_trace_processors
+
 MODULES = (
     *("dashboard.urls", "dashboard.command_errors", "django.core.management.commands.migrate"),
     *("conversations.core.schema_state", "dashboard.management.commands.serve", "django.test.signals"),
     *("conversations.management.commands.token", "conversations.management.commands.user"),
     *("agents_app.worker.embedded", "agents_app.town_hall", "agents_app.agui.remote_team"),
 )
+_PROCESSORS: list[TracingProcessor] = []  # the SDK's own
 
 
 class _Unread:
     """What stands for a setting while modules are imported: whoever reads it would keep the wrong value."""
 
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"a module reads the setting {name} as it is imported: servers in tests would keep it")
+    def _refuse(self, *_: Any) -> Any:
+        raise AssertionError("a module reads a setting as it is imported: servers in tests would keep this one")
 
-    __fspath__ = __truediv__ = __str__ = __len__ = __iter__ = __bool__ = lambda self, *_: getattr(self, "itself")
+    __getattr__ = __bool__ = __str__ = __truediv__ = __iter__ = _refuse
 
 
 def preload() -> None:
     """Import what a server consists of, with settings that nobody may read; then forget these."""
     before = dict(os.environ)
+    _PROCESSORS.extend(get_trace_provider()._multi_processor._processors)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="switchboard-preloading-") as home:
         os.environ.update(DJANGO_SETTINGS_MODULE="dashboard.settings", SWITCHBOARD_DATA_DIR=home)
         import django
@@ -63,7 +66,12 @@ def settle() -> None:
     importlib.reload(sys.modules["conversations.core.failpoints"])
 
 
+def restore_tracing() -> None:
+    """Give the Agents SDK its own trace processors again, which `agents_app` takes away: for programs of others."""
+    set_trace_processors(_PROCESSORS)
+
+
 def _composed() -> list[str]:
-    """Return what the composition root imports at its top."""
+    """Return what the composition root imports at its top; itself it reads settings there."""
     source = Path(importlib.import_module("dashboard").__path__[0], "asgi.py").read_text()
     return [node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom) and node.module]
