@@ -23,7 +23,7 @@ from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support.agents_running import over, say, told, working
 from tests.support.cast import cast, client_of
-from tests.support.forking import nursery
+from tests.support.forking import bare_nursery
 from tests.support.live import ROOT, free_port, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,7 @@ class Desk:
 
     def start(self):
         command, nowhere = ["-m", "tests.support.mcp_desk", str(self.effects), str(self.port)], Path(os.devnull)
-        self.process = nursery(ROOT).fork(command, env=os.environ, stdout=nowhere, stderr=nowhere)
+        self.process = bare_nursery(ROOT).fork(command, env=os.environ, stdout=nowhere, stderr=nowhere)
         return self
 
     def kill(self):

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.cutting_proxy import CuttingProxy, proxied
-from tests.support.forking import nursery
+from tests.support.forking import bare_nursery
 from tests.support.live import ROOT, Server, until
 from tests.support.provider_answers import call, message
 from tests.support.provider_server import served_apart
@@ -73,7 +73,7 @@ class Program:
         self._printed = Path(env["SWITCHBOARD_SPOOL_DIR"]).parent / f"{group}.printed"
         self._printed.touch()
         command = ["-c", PROGRAM, group, str(number)]
-        self._process = nursery(ROOT).fork(command, env=env, stdout=self._printed, stderr=Path(os.devnull))
+        self._process = bare_nursery(ROOT).fork(command, env=env, stdout=self._printed, stderr=Path(os.devnull))
 
     def lines(self, count: int) -> list[str]:
         """Wait until it has printed so many lines; return them."""

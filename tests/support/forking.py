@@ -78,10 +78,10 @@ class Nursery:
     """One process with the libraries imported, asked for forks. `module` is what runs in it: a `main` with a Forker."""
 
     def __init__(
-        self, folder: Path, module: str = "tests.support.forking", env: Mapping[str, str] | None = None
+        self, folder: Path, module: str = "tests.support.forking", *words: str, env: Mapping[str, str] | None = None
     ) -> None:
         self._channel, theirs = socket.socketpair()
-        command = [sys.executable, "-m", module, str(theirs.fileno())]
+        command = [sys.executable, "-m", module, str(theirs.fileno()), *words]
         self._process = subprocess.Popen(
             command, cwd=folder, env=env, pass_fds=[theirs.fileno()], start_new_session=True
         )
@@ -93,8 +93,8 @@ class Nursery:
     def fork(
         self, arguments: Sequence[str], *, env: Mapping[str, str], stdout: Path, stderr: Path, stdin: str = os.devnull
     ) -> Forked:
-        """Run `manage.py` with these arguments, or the code or module that is named by `-c` or `-m` as the first; what
-        it prints is added to the files."""
+        """Run `manage.py` with these arguments, or the code or module that is named by `-c` or `-m` as the first (in a
+        bare nursery); what it prints is added to the files."""
         files = [stdin, str(stdout), str(stderr)]
         return self.ask({"arguments": list(arguments), "env": dict(env), "files": files})
 
@@ -129,7 +129,13 @@ class Nursery:
 
 @cache
 def nursery(folder: Path) -> Nursery:
-    """Return the nursery of this run."""
+    """Return the nursery of this run's servers and commands: `manage.py`, with the product imported."""
+    return Nursery(folder, "tests.support.forking", "product")
+
+
+@cache
+def bare_nursery(folder: Path) -> Nursery:
+    """Return the nursery of this run's other programs, which begin with the libraries alone."""
     return Nursery(folder)
 
 
@@ -203,28 +209,27 @@ def become(job: Any) -> None:
         descriptor = os.open(path, flags, 0o600)
         os.dup2(descriptor, number)
         os.close(descriptor)
-    preloading.settle()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[attr-defined, union-attr]
     match job["arguments"]:
         case ["-c", code, *rest]:
-            preloading.restore_tracing()
             sys.argv = ["-c", *rest]
             exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
         case ["-m", name, *rest]:
-            preloading.restore_tracing()
             sys.argv = [name, *rest]
             runpy.run_module(name, run_name="__main__", alter_sys=True)
         case arguments:
+            preloading.settle()
             sys.argv = ["manage.py", *arguments]
             runpy.run_path("manage.py", run_name="__main__")
 
 
 def main() -> None:
-    """Import the libraries and the product, then fork as asked."""
+    """Import the libraries, for `manage.py` the product too, then fork as asked."""
     for name in LIBRARIES:
         importlib.import_module(name)
-    preloading.preload()
+    if "product" in sys.argv:
+        preloading.preload()
     gc.freeze()
     job = Forker(socket.socket(fileno=int(sys.argv[1]))).job()
     if job is not None:

@@ -114,7 +114,7 @@ class Nursery:
         environment = kept | {"SWITCHBOARD_DATA_DIR": str(self.home / "mother"), "PYTHONUNBUFFERED": "1"}
         if server is not None:
             environment |= {"SWITCHBOARD_DATABASE_URL": server.url, "SWITCHBOARD_SECRET_KEY": "of these tests" * 4}
-        self._mother = forking.Nursery(ROOT, "tests.support.nursery", environment)
+        self._mother = forking.Nursery(ROOT, "tests.support.nursery", env=environment)
         self._children: list[Child] = []
         self._places = 0
         self._template: Place | None = None

@@ -12,15 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from agents.tracing import TracingProcessor, get_trace_provider, set_trace_processors
-
 MODULES = (
     *("dashboard.urls", "dashboard.command_errors", "django.core.management.commands.migrate"),
     *("conversations.core.schema_state", "dashboard.management.commands.serve", "django.test.signals"),
     *("conversations.management.commands.token", "conversations.management.commands.user"),
     *("agents_app.worker.embedded", "agents_app.town_hall", "agents_app.agui.remote_team"),
 )
-_PROCESSORS: list[TracingProcessor] = []  # the SDK's own
 
 
 class _Unread:
@@ -33,9 +30,8 @@ class _Unread:
 
 
 def preload() -> None:
-    """Import what a server consists of, with settings that nobody may read; then forget these."""
+    """Import what a server consists of, with settings that nobody may read."""
     before = dict(os.environ)
-    _PROCESSORS.extend(get_trace_provider()._multi_processor._processors)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="switchboard-preloading-") as home:
         os.environ.update(DJANGO_SETTINGS_MODULE="dashboard.settings", SWITCHBOARD_DATA_DIR=home)
         import django
@@ -56,19 +52,14 @@ def settle() -> None:
     """Have this process read its environment anew: settings, connections, failpoints."""
     from django.conf import settings
     from django.db import connections
-    from django.utils.functional import empty
 
+    del sys.modules["dashboard.settings"]
+    anew = importlib.import_module("dashboard.settings")
+    for name in filter(str.isupper, dir(anew)):  # what libraries have added to the settings stays
+        setattr(settings, name, getattr(anew, name))
     connections.__dict__.pop("settings", None)
     connections.__init__()  # type: ignore[misc]  # as it was before the settings
-    sys.modules.pop("dashboard.settings", None)
-    settings.__dict__.clear()
-    settings.__dict__["_wrapped"] = empty
     importlib.reload(sys.modules["conversations.core.failpoints"])
-
-
-def restore_tracing() -> None:
-    """Give the Agents SDK its own trace processors again, which `agents_app` takes away: for programs of others."""
-    set_trace_processors(_PROCESSORS)
 
 
 def _composed() -> list[str]:
