@@ -1,5 +1,5 @@
 """Rows that authority rests on and no event makes: people, tokens, grants, policies, auto-approval rules, budgets,
-legal holds.
+legal holds, retention rules, redactions that wait for a second person.
 
 Each change of them is an audit entry, so the audit log says what they must be. Called by `verify`.
 """
@@ -14,8 +14,20 @@ from django.utils import timezone
 
 from conversations.access.accounts import grants, tokens
 from conversations.core.write_transaction import lock_actions, write_transaction
-from conversations.models import Approval, AuditEntry, AutoApprovalRule, BudgetLimit, Grant, LegalHold, Token, User
+from conversations.models import (
+    Approval,
+    AuditEntry,
+    AutoApprovalRule,
+    BudgetLimit,
+    Grant,
+    LegalHold,
+    RedactionRequest,
+    RetentionRule,
+    Token,
+    User,
+)
 from conversations.redaction import legal_holds
+from conversations.redaction.scope import RedactionScope
 from conversations.runs.approvals import auto_approval_edit
 from conversations.runs.budgets import edit_budgets
 from conversations.runs.policy import edit_policy, evaluate
@@ -23,7 +35,8 @@ from conversations.runs.policy import edit_policy, evaluate
 VERBS = (
     "create_person", "set_roles", "deactivate", "activate", "make_token", "revoke_token", "give_grant", "take_grant",
     "set_policy", "remove_policy", "load_policies", "make_rule", "revoke_rule", "set_budget", "remove_budget",
-    "hold", "release_hold",
+    "hold", "release_hold", "set_retention", "remove_retention",
+    "request_redaction", "confirm_redaction", "decline_redaction",
 )  # fmt: skip
 UNKNOWN = "?"  # a policy of which the entries do not say enough
 
@@ -44,6 +57,10 @@ class Authority:
     budgets: dict[str, str] = field(default_factory=dict)
     holds: dict[str, tuple[str, bool]] = field(default_factory=dict)  # target, whether it is of class regulated
     released: set[str] = field(default_factory=set)
+    retention: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # days, kind, team, conversation
+    ended_retention: set[str] = field(default_factory=set)
+    requests: dict[str, tuple[str, str]] = field(default_factory=dict)  # who asked, for what
+    decided: dict[str, tuple[str, bool]] = field(default_factory=dict)  # who decided, whether it is confirmed
 
     def take(self, entry: AuditEntry) -> None:
         """Fold one entry."""
@@ -79,12 +96,31 @@ class Authority:
                 self.budgets[entry.target] = str(facts.get("amount", ""))
             case "remove_budget":
                 self.budgets.pop(entry.target, None)
-            case "hold":
-                self.holds[str(facts.get("hold", ""))] = (entry.target, facts.get("regulated") is True)
-            case "release_hold":
-                self.released.add(name)
+            case "hold" | "release_hold" | "set_retention" | "remove_retention":
+                self._take_retention(entry, facts)
+            case "request_redaction" | "confirm_redaction" | "decline_redaction":
+                self._take_request(entry, facts)
             case _:
                 self._take_policy(entry, facts)
+
+    def _take_retention(self, entry: AuditEntry, facts: dict[str, Any]) -> None:
+        _, _, number = entry.target.partition(":")
+        if entry.verb == "hold":
+            self.holds[str(facts.get("hold", ""))] = (entry.target, facts.get("regulated") is True)
+        elif entry.verb == "release_hold":
+            self.released.add(number)
+        elif entry.verb == "set_retention":
+            narrowed = (str(facts.get(name, "")) for name in ("kind", "team", "conversation"))
+            self.retention[number] = (facts.get("days"), *narrowed)
+        else:
+            self.ended_retention.add(number)
+
+    def _take_request(self, entry: AuditEntry, facts: dict[str, Any]) -> None:
+        number = str(facts.get("request", ""))
+        if entry.verb == "request_redaction":
+            self.requests[number] = (entry.principal, entry.target)
+        else:
+            self.decided[number] = (entry.principal, entry.verb == "confirm_redaction")
 
     def _take_policy(self, entry: AuditEntry, facts: dict[str, Any]) -> None:
         if entry.verb == "load_policies":
@@ -122,6 +158,8 @@ def faults() -> Iterator[str]:
     yield from _rules(expected)
     yield from _budgets(expected)
     yield from _holds(expected)
+    yield from _retention(expected)
+    yield from _requests(expected)
 
 
 def _people(expected: Authority) -> Iterator[str]:
@@ -207,6 +245,35 @@ def _holds(expected: Authority) -> Iterator[str]:
             yield f"legal hold {number} is {'not ' if hold.released_at is None else ''}released; the audit log differs"
     for number in expected.holds.keys() - there:
         yield f"legal hold {number} is gone, and none is ever removed"
+
+
+def _retention(expected: Authority) -> Iterator[str]:
+    there = set()
+    for rule in RetentionRule.objects.order_by("pk").iterator(chunk_size=500):
+        there.add(number := str(rule.pk))
+        if expected.retention.get(number) != (rule.days, rule.kind, rule.team, rule.conversation):
+            yield f"retention rule {number} is not as the audit log set it"
+        elif (rule.removed_at is not None) != (number in expected.ended_retention):
+            state = "in force" if rule.removed_at is None else "removed"
+            yield f"retention rule {number} is {state}; the audit log differs"
+    for number in expected.retention.keys() - there:
+        yield f"retention rule {number} is gone, and no row of one ever goes"
+
+
+def _requests(expected: Authority) -> Iterator[str]:
+    there = set()
+    for row in RedactionRequest.objects.order_by("pk").iterator(chunk_size=500):
+        there.add(number := str(row.pk))
+        asked_by, target = expected.requests.get(number, ("", ""))
+        decided = (row.decided_by, bool(row.is_confirmed)) if row.decided_at is not None else None
+        # what is decided has no words of a person any more
+        is_other = row.decided_at is None and RedactionScope.from_json(row.scope).target != target
+        if row.requested_by != asked_by or is_other:
+            yield f"redaction request {number} is not as the audit log has it"
+        elif decided != expected.decided.get(number):
+            yield f"redaction request {number} is not decided as the audit log says"
+    for number in expected.requests.keys() - there:
+        yield f"redaction request {number} is gone, and no row of one ever goes"
 
 
 def _number(text: str) -> Decimal | None:

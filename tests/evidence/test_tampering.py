@@ -2,8 +2,10 @@
 against the checkpoint that a witness has."""
 
 import json
+import os
 import random
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations.access.accounts import grants, people, tokens
-from conversations.access.audit import chain
+from conversations.access.audit import anchor_file, chain
+from conversations.backup import archive, make_backup, portable_rows, restore
 from conversations.conversation import fork as forks
+from conversations.core.errors import Conflict, NotAllowed
 from conversations.core.outbound_address import NONE
 from conversations.core.principals import SYSTEM, import_principal, token_principal, user_principal
+from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log import hash_chain
 from conversations.events.payload import parse
@@ -38,9 +43,12 @@ from conversations.models import (
     Conversation,
     Event,
     Grant,
+    LegalHold,
     Meta,
     Participant,
     Policy,
+    RedactionRequest,
+    RetentionRule,
     Role,
     Run,
     Token,
@@ -48,6 +56,10 @@ from conversations.models import (
     TreeLeaf,
     User,
 )  # fmt: skip
+from conversations.redaction import audit_entries, expiry, legal_holds, retention_rules
+from conversations.redaction.redact import redact as redact_events
+from conversations.redaction.requests import decline
+from conversations.redaction.scope import RedactionScope
 from conversations.runs.budgets import edit_budgets
 from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
@@ -115,8 +127,21 @@ def build(folder):
     log.append(log.from_people(["chat:alpha"], {**envelope, "conversation_id": "alpha"}, user_principal("ida")))
     log.append([log.from_internal("beta", {"event": "conversation.opened", "title": "Bridges"}, SYSTEM)])
     redact("gamma", 2, body='{"run_id":"r1","turn":1}')
+    retention_rules.set_rule(SYSTEM, days=3_000, reason="3,000 days")
+    legal_holds.release(SYSTEM, legal_holds.place(SYSTEM, "alpha", "a lawsuit").pk, "it is over")
+    legal_holds.place(SYSTEM, "beta", "another lawsuit")
+    request_redaction(SYSTEM)
     made.sign()
     return made
+
+
+def request_redaction(by):
+    """Have a request wait for a second person, as where two people are needed."""
+    what, about = RedactionScope("gamma", [1]), {"reason": "asked for", "requested_by": str(by), "requested_at": 1}
+    with write_transaction():
+        made = RedactionRequest.objects.create(scope=what.as_json(), **about)
+        chain.enter(by, "request_redaction", what.target, reason="asked for", correlation={"request": made.pk})
+    return made.pk
 
 
 # Each edit returns words that the answer has to hold.
@@ -340,6 +365,74 @@ def a_budget_raised(at):
     return "budget:run"
 
 
+def a_retention_rule_shortened(at):
+    RetentionRule.objects.update(days=1)
+    return f"retention rule {RetentionRule.objects.get().pk} is not as"
+
+
+def a_retention_rule_made(at):
+    rule = RetentionRule.objects.create(days=1, reason="mine", made_by="user:ida", made_at=1)
+    return f"retention rule {rule.pk} is not as"
+
+
+def a_retention_rule_removed(at):
+    RetentionRule.objects.update(removed_at=1)
+    return f"retention rule {RetentionRule.objects.get().pk} is removed"
+
+
+def a_hold_released(at):
+    hold = LegalHold.objects.get(released_at=None)
+    LegalHold.objects.update(released_at=1, released_by="user:ida")
+    return f"legal hold {hold.pk} is released"
+
+
+def a_hold_moved(at):
+    LegalHold.objects.filter(released_at=None).update(conversation=Conversation.objects.get(key="alpha"))
+    return f"legal hold {LegalHold.objects.get(released_at=None).pk} is not as"
+
+
+def a_redaction_requested_by_another(at):
+    RedactionRequest.objects.update(requested_by="user:otto")
+    return f"redaction request {RedactionRequest.objects.get().pk} is not as"
+
+
+def a_redaction_request_widened(at):
+    RedactionRequest.objects.update(scope=RedactionScope("alpha", [1, 2]).as_json())
+    return f"redaction request {RedactionRequest.objects.get().pk} is not as"
+
+
+def an_audit_entry_erased(at):
+    entry = at.dice.choice(list(AuditEntry.objects.all()))
+    AuditEntry.objects.filter(seq=entry.seq).update(reason="[erased]", salt=None)
+    return f"audit entry {entry.seq}"
+
+
+def the_witnesses_file_emptied(at):
+    Path(at.witness.place).write_text("")
+    return "has no checkpoint any more"
+
+
+def the_keys_exchanged(at):
+    at.signer.path.unlink()
+    signing_key.make(at.signer.path, "example.com/tampering")
+    return "the database names other keys"
+
+
+def the_last_checkpoint_exchanged(at):
+    """A file of a longer tree: what is signed since is gone from the database."""
+    note = notes.parse((at.signer.path.parent / checkpoints.LAST).read_text())
+    head = notes.parse_checkpoint(note.text)
+    longer = head._replace(size=head.size + 1)
+    signed = signing_key.load(at.signer.path).sign(longer)
+    (at.signer.path.parent / checkpoints.LAST).write_text(notes.join(longer.text, signed))
+    return "the end was cut off"
+
+
+def the_audit_anchor_exchanged(at):
+    (at.folder / anchor_file.NAME).write_text(f"{AuditEntry.objects.count() + 9} {'0' * 64}")
+    return "audit entry"
+
+
 def a_leaf(at):
     TreeLeaf.objects.filter(index=0).update(hash="0" * 64)
     return "tree"
@@ -406,7 +499,10 @@ EDITS = [
     the_audit_tail_cut, the_audit_chained_anew, a_role_given, a_person_made, a_tokens_role, a_tokens_secret,
     a_token_made, a_revoked_token_revived, a_grant_widened, a_policy_loosened, a_policy_removed, a_rule_made,
     a_budget_raised, a_leaf, the_last_leaf_cut, the_whole_tree_deleted, a_checkpoint_signed_by_nobody,
-    all_signed_anew_by_other_keys, all_signed_anew_by_the_same_keys, a_tombstone,
+    all_signed_anew_by_other_keys, all_signed_anew_by_the_same_keys, a_tombstone, a_retention_rule_shortened,
+    a_retention_rule_made, a_retention_rule_removed, a_hold_released, a_hold_moved, a_redaction_requested_by_another,
+    a_redaction_request_widened, an_audit_entry_erased, the_witnesses_file_emptied, the_keys_exchanged,
+    the_last_checkpoint_exchanged, the_audit_anchor_exchanged,
 ]  # fmt: skip
 
 
@@ -450,50 +546,142 @@ def test_an_edit_is_found_and_named(place, edit, n):
     assert any(words in fault for fault in faults), (words, faults)
 
 
-def do(at, what, number):
-    """Do one honest thing."""
-    keys = list(Conversation.objects.visible().order_by("pk").values_list("key", flat=True))
-    key = keys[number % len(keys)]
-    conversation = Conversation.objects.get(key=key)
-    if what == "say":
-        say(key, f"said {number}", SYSTEM if number % 3 else token_principal("robot"), run_id="r1", turn=number % 5)
-    elif what == "new":
-        say(f"new-{len(keys)}", "first")
-    elif what == "redact":
-        events = Event.objects.filter(conversation=conversation).exclude(salt=None).exclude(kind="event.redacted")
-        event = list(events.order_by("seq"))[number % max(1, events.count())] if events.exists() else None
-        if event is not None:
-            kept = {name: value for name, value in (("run_id", event.run), ("turn", event.turn)) if value is not None}
-            # what is folded again must make the same rows: nothing but words goes
-            if event.kind == "log":
-                redact(key, event.seq, body=json.dumps({"event": "log", **kept}))
-    elif what == "fork":
-        forks.fork(User.objects.get(username="ida"), key, 1 + number % conversation.head_seq)
-    elif what == "import":
-        path = at.folder / "export.jsonl"
-        path.write_bytes(b"".join(export(key)))
-        trouble, staged = ImportReport([].append, is_strict=True), StagedImport(import_principal("test"))
-        key, found = f"imported-{len(keys)}", recordings(path, trouble)
-        import_recordings(found, staged, trouble, key=key, progress=lambda *_: None)
-    elif what == "policy":
-        edit_policy.set_policy(SYSTEM, PolicyRule("", f"tool{number % 3}", ("ask", "deny")[number % 2]))
-    elif what == "person":
-        people.set_roles(SYSTEM, "otto", [("viewer",), ("operator", "viewer"), ()][number % 3])
+def an_import(at, key, keys, number):
+    path = at.folder / "export.jsonl"
+    path.write_bytes(b"".join(export(key)))
+    trouble, staged = ImportReport([].append, is_strict=True), StagedImport(import_principal("test"))
+    new = f"imported-{len(keys)}-{number}"
+    import_recordings(recordings(path, trouble), staged, trouble, key=new, progress=lambda *_: None)
+
+
+def a_restore(at, key, keys, number):
+    """Back the record up, lose it, and fill the empty tables from the backup, as `restore` does."""
+    file = make_backup.make(at.folder / "record.backup", SYSTEM, at.signer, lambda *_: None).path
+    empty_tables()
+    with archive.opened(file) as backup:
+        with write_transaction():
+            for part in backup.manifest["parts"]:
+                restore._fill(backup, part, lambda *_: None)
+        restore._reset_sequences()
+        restore._require_intact()
+        restore._begin_epoch(backup)
+
+
+def a_redaction(at, key, keys, number):
+    head = Conversation.objects.get(key=key).head_seq
+    redact_events(SYSTEM, key, [1 + number % head], "asked for")
+
+
+def a_rule(at, key, keys, number):
+    there = list(retention_rules.rules())
+    if number % 2 and there:
+        retention_rules.remove_rule(SYSTEM, there[-1].pk)
     else:
-        at.sign()
+        retention_rules.set_rule(
+            SYSTEM, days=1 + number, kind=("log", "output", "message")[number % 3], reason="so long"
+        )
 
 
-THINGS = ("say", "new", "redact", "fork", "import", "policy", "person", "sign")
+def an_expiry(at, key, keys, number):
+    older_than = Event.objects.order_by("at").values_list("at", flat=True)[number % Event.objects.count()]
+    expiry.expire(SYSTEM, expiry.Expiring(older_than + 1, conversation=key if number % 2 else ""), "old", lambda *_: 0)
 
 
-@settings(max_examples=rounds(3, 40), deadline=None, derandomize=True)
-@given(st.lists(st.tuples(st.sampled_from(THINGS), st.integers(0, 40)), min_size=1, max_size=10))
-def test_no_honest_history_is_called_changed(things):
+def a_hold(at, key, keys, number):
+    there = list(legal_holds.in_force().filter(is_regulated=False))
+    if number % 2 and there:
+        legal_holds.release(SYSTEM, there[-1].pk, "it is over")
+    else:
+        legal_holds.place(SYSTEM, key, "a lawsuit", is_regulated=number % 5 == 0)
+
+
+def an_erasure(at, key, keys, number):
+    seqs = list(audit_entries.erasable().exclude(target="conversation:beta").values_list("seq", flat=True))
+    audit_entries.erase(SYSTEM, seqs[:: 1 + number % 3], "asked for")
+
+
+def a_request(at, key, keys, number):
+    made = request_redaction(user_principal("ida"))
+    if number % 2:
+        decline(User.objects.get(username="otto"), made, "no")
+
+
+def sayings(at, key, keys, number):
+    say(key, f"said {number}", SYSTEM if number % 3 else token_principal("robot"), run_id="r1", turn=number % 5)
+
+
+def a_person(at, key, keys, number):
+    people.set_roles(SYSTEM, "otto", [("viewer",), ("operator", "viewer"), ("admin",)][number % 3])
+
+
+def a_policy(at, key, keys, number):
+    edit_policy.set_policy(SYSTEM, PolicyRule("", f"tool{number % 3}", ("ask", "deny")[number % 2]))
+
+
+THINGS = {
+    "say": sayings,
+    "new": lambda at, key, keys, number: say(f"new-{len(keys)}", "first"),
+    "redact": a_redaction,
+    "fork": lambda at, key, keys, number: forks.fork(User.objects.get(username="ida"), key, 1 + number % 3),
+    "import": an_import,
+    "policy": a_policy,
+    "person": a_person,
+    "rule": a_rule,
+    "expire": an_expiry,
+    "hold": a_hold,
+    "erase": an_erasure,
+    "request": a_request,
+    "restore": a_restore,
+    "sign": lambda at, key, keys, number: at.sign(),
+}
+REFUSED = (Conflict, NotAllowed)  # a hold is in force, it is redacted already, otto is no admin
+
+
+def empty_tables():
+    """Take every row of the record out."""
+    tables = [table.name for table in portable_rows.tables()]
+    with connection.constraint_checks_disabled(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"TRUNCATE {','.join(tables)} RESTART IDENTITY CASCADE")
+            return
+        for table in tables:
+            cursor.execute(f'DELETE FROM "{table}"')
+
+
+def live_through(things):
+    """Let honest things happen to a record; it has no faults, neither before it is signed nor after."""
     call_command("flush", verbosity=0, interactive=False, inhibit_post_migrate=True)
     with tempfile.TemporaryDirectory() as folder:
         place = build(Path(folder))
         for what, number in things:
-            do(place, what, number)
+            keys = list(Conversation.objects.visible().order_by("pk").values_list("key", flat=True))
+            with suppress(*REFUSED):
+                THINGS[what](place, keys[number % len(keys)], keys, number)
         assert place.faults() == []
         place.sign()
         assert place.faults() == []
+
+
+@pytest.mark.parametrize("what", THINGS)
+def test_each_honest_thing_is_done_and_is_no_fault(place, what):
+    keys = ["alpha", *KEYS]
+
+    THINGS[what](place, "alpha", keys, 0)
+
+    assert place.faults() == []
+
+
+HISTORIES = st.lists(st.tuples(st.sampled_from(list(THINGS)), st.integers(0, 40)), min_size=1, max_size=10)
+
+
+@settings(max_examples=rounds(3, 40), deadline=None, derandomize=True)
+@given(HISTORIES)
+def test_no_honest_history_is_called_changed(things):
+    live_through(things)
+
+
+@pytest.mark.faults
+@settings(max_examples=int(os.environ.get("SWITCHBOARD_HISTORIES", "10000")), deadline=None)
+@given(HISTORIES)
+def test_none_of_10_000_honest_histories_is_called_changed(things):
+    live_through(things)
