@@ -2,12 +2,13 @@
 
 from django.http import HttpRequest, JsonResponse
 
+from conversations.access.audit import reveal
 from conversations.access.audit.listing import query
 from conversations.access.audit.listing.filters import OUTCOMES, AuditFilters
-from conversations.access.audit.listing.rows import item
+from conversations.access.audit.listing.rows import item, revealed_item
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import limit_of, list_params
-from dashboard.api.schemas.audit import AuditEntries
+from dashboard.api.schemas.audit import AuditEntries, AuditEntry
 from dashboard.pages.require_permission import require_permission
 
 QUERY = list_params(
@@ -37,3 +38,18 @@ def entries(request: HttpRequest) -> JsonResponse:
     cursor = str(page.after) if page.after else None
     items = [item(entry) for entry in page.items]
     return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None})
+
+
+@endpoint(
+    post=Operation(
+        "Return an audit entry with what looks like a secret in full. Each look is an audit entry.",
+        {200: AuditEntry},
+        errors=(404,),
+    )
+)
+@require_permission("audit")
+def revealed(request: HttpRequest, number: int) -> JsonResponse:
+    """Note the look first."""
+    reveal.reveal(request.user, number)
+    (entry,) = query.newest(AuditFilters(), before=number + 1, limit=1).items
+    return JsonResponse(revealed_item(entry), headers={"Cache-Control": "no-store"})

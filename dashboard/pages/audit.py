@@ -8,9 +8,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from conversations.access import permissions
+from conversations.access.audit import reveal
 from conversations.access.audit.listing import query as listing
 from conversations.access.audit.listing import verify_step
 from conversations.access.audit.listing.export import EXPORT
@@ -67,6 +68,18 @@ def entry(request: HttpRequest, number: int) -> HttpResponse:
     return render_page(request, "audit.html", **(listed | _faceted(request, nothing, {}) | _chain()))
 
 
+@require_POST
+@require_permission("audit")
+def revealed(request: HttpRequest, number: int) -> HttpResponse:
+    """Show one entry without masks, once; that somebody looked is an entry of its own."""
+    reveal.reveal(request.user, number)
+    nothing = AuditFilters()
+    listed = _listed(request, nothing, {}, number + PAGE // 2 + 1, opened=number, revealed=number)
+    response = render_page(request, "audit.html", **(listed | _faceted(request, nothing, {}) | _chain()))
+    response["Cache-Control"] = "no-store"
+    return response
+
+
 @require_safe
 @require_permission("audit")
 def verification(request: HttpRequest) -> HttpResponse:
@@ -115,13 +128,16 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
 
 
 def _listed(
-    request: HttpRequest, filters: AuditFilters, wrong: dict[str, str], place: int | None = None, opened: int = 0
-) -> dict[str, Any]:
+    request: HttpRequest, filters: AuditFilters, wrong: dict[str, str], place: int | None = None, opened: int = 0,
+    revealed: int = 0,
+) -> dict[str, Any]:  # fmt: skip
     page = LIST.page(request, filters, wrong, place)
     allowed = {verb for verb in permissions.VERBS if permissions.has_permission(request.user, verb)}
     looked_to = listing.at_of(page.after) if page.looked_at and page.after else None
     return LIST.page_context(filters, wrong, page) | {
-        "rows": rows(page.items, allowed),
+        "rows": rows(page.items, allowed, revealed=revealed),
+        "may_reveal": "reveal" in allowed,
+        "may_redact": "redact" in allowed,
         "is_older": "before" not in wrong and bool(place or request.GET.get("before")),
         "opened": opened,
         "is_missing": bool(opened) and opened not in {entry.seq for entry in page.items},

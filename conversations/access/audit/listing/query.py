@@ -32,6 +32,7 @@ class EntryRow(NamedTuple):
     reason: str
     outcome: str
     correlation: str
+    digest: str
     prev_hash: str
     hash: str
 

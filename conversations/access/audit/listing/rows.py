@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from markupsafe import Markup
 
+from conversations.access.audit import chain
 from conversations.access.audit.listing import target_links
 from conversations.access.audit.listing.query import EntryRow
 from conversations.access.audit.listing.target_links import TargetPlace
@@ -22,6 +23,7 @@ from conversations.models import Approval
 from conversations.rendering import agent_colors, json_diff, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
+ERASED = "[erased]"  # in place of a reason
 SHORT = 200  # characters of a reason or a target in a row; all of them are in its details
 
 Json = dict[str, Any]
@@ -48,6 +50,8 @@ class AuditRow:
     """what a person changed of a call's arguments, where the entry is such a decision and the record still has it"""
     message: str = field(default="", repr=False)
     """what a decision said to the agent, where the record still has it"""
+    is_revealed: bool = False
+    """whether what looks like a secret is shown"""
 
     @property
     def at(self) -> datetime | None:
@@ -108,7 +112,20 @@ class AuditRow:
 
     @cached_property
     def _reason(self) -> str:
-        return _reason(self.entry)
+        return self.entry.reason if self.is_revealed else _reason(self.entry)
+
+    @property
+    def has_masked(self) -> bool:
+        """Return whether something of it is masked."""
+        entry = self.entry
+        return not self.is_revealed and (_reason(entry) != entry.reason or _correlation(entry) != _facts(entry))
+
+    @property
+    def is_erasable(self) -> bool:
+        """Return whether it has words to erase, and is of a format in which they can be."""
+        entry = self.entry
+        has_words = entry.reason not in ("", ERASED) or "address" in self.correlation
+        return bool(entry.digest) and entry.verb != chain.ERASE and has_words
 
     @property
     def short_message(self) -> Markup:
@@ -144,6 +161,7 @@ class AuditRow:
         states = [
             (f"State {when}", value) for when, value in (("before", entry.before), ("after", entry.after)) if value
         ]
+        states += [("Who, what and why", entry.digest)] if entry.digest else []
         chain = [("Previous entry", entry.prev_hash), ("This entry", entry.hash)]
         return [(name, hidden_characters.spelled_out(value)) for name, value in (*states, *chain)]
 
@@ -157,10 +175,10 @@ class AuditRow:
         return Fact(hidden_characters.spelled_out(name.replace("_", " ").capitalize()), richtext.inline(words), href)
 
 
-def rows(entries: Sequence[EntryRow], may: Collection[str]) -> list[AuditRow]:
-    """Look for what entries are about; `may` are the rights of who looks."""
+def rows(entries: Sequence[EntryRow], may: Collection[str], *, revealed: int = 0) -> list[AuditRow]:
+    """Look for what entries are about; `may` are the rights of who looks, `revealed` the entry shown without masks."""
     agent_colors.refresh_colors()
-    parts = {entry.seq: _correlation(entry) for entry in entries}
+    parts = {entry.seq: (_facts if entry.seq == revealed else _correlation)(entry) for entry in entries}
     named = {entry.target for entry in entries}
     named |= {_named(name, value) for part in parts.values() for name, value in part.items()}
     places = target_links.places(named, may)
@@ -172,6 +190,7 @@ def rows(entries: Sequence[EntryRow], may: Collection[str]) -> list[AuditRow]:
             places,
             changed.get(entry.target),
             messages.get(entry.target, "") if _is_done(entry) else "",
+            is_revealed=entry.seq == revealed,
         )
         for entry in entries
     ]
@@ -249,12 +268,21 @@ def _reason(entry: EntryRow) -> str:
     return secret_masking.mask(entry.reason)
 
 
+def revealed_item(entry: EntryRow) -> Json:
+    """Return an entry for programs without masks."""
+    return item(entry) | {"reason": entry.reason, "correlation": _facts(entry)}
+
+
 def _correlation(entry: EntryRow) -> Json:
+    return dict(secret_masking.mask_json(_facts(entry)))
+
+
+def _facts(entry: EntryRow) -> Json:
     """Read what an entry was part of; what cannot be read stays a text."""
     if not entry.correlation:
         return {}
     try:
         value = json.loads(entry.correlation)
-        return dict(secret_masking.mask_json(value if isinstance(value, dict) else {"text": entry.correlation}))
     except (ValueError, RecursionError):
-        return {"text": secret_masking.mask(entry.correlation)}
+        value = None
+    return value if isinstance(value, dict) else {"text": entry.correlation}

@@ -1,0 +1,18 @@
+"""What the audit log's pages mask, shown in full to who may see it; each look is an entry of its own."""
+
+from conversations.access.action_context import audited_action
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core.errors import NotFound
+from conversations.models import AuditEntry
+
+VERB = "reveal"
+
+
+def reveal(by: Who, seq: int) -> None:
+    """Note that somebody looks at an entry's masked words, before they are shown. Raises NotFound, NotAllowed."""
+    target = f"audit:{seq}"
+    with audited_action(by, VERB, target, right="reveal") as principal:
+        if not AuditEntry.objects.filter(seq=seq).exists():
+            raise NotFound(f"the audit log has no entry {seq:,}")
+        chain.enter(principal, VERB, target)
