@@ -5,7 +5,8 @@ from django.db.models import F
 
 
 class AuditEntry(models.Model):
-    """One link. `hash` covers every other column and the hash before (§5). Never updated or deleted."""
+    """One link. `hash` covers every other column and the hash before (§5): who, as whom, to what, why and within what
+    by `digest`, so that these can be erased. Never deleted, and changed by an erasure alone."""
 
     seq = models.BigIntegerField(primary_key=True)
     at = models.BigIntegerField(help_text="µs UTC")
@@ -18,6 +19,10 @@ class AuditEntry(models.Model):
     reason = models.TextField(default="")
     outcome = models.CharField(max_length=10, help_text="done or refused")
     correlation = models.TextField(default="", help_text="JSON: request, address, conversation, run, call")
+    salt = models.BinaryField(null=True, help_text="16 random bytes; none once the entry is erased")
+    digest = models.CharField(
+        max_length=64, default="", help_text="SHA-256 over salt and personal columns; empty in entries of format 1"
+    )
     prev_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64)
 

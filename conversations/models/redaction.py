@@ -22,10 +22,14 @@ class LegalHold(models.Model):
 
 
 class Redaction(models.Model):
-    """Events of one conversation whose words were taken out together. A file outside of the database has it too."""
+    """Events of one conversation whose words were taken out together, or entries of the audit log that were erased. A
+    file outside of the database has it too."""
 
     mark = models.CharField(max_length=64, unique=True, help_text="`erased_by` of these events")
-    conversation = models.ForeignKey(Conversation, models.PROTECT, db_constraint=False, db_index=False)
+    conversation = models.ForeignKey(
+        Conversation, models.PROTECT, null=True, db_constraint=False, db_index=False,
+        help_text="none: entries of the audit log",
+    )  # fmt: skip
     seqs = models.TextField(help_text="JSON: [seq]")
     at = models.BigIntegerField(help_text="µs UTC")
     by = models.CharField(max_length=160)

@@ -35,7 +35,8 @@ class RedactionWatch:
         newest = _newest()
         if newest > self._newest_seen:
             for made in Redaction.objects.select_related("conversation").filter(pk__gt=max(self._newest_seen, 0)):
-                redact.forget_drawn(made.conversation.key, json.loads(made.seqs))
+                if made.conversation is not None:
+                    redact.forget_drawn(made.conversation.key, json.loads(made.seqs))
             journal.update(self._data_dir)
             self._newest_seen, self.is_done = newest, newest == 0
         if not self.is_done:

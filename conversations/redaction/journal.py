@@ -16,18 +16,18 @@ from conversations.core.errors import Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Conversation, Redaction, Run
-from conversations.redaction import redact
+from conversations.redaction import audit_entries, redact
 from conversations.redaction.selection import part_of
 
 NAME = "redactions.jsonl"
 
 
 class JournalLine(NamedTuple):
-    """One redaction of one conversation."""
+    """One redaction of one conversation, or one erasure of audit entries."""
 
     mark: str
-    conversation: int  # row
-    key_digest: str  # SHA-256 of its id, which may be somebody's name
+    conversation: int  # row; 0: the audit log
+    key_digest: str  # SHA-256 of its id, which may be somebody's name; of audit entries: `mark_of_entries`
     seqs: list[int]
     at: int
     reason: str
@@ -69,19 +69,34 @@ def apply(path: Path) -> int:
     count = 0
     known = set(Redaction.objects.values_list("mark", flat=True))
     for line in read(path) if path.exists() else ():
-        row = Conversation.objects.filter(pk=line.conversation).first() if line.mark not in known else None
-        if row is None or _digest(row.key) != line.key_digest:
-            continue
-        with write_transaction():
-            lock_actions()
-            if Redaction.objects.filter(mark=line.mark).exists():
-                continue  # another process that starts, too
-            part = part_of(row, line.seqs)
-            redact.erase(part, SYSTEM, line.reason, mark=line.mark, field=line.field)
-            # What a run remembers while it waits has the words, too: it cannot go on.
-            Run.objects.filter(conversation=row).update(state=None, state_mac=None)
-        count += len(part.events)
+        if line.mark not in known:
+            count += _apply(line) if line.conversation else _apply_to_audit_log(line)
     return count
+
+
+def _apply(line: JournalLine) -> int:
+    row = Conversation.objects.filter(pk=line.conversation).first()
+    if row is None or _digest(row.key) != line.key_digest:
+        return 0
+    with write_transaction():
+        lock_actions()
+        if Redaction.objects.filter(mark=line.mark).exists():
+            return 0  # another process that starts, too
+        part = part_of(row, line.seqs)
+        redact.erase(part, SYSTEM, line.reason, mark=line.mark, field=line.field)
+        # What a run remembers while it waits has the words, too: it cannot go on.
+        Run.objects.filter(conversation=row).update(state=None, state_mac=None)
+    return len(part.events)
+
+
+def _apply_to_audit_log(line: JournalLine) -> int:
+    if audit_entries.mark_of_entries(line.seqs) != line.key_digest:
+        return 0
+    with write_transaction():
+        lock_actions()
+        if Redaction.objects.filter(mark=line.mark).exists():
+            return 0
+        return audit_entries.erase_again(line.seqs, line.reason, line.mark)
 
 
 def _whole_size(path: Path) -> int:
@@ -90,8 +105,9 @@ def _whole_size(path: Path) -> int:
 
 
 def _line(made: Redaction) -> JournalLine:
-    row = made.conversation
-    return JournalLine(made.mark, row.pk, _digest(row.key), json.loads(made.seqs), made.at, made.reason, made.field)
+    row, seqs = made.conversation, json.loads(made.seqs)
+    digest = audit_entries.mark_of_entries(seqs) if row is None else _digest(row.key)
+    return JournalLine(made.mark, row.pk if row else 0, digest, seqs, made.at, made.reason, made.field)
 
 
 def _digest(key: str) -> str:

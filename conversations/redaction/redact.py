@@ -98,12 +98,11 @@ def erase(
         _forget_elsewhere(row, older_than)
         now = time.time_ns() // 1000
         what = {"conversation": row, "seqs": json.dumps(seqs), "field": field, "is_folded": refolds}
-        made = Redaction.objects.create(mark=mark, at=now, by=str(by), reason=reason, **what)
+        note([Redaction(mark=mark, at=now, by=str(by), reason=reason, **what)])
         if refolds:
             with suppress(Gone):  # one that was moved elsewhere is hidden
                 Refold(row.pk, row.key).run()  # captions and rows are those of what stands there now
         transaction.on_commit(lambda: forget_drawn(row.key, seqs))
-        transaction.on_commit(lambda: _tell([made]))
     return Redacted(row.key, seqs, mark)
 
 
@@ -126,6 +125,13 @@ def forget_drawn(key: str, seqs: Sequence[int]) -> None:
 
     for seq in seqs:
         event_renderer.forget(key, seq)
+
+
+def note(made: Sequence[Redaction]) -> None:
+    """Store what was redacted, for the journal and for other processes, inside the transaction; this one is told."""
+    for redaction in made:
+        redaction.save(force_insert=True)
+    transaction.on_commit(lambda: _tell(made))
 
 
 def on_redacted(listener: Callable[[Sequence[Redaction]], None]) -> Callable[[], None]:

@@ -1,6 +1,6 @@
 """Redactions that take two people, where the operator says so: one asks, another confirms or declines.
 
-Called by the page, the API and the command. Without that setting what is pending_request for is done at once.
+Called by the page, the API and the command. Without that setting what is asked for is done at once.
 """
 
 import time
@@ -35,9 +35,9 @@ def submit(by: Who, what: RedactionScope, reason: str) -> Submitted:
     reason = legal_holds.checked_reason(reason)
     places = scope.preview(what)
     with audited_action(by, "request_redaction", what.target, right="redact") as principal:
-        if not places:
+        if not places and not scope.preview_entries(what):
             raise Invalid("there is nothing left to redact", field="events")
-        if all(place.blocked for place in places):
+        if places and all(place.blocked for place in places):
             raise Conflict(places[0].blocked, code="held")
         if pending().count() >= MAX_PENDING:
             raise Conflict(f"{MAX_PENDING} requests wait for a second person: decide these first", code="too_many")
@@ -55,7 +55,7 @@ def pending() -> QuerySet[RedactionRequest]:
 
 
 def confirm(by: Who, number: int) -> RedactionOutcome:
-    """Redact what somebody else pending_request for. Raises NotFound, Conflict; NotAllowed for whoever pending_request.
+    """Redact what somebody else asked for. Raises NotFound, Conflict; NotAllowed for whoever asked.
 
     It is done before the request is closed: after a crash between the two it is confirmed once more, and does nothing
     more.
@@ -77,7 +77,7 @@ def confirm(by: Who, number: int) -> RedactionOutcome:
 
 
 def decline(by: Who, number: int, reason: str = "") -> None:
-    """Have it not done. Whoever pending_request may, too. Raises NotFound, Conflict."""
+    """Have it not done. Whoever asked for it may, too. Raises NotFound, Conflict."""
     pending_request = _pending(number)
     _close(by, pending_request, RedactionScope.from_json(pending_request.scope), is_confirmed=False, reason=reason)
 
@@ -95,7 +95,7 @@ def _pending(number: int) -> RedactionRequest:
 def _require_another(by: Who, pending_request: RedactionRequest, what: RedactionScope) -> None:
     with audited_action(by, "confirm_redaction", what.target, right="redact"):
         if str(permissions.principal_of(by)) == pending_request.requested_by:
-            raise NotAllowed("a second person has to confirm it: you pending_request for it yourself")
+            raise NotAllowed("a second person has to confirm it: you asked for it yourself")
 
 
 def _close(

@@ -11,14 +11,14 @@ from django.db.models import Q
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid
 from conversations.models import Alarm, Approval, AuditEntry, Conversation, Run, SessionItem, ToolCall
-from conversations.redaction import legal_holds, redact, selection
+from conversations.redaction import audit_entries, legal_holds, redact, selection
 from conversations.redaction.redact import Redacted
 from conversations.redaction.selection import MAX_EVENTS, Part
 
 
 class RedactionScope(NamedTuple):
-    """Events of a conversation; or a tool call, or one `field` of it; or a person by name, and words that tell of
-    them."""
+    """Events of a conversation; or a tool call, or one `field` of it; or entries of the audit log; or a person by name,
+    and words that tell of them: in conversations and in the audit log."""
 
     conversation: str = ""
     events: Sequence[int] = ()
@@ -26,6 +26,7 @@ class RedactionScope(NamedTuple):
     field: str = ""
     person: str = ""
     words: Sequence[str] = ()
+    entries: Sequence[int] = ()
 
     @classmethod
     def from_json(cls, text: str) -> "RedactionScope":
@@ -46,6 +47,8 @@ class RedactionScope(NamedTuple):
         """Return how the audit log calls it: of a person a digest, since the log keeps what it says."""
         if self.is_about_person:
             return f"person:{hashlib.sha256('/'.join((self.person, *self.words)).encode()).hexdigest()[:16]}"
+        if self.entries:
+            return audit_entries.TARGET
         return f"tool_call:{self.call}" if self.call else f"conversation:{self.conversation}"
 
     @property
@@ -55,6 +58,8 @@ class RedactionScope(NamedTuple):
             return f"everything about {', '.join(filter(None, (self.person, *self.words)))}"
         if self.call:
             return f"{self.field} of tool call {self.call}" if self.field else f"tool call {self.call}"
+        if self.entries:
+            return f"{len(self.entries):,} {'entry' if len(self.entries) == 1 else 'entries'} of the audit log"
         return f"{len(self.events):,} {'event' if len(self.events) == 1 else 'events'} of {self.conversation}"
 
 
@@ -74,6 +79,7 @@ class RedactionOutcome(NamedTuple):
 
     redacted: Sequence[Redacted]
     refused: Sequence[tuple[str, str]]
+    entries: int = 0  # of the audit log that were erased
 
 
 def preview(scope: RedactionScope) -> list[RedactedPlace]:
@@ -86,13 +92,26 @@ def preview(scope: RedactionScope) -> list[RedactedPlace]:
     return [_place(part) for part in sorted(places, key=lambda part: part.conversation.pk)]
 
 
+def preview_entries(scope: RedactionScope) -> list[int]:
+    """Return the entries of the audit log that would be erased. Raises Invalid."""
+    if scope.is_about_person:
+        return audit_entries.naming(scope.person, scope.words)
+    return list(audit_entries.erasable().filter(seq__in=scope.entries).values_list("seq", flat=True))
+
+
 def carry_out(by: Who, scope: RedactionScope, reason: str, **facts: Any) -> RedactionOutcome:
     """Redact it. Of a person, where one conversation is refused (held, or a run is at work), the others are done.
     Raises as `redact` does; `facts` are for the audit entries."""
     if scope.call:
         return RedactionOutcome(redact.redact_call(by, scope.call, scope.field, reason, **facts), ())
+    if scope.entries:
+        return RedactionOutcome((), (), audit_entries.erase(by, scope.entries, reason))
     if not scope.is_about_person:
         return RedactionOutcome(redact.redact(by, scope.conversation, scope.events, reason, **facts), ())
+    return _carry_out_about_person(by, scope, reason, **facts)
+
+
+def _carry_out_about_person(by: Who, scope: RedactionScope, reason: str, **facts: Any) -> RedactionOutcome:
     done: list[Redacted] = []
     refused = []
     for row, seqs in selection.events_of_person(scope.person, scope.words).items():
@@ -102,7 +121,12 @@ def carry_out(by: Who, scope: RedactionScope, reason: str, **facts: Any) -> Reda
             except Conflict as error:
                 if error.code != "redacted":  # as a copy, or beside what said the same
                     refused.append((row.key, error.sentence))
-    return RedactionOutcome(done, refused)
+    entries = audit_entries.naming(scope.person, scope.words)
+    free = audit_entries.without_held(entries)
+    if len(free) < len(entries):
+        refused.append(("audit log", f"{len(entries) - len(free):,} entries are kept by a legal hold."))
+    erased = audit_entries.erase(by, free, reason) if free else 0
+    return RedactionOutcome(done, refused, erased)
 
 
 def _parts(scope: RedactionScope) -> Iterator[list[Part]]:
@@ -110,6 +134,8 @@ def _parts(scope: RedactionScope) -> Iterator[list[Part]]:
         for row, seqs in selection.events_of_person(scope.person, scope.words).items():
             for page in _pages(seqs):
                 yield selection.parts_of(row.key, page)
+    elif scope.entries:
+        return
     elif scope.call:
         yield selection.parts_of_call(scope.call, scope.field)
     elif scope.field:

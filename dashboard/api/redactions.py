@@ -17,7 +17,7 @@ from dashboard.pages.require_permission import require_permission
 @endpoint(
     get=Operation("List redactions that wait for a second admin.", {200: schemas.RedactionRequests}),
     post=Operation(
-        "Redact events, a tool call or a field of it, or everything about a person.",
+        "Redact events, a tool call or a field of it, everything about a person, or entries of the audit log.",
         {201: schemas.RedactionOutcome, 202: schemas.RedactionOutcome},
         body=ToRedact,
         errors=(404, 409),
@@ -46,13 +46,14 @@ def redactions(request: HttpRequest) -> JsonResponse:
 @require_permission("redact")
 def preview(request: HttpRequest) -> JsonResponse:
     """Change nothing."""
-    places = scope.preview(_scope(read_body(request, ToPreviewRedaction)))
-    return JsonResponse({"items": [_place(place) for place in places]})
+    what = _scope(read_body(request, ToPreviewRedaction))
+    places, entries = scope.preview(what), scope.preview_entries(what)
+    return JsonResponse({"items": [_place(place) for place in places], "audit_entries": entries})
 
 
 @endpoint(
     post=Operation(
-        "Confirm or decline a redaction that somebody else pending_request for.",
+        "Confirm or decline a redaction that somebody else asked for.",
         {200: schemas.RedactionOutcome},
         body=ToDecideRedaction,
         errors=(404, 409),
@@ -64,12 +65,13 @@ def decision(request: HttpRequest, number: int) -> JsonResponse:
     body = read_body(request, ToDecideRedaction)
     if not body.confirm:
         requests.decline(request.user, number, body.reason)
-        return JsonResponse({"redacted": [], "refused": [], "request": number})
+        return JsonResponse({"redacted": [], "refused": [], "audit_entries": 0, "request": number})
     return JsonResponse(_outcome(Submitted(requests.confirm(request.user, number), None)) | {"request": number})
 
 
 def _scope(body: ToPreviewRedaction) -> RedactionScope:
-    return RedactionScope(body.conversation_id, body.events, body.call_id, body.field, body.person, body.words)
+    events_or_call = (body.conversation_id, body.events, body.call_id, body.field)
+    return RedactionScope(*events_or_call, body.person, body.words, body.entries)
 
 
 def _outcome(submitted: Submitted) -> dict[str, object]:
@@ -79,6 +81,7 @@ def _outcome(submitted: Submitted) -> dict[str, object]:
             {"conversation_id": redacted.conversation, "events": list(redacted.seqs)} for redacted in done.redacted
         ],
         "refused": [{"conversation_id": key, "message": why} for key, why in done.refused],
+        "audit_entries": done.entries,
         "request": submitted.request.pk if submitted.request else None,
     }
 

@@ -4,8 +4,10 @@ What is entered about a person is posted, never part of an address: addresses st
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from django.db.models.query import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -23,16 +25,17 @@ from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
-ENTERED = ("conversation", "events", "call", "field", "person", "words", "reason")
-IN_ADDRESS = ("conversation", "events", "call", "field")
+ENTERED = ("conversation", "events", "call", "field", "entries", "person", "words", "reason")
+IN_ADDRESS = ("conversation", "events", "call", "field", "entries")
 LATEST = 20
 NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 class EventNumbers(NamedTuple):
-    """Event numbers as people write them: `3, 5-7`."""
+    """Numbers of events or entries as people write them: `3, 5-7`."""
 
     text: str
+    field: str = "events"
 
     def read(self) -> list[int]:
         """Return them. Raises Invalid."""
@@ -41,7 +44,7 @@ class EventNumbers(NamedTuple):
             match = NUMBERS.fullmatch(part)
             first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
             if last < first or last - first >= MAX_EVENTS:
-                raise Invalid("must be event numbers: 3, 5-7", field="events")
+                raise Invalid("must be numbers: 3, 5-7", field=self.field)
             numbers += range(first, last + 1)
         return numbers
 
@@ -55,20 +58,21 @@ def redaction(request: HttpRequest) -> HttpResponse:
     entered = {name: fields.get(name, "").replace("\r\n", "\n").strip()[:2000] for name in names}
     error: SwitchboardError | None = None
     places: list[RedactedPlace] = []
+    entries: list[int] = []
     try:
         if any(entered[name] for name in names if name != "reason"):
-            places = scope.preview(what := _scope(entered))
+            places, entries = scope.preview(what := _scope(entered)), scope.preview_entries(what)
             if request.POST.get("do") == "redact":
                 return _done(requests.submit(request.user, what, entered["reason"]))
     except SwitchboardError as fault:
         error = fault
-    return _draw(request, error, entered=entered, places=places)
+    return _draw(request, error, entered=entered, places=places, entries=entries)
 
 
 @require_permission("redact")
 @require_POST
 def decisions(request: HttpRequest) -> HttpResponse:
-    """Confirm or decline what somebody else pending_request for."""
+    """Confirm or decline what somebody else asked for."""
     number = int(text) if (text := request.POST.get("request", "")).isdecimal() and len(text) < 19 else 0
     try:
         if request.POST.get("do") != "confirm":
@@ -76,7 +80,7 @@ def decisions(request: HttpRequest) -> HttpResponse:
             return _back("declined")
         return _done(Submitted(requests.confirm(request.user, number), None))
     except SwitchboardError as error:
-        return _draw(request, error, entered={}, places=[])
+        return _draw(request, error, entered={})
 
 
 def _scope(entered: dict[str, str]) -> RedactionScope:
@@ -88,6 +92,7 @@ def _scope(entered: dict[str, str]) -> RedactionScope:
         entered["field"],
         entered.get("person", "").removeprefix("user:"),
         words,
+        EventNumbers(entered["entries"], "entries").read(),
     )
 
 
@@ -95,7 +100,8 @@ def _done(submitted: Submitted) -> HttpResponse:
     if submitted.outcome is None:
         return _back("requested")
     events = sum(len(redacted.seqs) for redacted in submitted.outcome.redacted)
-    return _back("redacted", count=events, refused=len(submitted.outcome.refused))
+    outcome = submitted.outcome
+    return _back("redacted", count=events, refused=len(outcome.refused), entries=outcome.entries)
 
 
 def _back(done: str, **figures: int) -> HttpResponse:
@@ -104,8 +110,9 @@ def _back(done: str, **figures: int) -> HttpResponse:
 
 
 def _draw(
-    request: HttpRequest, error: SwitchboardError | None, *, entered: dict[str, str], places: list[RedactedPlace]
-) -> HttpResponse:
+    request: HttpRequest, error: SwitchboardError | None, *, entered: dict[str, str],
+    places: Sequence[RedactedPlace] = (), entries: Sequence[int] = (),
+) -> HttpResponse:  # fmt: skip
     if isinstance(error, NotAllowed) and not error.is_recorded:
         raise error
     sentence = hidden_characters.spelled_out(error.sentence) if error else ""
@@ -117,21 +124,24 @@ def _draw(
         entered=dict.fromkeys(ENTERED, "") | entered,
         places=[_place(place) for place in places],
         events=sum(len(place.seqs) for place in places),
+        audit_entries=len(entries),
+        audit_numbers=_listed(entries),
         error="" if at_field else sentence,
         fault={name: sentence if name == at_field else "" for name in ENTERED},
         waiting_requests=[_request(pending_request) for pending_request in requests.pending()],
-        latest=[_latest(made) for made in Redaction.objects.select_related("conversation").order_by("-id")[:LATEST]],
+        latest=[_latest(made) for made in _newest()],
         done=request.GET.get("done", "") if error is None else "",
-        figures={name: value for name in ("count", "refused") if (value := request.GET.get(name, "")).isdecimal()},
+        figures={
+            name: value for name in ("count", "refused", "entries") if (value := request.GET.get(name, "")).isdecimal()
+        },
     )
 
 
 def _place(place: RedactedPlace) -> dict[str, Any]:
-    shown = [str(seq) for seq in place.seqs[:LATEST]]
     return {
         "conversation": place.conversation,
         "name": hidden_characters.spelled_out(place.conversation),
-        "events": ", ".join(shown) + (" …" if len(place.seqs) > LATEST else ""),
+        "events": _listed(place.seqs),
         "first": place.seqs[0] if place.seqs else 1,
         "kinds": place.kinds,
         "elsewhere": place.elsewhere,
@@ -151,10 +161,19 @@ def _request(pending_request: RedactionRequest) -> dict[str, Any]:
     }
 
 
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:LATEST])) + (" …" if len(numbers) > LATEST else "")
+
+
+def _newest() -> QuerySet[Redaction]:
+    return Redaction.objects.select_related("conversation").order_by("-id")[:LATEST]
+
+
 def _latest(made: Redaction) -> dict[str, Any]:
+    key = made.conversation.key if made.conversation else ""
     return {
-        "conversation": made.conversation.key,
-        "name": hidden_characters.spelled_out(made.conversation.key),
+        "conversation": key,
+        "name": hidden_characters.spelled_out(key) or "Audit log",
         "events": made.seqs.count(",") + 1,
         "field": hidden_characters.spelled_out(made.field),
         "reason": hidden_characters.spelled_out(made.reason),

@@ -1,9 +1,14 @@
-"""The audit chain: who did what to what, when, why, with what outcome. Actions call `enter`, edges call `refuse`."""
+"""The audit chain: who did what to what, when, why, with what outcome. Actions call `enter`, edges call `refuse`.
+
+Format 2 hashes who, as whom, to what, why and within what as one salted digest: what is personal in an entry can be
+erased (`erasure`), and the chain stays as it is. Entries of format 1, which have no digest, were hashed in the clear.
+"""
 
 import hashlib
 import json
+import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +27,7 @@ from conversations.models import AuditEntry, AuditHead, AuditSpan
 Outcome = Literal["done", "refused"]
 
 FIRST = hash_chain.seed("audit")  # what entry 1 hangs on
+ERASE = "erase_entries"  # the verb of entries that name others which were erased
 _NONE: Mapping[str, str] = MappingProxyType({})
 _circumstances: ContextVar[Mapping[str, str]] = ContextVar("audit_circumstances", default=_NONE)
 
@@ -90,9 +96,25 @@ def last(verb: str, target: str) -> AuditEntry | None:
 
 def link(prev: str, entry: AuditEntry) -> str:
     """Return the hash this entry must have after `prev`: SHA-256 over these, joined by NUL, lower hex."""
-    columns = (entry.acting_as, entry.verb, entry.target, entry.before, entry.after, entry.reason, entry.outcome)
-    parts = (prev, str(entry.seq), str(entry.at), entry.principal, *columns, entry.correlation)
+    parts = [prev, str(entry.seq), str(entry.at)]
+    if entry.digest:
+        parts = ["switchboard/2 audit", *parts, entry.verb, entry.before, entry.after, entry.outcome, entry.digest]
+    else:
+        parts += [entry.principal, entry.acting_as, entry.verb, entry.target, entry.before, entry.after]
+        parts += [entry.reason, entry.outcome, entry.correlation]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def personal_digest(salt: bytes, entry: AuditEntry) -> str:
+    """Return the SHA-256 over a salt and what is personal in an entry: compact JSON, lower hex."""
+    personal = (entry.principal, entry.acting_as, entry.target, entry.reason, entry.correlation)
+    text = json.dumps(personal, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(salt + text.encode("utf-8", "replace")).hexdigest()
+
+
+def erased_digest(entry: AuditEntry) -> str:
+    """Return what an `erase_entries` names of an erased entry: the same over its number, and what is left of it."""
+    return personal_digest(f"switchboard/2 erased\0{entry.seq}\0".encode(), entry)
 
 
 class ChainCheck(NamedTuple):
@@ -126,9 +148,10 @@ def check(walk: ChainCheck, most: int) -> tuple[ChainCheck, Fault | None]:
     being checkpointed, and a request waiting."""
     seq, prev = walk.seq, walk.hash
     page = list(AuditEntry.objects.filter(seq__gt=seq, seq__lte=walk.head).order_by("seq")[:most])
+    named = _named_erased(page)
     for entry in page:
         seq += 1
-        if fault := _fault(seq, prev, entry):
+        if fault := _fault(seq, prev, entry) or _fault_of_digest(entry, named):
             return walk._replace(seq=seq - 1, hash=prev), fault
         prev = entry.hash
     is_over = len(page) < most or seq == walk.head
@@ -156,6 +179,41 @@ def _fault(seq: int, prev: str, entry: AuditEntry) -> Fault | None:
     return None if computed == entry.hash else Fault(seq, why, expected=computed, actual=entry.hash)
 
 
+def _fault_of_digest(entry: AuditEntry, named: Mapping[int, set[str]]) -> Fault | None:
+    """Check what the hash covers by a digest alone."""
+    if not entry.digest:
+        return None if entry.salt is None else Fault(entry.seq, "changed after it was written: it has a salt")
+    if entry.salt is None:
+        if erased_digest(entry) in named.get(entry.seq, ()):
+            return None
+        return Fault(entry.seq, "words are gone, and no later entry names it and what is left of it")
+    computed = personal_digest(bytes(entry.salt), entry)
+    if len(entry.salt) == hash_chain.SALT and computed == entry.digest:
+        return None
+    why = "changed after it was written: who, to what, why or within what does not match its digest"
+    return Fault(entry.seq, why, expected=entry.digest, actual=computed)
+
+
+def _named_erased(page: Iterable[AuditEntry]) -> Mapping[int, set[str]]:
+    """Return, of those entries of a page that were erased, the digests that later ones name."""
+    named: dict[int, set[str]] = {entry.seq: set() for entry in page if entry.digest and entry.salt is None}
+    if named:
+        later = AuditEntry.objects.filter(verb=ERASE, outcome="done", seq__gt=min(named)).order_by("seq")
+        for seq, correlation in later.values_list("seq", "correlation").iterator(chunk_size=500):
+            for erased, digest_ in erased_of(correlation):
+                if erased < seq and erased in named:
+                    named[erased].add(digest_)
+    return named
+
+
+def erased_of(correlation: str) -> list[tuple[int, str]]:
+    """Read which entries an `erase_entries` names, with the digest of what is left of each."""
+    try:
+        return [(int(seq), str(digest_)) for seq, digest_ in json.loads(correlation)["entries"].items()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
 def _fault_of_end(walk: ChainCheck) -> Fault | None:
     if walk.seq != walk.head:
         return Fault(walk.seq + 1, f"missing: the head counts {walk.head} entries")
@@ -170,6 +228,8 @@ def _fault_of_end(walk: ChainCheck) -> Fault | None:
 def _chained(entry: AuditEntry) -> AuditEntry:
     head, _ = AuditHead.objects.select_for_update().get_or_create(id=1, defaults={"hash": FIRST})
     entry.seq, entry.prev_hash = head.seq + 1, head.hash
+    entry.salt = os.urandom(hash_chain.SALT)
+    entry.digest = personal_digest(entry.salt, entry)
     entry.hash = link(head.hash, entry)
     entry.save(force_insert=True)
     AuditHead.objects.filter(id=1).update(seq=entry.seq, hash=entry.hash)

@@ -32,6 +32,13 @@ class Command(BaseCommand):
             "--person", default="", metavar="NAME", help="all that they said, were told or are named in"
         )
         parser.add_argument("--word", action="append", default=[], help="all events that have it; repeatable")
+        parser.add_argument(
+            "--audit",
+            nargs="+",
+            default=[],
+            metavar="ENTRY",
+            help="entries of the audit log: reasons, addresses, words",
+        )
         parser.add_argument("--reason", default="", help="why; it stays in the record and in the audit log")
         parser.add_argument("--dry-run", action="store_true", help="say what would go, and where, and change nothing")
         parser.add_argument("--journal", type=Path, metavar="FILE", help="redact again what this journal lists")
@@ -42,12 +49,17 @@ class Command(BaseCommand):
         if options["journal"]:
             self._again(options["journal"])
             return
-        if not any((conversation, options["call"], options["person"], options["word"])):
-            raise CommandError("name a conversation and its events, a --call, a --person, a --word or a --journal")
+        if not any((conversation, options["audit"], *(options[name] for name in ("call", "person", "word")))):
+            raise CommandError(
+                "name a conversation and its events, a --call, a --person, a --word, --audit entries or a --journal"
+            )
         seqs = [seq for text in events for seq in _numbers(text)]
         try:
             what = RedactionScope(
-                conversation or "", seqs, *(options[name] for name in ("call", "field", "person", "word"))
+                conversation or "",
+                seqs,
+                *(options[name] for name in ("call", "field", "person", "word")),
+                entries=[seq for text in options["audit"] for seq in _numbers(text)],
             )
             if options["dry_run"]:
                 self._preview(what)
@@ -61,6 +73,8 @@ class Command(BaseCommand):
             return
         for done in outcome.redacted:
             self.stdout.write(f"Redacted {len(done.seqs):,} events of {done.conversation}.")
+        if outcome.entries:
+            self.stdout.write(f"Erased what is personal in {outcome.entries:,} entries of the audit log.")
         for key, why in outcome.refused:
             self.stderr.write(f"Nothing was redacted in {key}: {why}")
         journal.update(settings.DATA_DIR)
@@ -85,6 +99,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"{place.conversation}: {count:,} {name}")
             if place.blocked:
                 self.stdout.write(f"{place.conversation}: {place.blocked}")
+        if entries := scope.preview_entries(what):
+            self.stdout.write(f"audit log: {len(entries):,} entries ({', '.join(map(str, entries))})")
         self.stdout.write("Nothing was changed. Backups and exports made before keep the words.")
 
 

@@ -13,7 +13,7 @@ Name = Annotated[str, Field(max_length=200)]
 
 class ToPreviewRedaction(BaseModel):
     """Events of a conversation; or a tool call, or one field of it (`args.phone`); or all that a person said, was told
-    or is named in (`person`, a user name), and all that has one of these `words`."""
+    or is named in (`person`, a user name), and all that has one of these `words`; or `entries` of the audit log."""
 
     conversation_id: Name = ""
     events: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=500)] = []
@@ -21,6 +21,7 @@ class ToPreviewRedaction(BaseModel):
     field: Name = ""
     person: Annotated[str, Field(max_length=150)] = ""
     words: Annotated[list[Name], Field(max_length=20)] = []
+    entries: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=2000)] = []
 
 
 class ToRedact(ToPreviewRedaction):
@@ -44,6 +45,7 @@ class RedactionPreview(Shape):
     """What would go, and where."""
 
     items: list[RedactionPlace]
+    audit_entries: list[int]
 
 
 class Redacted(Shape):
@@ -65,6 +67,7 @@ class RedactionOutcome(Shape):
 
     redacted: list[Redacted]
     refused: list[RedactionRefused]
+    audit_entries: int
     request: int | None
 
 

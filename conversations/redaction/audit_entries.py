@@ -1,0 +1,140 @@
+"""What is personal in entries of the audit log, erased: reasons, addresses, words of search and of names.
+
+Who did what to what, with what outcome, stays, and so do ids and figures, which `verify` and pages go by. The chain
+covers what goes by salted digests; a later entry names each, with the digest of what is left.
+"""
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+
+from django.db.models import Q
+from django.db.models.query import QuerySet
+
+from conversations.access.action_context import audited_action
+from conversations.access.audit import chain
+from conversations.access.audit.listing.rows import ERASED as LEFT
+from conversations.access.permissions import Who
+from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.principals import SYSTEM, Principal
+from conversations.models import AuditEntry, Conversation, Redaction
+from conversations.redaction import legal_holds, redact
+from conversations.redaction.call_field import SHORTEST, in_json
+
+TARGET = "audit"
+MAX_ENTRIES = 2_000  # at once
+PAGE = 30  # that one entry of the log can name
+# Facts of an entry that are ids, figures or words of the program; all others go.
+KEPT = frozenset((
+    "request", "conversation", "run", "call", "seq", "seqs", "events", "entries", "field", "format", "decision", "hold",
+    "regulated", "rule", "roles", "role", "agent", "what", "target", "until", "was", "policies", "amount", "days",
+    "kind", "team", "how", "delivery", "conversations", "sha256", "made_at", "epoch", "tree", "leaves", "root", "key",
+))  # fmt: skip
+
+
+def erase(by: Who, seqs: Collection[int], reason: str) -> int:
+    """Erase what is personal in these entries; return of how many. Raises Invalid, NotFound, NotAllowed, and Conflict
+    where a hold is in force or nothing is left to erase."""
+    reason = legal_holds.checked_reason(reason)
+    if not seqs or len(seqs) > MAX_ENTRIES:
+        raise Invalid(f"must be 1 to {MAX_ENTRIES} entries; got {len(seqs)}", field="entries")
+    with audited_action(by, chain.ERASE, TARGET, right="redact") as principal:
+        if missing := set(seqs) - set(AuditEntry.objects.filter(seq__in=seqs).values_list("seq", flat=True)):
+            raise NotFound(f"the audit log has no entry {min(missing):,}")
+        entries = list(erasable().filter(seq__in=seqs).order_by("seq"))
+        if not entries:
+            raise Conflict("these entries are erased already, or were made before entries could be", code="redacted")
+        legal_holds.require_none(_conversations_of(entries))
+        _erase(principal, entries, reason, f"entries:{secrets.token_hex(16)}")
+    return len(entries)
+
+
+def erase_again(seqs: Collection[int], reason: str, mark: str) -> int:
+    """Erase what the journal lists, in a record that is older than it; inside the transaction. Return how many."""
+    entries = list(erasable().filter(seq__in=seqs).order_by("seq"))
+    _erase(SYSTEM, entries, reason, mark)
+    return len(entries)
+
+
+def erasable() -> QuerySet[AuditEntry]:
+    """Return the entries that have something to erase: of format 2, not erased, not naming erased ones."""
+    return AuditEntry.objects.exclude(digest="").exclude(salt=None).exclude(verb=chain.ERASE)
+
+
+def without_held(seqs: Collection[int]) -> list[int]:
+    """Return those of the entries that no hold keeps."""
+    free = []
+    for entry in _all(seqs):
+        with suppress(Conflict):
+            legal_holds.require_none(_conversations_of([entry]))
+            free.append(entry.seq)
+    return free
+
+
+def naming(person: str, words: Sequence[str]) -> list[int]:
+    """Return the entries whose reason or facts have one of these words (in any case of ASCII), and those of a person
+    that have the address from which they came. Raises Invalid where it is too much at once."""
+    condition = Q()
+    for word in words:
+        if len(word) >= SHORTEST:
+            for form in {word, *in_json(word)}:
+                condition |= Q(reason__icontains=form) | Q(correlation__icontains=form)
+    if person:
+        condition |= Q(principal=f"user:{person}", correlation__contains='"address"')
+    seqs = (
+        list(erasable().filter(condition).order_by("seq").values_list("seq", flat=True)[: MAX_ENTRIES + 1]) if condition else []
+    )
+    if len(seqs) > MAX_ENTRIES:
+        raise Invalid(f"more than {MAX_ENTRIES:,} audit entries have that: name rarer words", field="words")
+    return [
+        seq for seq, entry in zip(seqs, _all(seqs), strict=True) if left_of(entry) != (entry.reason, entry.correlation)
+    ]
+
+
+def left_of(entry: AuditEntry) -> tuple[str, str]:
+    """Return the reason and the facts that stand there once an entry is erased."""
+    try:
+        facts = json.loads(entry.correlation) if entry.correlation else {}
+    except ValueError:
+        facts = {}
+    left = {name: value for name, value in facts.items() if name in KEPT} if isinstance(facts, dict) else {}
+    text = json.dumps(left, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if left else ""
+    return (LEFT if entry.reason else "", text)
+
+
+def mark_of_entries(seqs: Sequence[int]) -> str:
+    """Return the SHA-256 over the hashes of entries: that they are those which were erased elsewhere."""
+    hashes = AuditEntry.objects.filter(seq__in=seqs).order_by("seq").values_list("hash", flat=True)
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _all(seqs: Collection[int]) -> Iterator[AuditEntry]:
+    return AuditEntry.objects.filter(seq__in=seqs).order_by("seq").iterator(chunk_size=500)
+
+
+def _erase(by: Principal, entries: Sequence[AuditEntry], reason: str, mark: str) -> None:
+    for at in range(0, len(entries), PAGE):
+        named = {}
+        for entry in entries[at : at + PAGE]:
+            entry.reason, entry.correlation = left_of(entry)
+            entry.salt = None
+            entry.save(update_fields=["reason", "correlation", "salt"])
+            named[str(entry.seq)] = chain.erased_digest(entry)
+        chain.enter(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
+    made = Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason)
+    made.seqs = json.dumps([entry.seq for entry in entries])
+    redact.note([made])
+
+
+def _conversations_of(entries: Sequence[AuditEntry]) -> list[int]:
+    """Return the conversations that entries are about: a hold on one keeps what the log says of it, too."""
+    keys = set()
+    for entry in entries:
+        kind, _, name = entry.target.partition(":")
+        keys.add(name if kind == "conversation" else "")
+        facts = json.loads(entry.correlation) if entry.correlation else {}
+        keys.add(str(facts.get("conversation", "")))
+    return list(Conversation.objects.filter(key__in=keys - {""}).values_list("pk", flat=True))
