@@ -1,4 +1,4 @@
-"""What is personal in an audit entry is hashed as a salted digest, so that it can be erased. Entries that are there keep
+"""What is personal in an audit entry is hashed as a salted digest, so that it can be erased. Older entries keep
 their hash, which covers them in the clear."""
 
 import django.db.models.deletion

@@ -84,9 +84,10 @@ def naming(person: str, words: Sequence[str]) -> list[int]:
                 condition |= Q(reason__icontains=form) | Q(correlation__icontains=form)
     if person:
         condition |= Q(principal=f"user:{person}", correlation__contains='"address"')
-    seqs = (
-        list(erasable().filter(condition).order_by("seq").values_list("seq", flat=True)[: MAX_ENTRIES + 1]) if condition else []
-    )
+    if not condition:
+        return []
+    numbers = erasable().filter(condition).order_by("seq").values_list("seq", flat=True)
+    seqs = list(numbers[: MAX_ENTRIES + 1])
     if len(seqs) > MAX_ENTRIES:
         raise Invalid(f"more than {MAX_ENTRIES:,} audit entries have that: name rarer words", field="words")
     return [
