@@ -12,14 +12,13 @@ from typing import IO, Any
 
 from conversations.core.errors import Invalid, NotFound, Unavailable
 from conversations.core.micros import to_datetime
-from conversations.core.secret_masking import mask
 from conversations.events.payload import parse
-from conversations.evidence import checkpoints, notes, state, tree, witnesses
+from conversations.evidence import bundle_audit, checkpoints, notes, state, tree, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.notes import Signature, VerifierKey
 from conversations.evidence.signing_key import SigningKey
 from conversations.import_export.export import export
-from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Policy, ToolCall, Witnessed
+from conversations.models import Approval, AutoApprovalRule, Conversation, Policy, ToolCall, Witnessed
 from conversations.models import Checkpoint as CheckpointRow
 
 MOST = 200  # conversations of one bundle
@@ -29,7 +28,8 @@ MANIFEST = "switchboard evidence bundle 1\n"
 README = """Evidence from a Switchboard record.
 
   conversations/  one file a conversation: a line of JSON for each event, with salts and hashes
-  proofs/         where each conversation stands in the signed tree (c2sp.org/tlog-proof@v1)
+  proofs/         where each conversation stands in the signed tree (c2sp.org/tlog-proof@v1); in audit.jsonl the links
+                  from each audit entry to the next signed one: of entries about others digests alone
   checkpoint.txt  the signed head of the tree, with the signatures of witnesses (c2sp.org/tlog-checkpoint)
   timestamps/     when the checkpoint was there at the latest (RFC 3161), where a time stamping authority is a witness:
                   openssl ts -verify -in 1.tst -token_in -data checkpoint-text.txt -CAfile AUTHORITY.pem
@@ -128,7 +128,9 @@ class _Bundle:
         keys = [*self._key.verifier_keys, *self._witness_keys]
         self._add("keys.txt", [f"{key}\n".encode() for key in keys])
         self._add("approvals.json", [_json(list(_approvals(conversations)))])
-        self._add("audit.jsonl", (_json(entry) + b"\n" for entry in _audit(conversations)))
+        self._add("audit.jsonl", (_json(entry) + b"\n" for entry in bundle_audit.entries(conversations)))
+        proofs = bundle_audit.links(conversations, self._row.size)
+        self._add("proofs/audit.jsonl", (_json(proof) + b"\n" for proof in proofs))
         self._add("policy.json", [_json(_policy())])
         self._add("transcript.html", _transcript(self._keys, self._row))
         self._add("README.txt", [README.encode()])
@@ -184,18 +186,6 @@ def _approvals(conversations: Any) -> Iterator[dict[str, Any]]:
     rows = Approval.objects.filter(conversation__in=conversations).select_related("conversation")
     for row in rows.order_by("conversation_id", "asked_seq").iterator(chunk_size=500):
         yield {"conversation_id": row.conversation.key, **{name: getattr(row, name) for name in names}}
-
-
-def _audit(conversations: Any) -> Iterator[dict[str, Any]]:
-    """Read the entries about these conversations and their approvals, masked as the audit page shows them."""
-    targets = [f"conversation:{key}" for key in conversations.values_list("key", flat=True)]
-    approval_ids = Approval.objects.filter(conversation__in=conversations).values_list("id", flat=True)
-    targets += [f"approval:{id_}" for id_ in approval_ids]
-    names = ("seq", "at", "principal", "acting_as", "verb", "target", "outcome", "prev_hash", "hash")
-    for at in range(0, len(targets), 500):
-        entries = AuditEntry.objects.filter(target__in=targets[at : at + 500]).order_by("seq")
-        for entry in entries.iterator(chunk_size=500):
-            yield {**{name: getattr(entry, name) for name in names}, "reason": mask(entry.reason)}
 
 
 def _policy() -> dict[str, Any]:

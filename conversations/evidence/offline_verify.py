@@ -7,7 +7,8 @@ a paper); without it the bundle's own keys.txt is taken, which shows only that t
 
 What is checked: the Ed25519 signatures of the checkpoint and of witnesses; that each conversation's newest signed event
 is a leaf of the signed Merkle tree (RFC 6962); each event's digest, hash and link to the one before; that words are
-missing only where an event says that they were redacted; the SHA-256 of every file, as the record signed it.
+missing only where an event says that they were redacted; audit entries, by their links to a leaf of the tree; the
+SHA-256 of every file, as the record signed it.
 What is not: ML-DSA-44 signatures (they need a library), and whether the clocks were right.
 """
 
@@ -27,9 +28,6 @@ ROOT = pow(2, (P - 1) // 4, P)
 
 class Bad(Exception):
     """Something is not as it was signed."""
-
-
-# Ed25519 (RFC 8032), verification alone
 
 
 def recovered_x(y, sign):
@@ -78,18 +76,13 @@ BASE = (BASE_X, BASE_Y, 1, BASE_X * BASE_Y % P)
 
 
 def is_signed(public, message, signature):
-    """Return whether an Ed25519 signature is right."""
-    if len(public) != 32 or len(signature) != 64:
-        return False
+    """Return whether an Ed25519 signature is right (RFC 8032)."""
     a, r, s = point_of(public), point_of(signature[:32]), int.from_bytes(signature[32:], "little")
-    if a is None or r is None or s >= ORDER:
+    if len(public) != 32 or len(signature) != 64 or a is None or r is None or s >= ORDER:
         return False
     k = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % ORDER
     left, right = times(s, BASE), add(r, times(k, a))
     return not (left[0] * right[2] - right[0] * left[2]) % P and not (left[1] * right[2] - right[1] * left[2]) % P
-
-
-# Signed notes and checkpoints (C2SP)
 
 
 def read_key(text):
@@ -103,7 +96,7 @@ def read_key(text):
 
 
 def read_note(text):
-    """Return a note's text and its signatures: name, key id, bytes."""
+    """Return the text of a signed note (C2SP) and its signatures: name, key id, bytes."""
     body, _, below = text.rpartition("\n\n")
     signatures = []
     for line in below.splitlines():
@@ -136,11 +129,8 @@ def read_checkpoint(text):
     return origin, int(size), base64.b64decode(root)
 
 
-# The Merkle tree (RFC 6962)
-
-
 def root_by_path(leaf, index, size, path):
-    """Return the root to which an audit path leads; None for a path that no such tree has."""
+    """Return the root to which an audit path leads (RFC 6962); None for a path that no such tree has."""
     if not 0 <= index < size:
         return None
     root, node, last = leaf, index, size - 1
@@ -157,6 +147,11 @@ def root_by_path(leaf, index, size, path):
     return root if not last else None
 
 
+def leaf_of(chain, seq, head):
+    """Return the hash of a leaf: that a chain had this head at this number."""
+    return hashlib.sha256(f"\0switchboard-head/1\n{chain}\n{seq}\n{head}".encode()).digest()
+
+
 def read_proof(text):
     """Read c2sp.org/tlog-proof@v1; return the number of the event, the leaf's index, the path, and the checkpoint."""
     head, _, checkpoint = text.partition("\n\n")
@@ -167,39 +162,32 @@ def read_proof(text):
     return extra["seq"], int(lines[2].replace("index ", "", 1)), [base64.b64decode(x) for x in lines[3:]], checkpoint
 
 
-# A conversation
-
-
 def marked(value):
     """Write a text that may be null."""
     return "" if value is None else f"={value}"
 
 
+def joined_hash(*parts):
+    """Return the SHA-256 over these, joined by NUL."""
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+
 def link(prev, key, row, version, is_tombstone):
     """Return the hash that an event must have."""
     if version == 1:
-        columns = (
-            prev,
-            key,
-            row["seq"],
-            row["kind"],
-            row["at"],
-            row["principal"],
-            row["event_id"] or "",
-            row["digest"],
-        )
+        rest = (row["principal"], row["event_id"] or "", row["digest"])
+        columns = (prev, key, row["seq"], row["kind"], row["at"], *rest)
     else:
         turn = "" if row["turn"] is None else row["turn"]
         erased = None if is_tombstone else row["erased_by"]
         columns = ("switchboard/2", prev, key, row["seq"], row["kind"], row["at"], row["principal"], marked(row["run"]),
                    turn, marked(row["event_id"]), marked(erased), row["digest"])  # fmt: skip
-    return hashlib.sha256("\0".join(map(str, columns)).encode()).hexdigest()
+    return joined_hash(*columns)
 
 
 def tombstone_digest(row):
     """Return what an event.redacted must name of an event."""
-    parts = ("switchboard/2 tombstone", row["seq"], marked(row["erased_by"]), row["body"])
-    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+    return joined_hash("switchboard/2 tombstone", row["seq"], marked(row["erased_by"]), row["body"])
 
 
 class CheckedConversation:
@@ -221,12 +209,11 @@ class CheckedConversation:
             self.unnamed[self.seq] = tombstone_digest(row)
         elif hashlib.sha256(salt_of(row, place) + row["body"].encode()).hexdigest() != row["digest"]:
             raise Bad(f"{place}: the body was changed")
-        versions = [
-            v for v in (2, 1) if v >= self.version and link(self.hash, self.key, row, v, is_tombstone) == row["hash"]
-        ]
-        if not versions:
+        links = ((v, link(self.hash, self.key, row, v, is_tombstone)) for v in (2, 1) if v >= self.version)
+        version = next((v for v, hash_ in links if hash_ == row["hash"]), 0)
+        if not version:
             raise Bad(f"{place}: changed: its hash does not follow from what it says and from the event before")
-        self.version, self.hash = versions[0], row["hash"]
+        self.version, self.hash = version, row["hash"]
         self.hashes[self.seq] = row["hash"]
         self.note(row)
 
@@ -247,10 +234,8 @@ class CheckedConversation:
         if self.seq != self.head:
             raise Bad(f"conversation {self.key!r}, event {self.seq + 1}: missing; it had {self.head}")
         if self.unnamed:
-            seq = min(self.unnamed)
-            raise Bad(
-                f"conversation {self.key!r}, event {seq}: words are gone, and no event.redacted names what is left"
-            )
+            place = f"conversation {self.key!r}, event {min(self.unnamed)}"
+            raise Bad(f"{place}: words are gone, and no event.redacted names what is left")
 
 
 def salt_of(row, place):
@@ -259,9 +244,6 @@ def salt_of(row, place):
     if len(salt) != 16:
         raise Bad(f"{place}: the salt was changed")
     return salt
-
-
-# The bundle
 
 
 class Bundle:
@@ -306,6 +288,7 @@ def check(bundle, given, say):
     for number in numbers:
         decisions.update(check_conversation(bundle, number, (text, size, root), say))
     check_approvals(bundle, decisions, say)
+    check_audit(bundle, size, root, say)
     return len(numbers)
 
 
@@ -317,10 +300,7 @@ def check_manifest(bundle, keys, origin):
     first, *lines = text.splitlines()
     if first != "switchboard evidence bundle 1":
         raise Bad("manifest.txt is none")
-    listed = {}
-    for line in lines:
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+    listed = {line[66:]: line[:64] for line in lines}
     for name in bundle.names():
         if name in ("manifest.txt", "verify.py"):  # the one that runs cannot vouch for itself
             continue
@@ -344,12 +324,45 @@ def check_conversation(bundle, number, signed, say):
     if read_note(checkpoint)[0] != text:
         raise Bad(f"the proof of conversation {talk.key!r} is of another checkpoint")
     chain = hashlib.sha256(talk.key.encode()).hexdigest()
-    data = f"switchboard-head/1\n{chain}\n{seq}\n{talk.hashes.get(seq)}".encode()
-    if root_by_path(hashlib.sha256(b"\0" + data).digest(), index, size, path) != root:
+    if root_by_path(leaf_of(chain, seq, talk.hashes.get(seq)), index, size, path) != root:
         raise Bad(f"conversation {talk.key!r}, event {seq}: the signed tree has another one there")
     later = f"; {talk.seq - seq} later ones are not signed yet" if talk.seq > seq else ""
     say(f"conversation {talk.key!r}: {seq} events are as they were signed{later}")
     return talk.decisions
+
+
+def check_links(bundle, size, root):
+    """Check the links of the audit log and the leaves that they lead to; return each by its number."""
+    linked = {}
+    for proof in map(json.loads, bundle.text("proofs/audit.jsonl").splitlines()):
+        prev = proof["prev"]
+        for link_ in proof["links"]:
+            seq, *rest, stated = link_
+            prev = joined_hash("switchboard/2 audit", prev, seq, *rest)
+            if prev != stated:
+                raise Bad(f"audit entry {seq}: its hash does not follow from what it says and from the entry before")
+            linked[seq] = link_
+        leaf = leaf_of(hashlib.sha256(b"\0audit").hexdigest(), seq, prev)
+        if root_by_path(leaf, proof["index"], size, [base64.b64decode(x) for x in proof["path"]]) != root:
+            raise Bad(f"audit entry {seq}: the signed tree has another one there")
+    return linked
+
+
+def check_audit(bundle, size, root, say):
+    """Check each audit entry against its links, and these against the tree."""
+    linked, counts = check_links(bundle, size, root), {"proved": 0, "masked": 0, "other": 0}
+    for entry in map(json.loads, bundle.text("audit.jsonl").splitlines()):
+        place = f"audit entry {entry['seq']}"
+        plain = [entry[name] for name in ("seq", "at", "verb", "before", "after", "outcome", "digest", "hash")]
+        words = [entry[name] for name in ("principal", "acting_as", "target", "reason", "correlation")]
+        data = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
+        if entry["seq"] in linked and linked[entry["seq"]] != plain:
+            raise Bad(f"{place}: it is not the one that was signed")
+        if entry["salt"] and hashlib.sha256(salt_of(entry, place) + data).hexdigest() != entry["digest"]:
+            raise Bad(f"{place}: who, to what or why was changed")
+        counts["other" if entry["seq"] not in linked else "proved" if entry["salt"] else "masked"] += 1
+    say("{proved} audit entries are as they were signed; of {masked}, whose words are masked or erased, that and when; "
+        "{other} are of an older format or not signed yet".format(**counts))  # fmt: skip
 
 
 def check_approvals(bundle, decisions, say):
@@ -363,13 +376,9 @@ def check_approvals(bundle, decisions, say):
 
 def main(arguments):
     """Check the bundle beside this file, or the one that is named."""
-    given, paths = [], []
-    words = iter(arguments)
+    given, paths, words = [], [], iter(arguments)
     for word in words:
-        if word == "--key":
-            given.append(next(words, ""))
-        else:
-            paths.append(word)
+        given.append(next(words, "")) if word == "--key" else paths.append(word)
     path = Path(paths[0]) if paths else Path(__file__).resolve().parent
     try:
         count = check(Bundle(path), given, print)
@@ -381,9 +390,7 @@ def main(arguments):
         return 1
     print(f"OK: {count} conversation{'' if count == 1 else 's'}, nothing was changed")
     if not given:
-        print(
-            "The keys are the bundle's own: compare keys.txt with the record's key as you know it, or give it by --key"
-        )
+        print("The keys are the bundle's own: compare keys.txt with the key as you know it, or give that by --key")
     return 0
 
 

@@ -10,14 +10,17 @@ from functools import partial
 import pytest
 from django.core.management import CommandError, call_command
 
+from conversations.access.audit import chain
 from conversations.core.errors import Invalid, NotFound
 from conversations.core.outbound_address import AllowList
 from conversations.core.principals import SYSTEM, user_principal
+from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.evidence import bundle, checkpoints, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.witness_settings import parse
 from conversations.models import Conversation, Event
+from conversations.redaction import audit_entries
 from tests.evidence.stand_in_witness import StandInWitness, serving
 from tests.support.redacted import redact, to_format_1
 
@@ -28,8 +31,16 @@ def say(key, text):
     log.append([log.from_internal(key, {"event": "operator.note", "text": text}, SYSTEM)])
 
 
+def enter(target, reason=""):
+    with write_transaction():
+        chain.enter(SYSTEM, "pause", target, reason=reason, correlation={"address": "192.0.2.7"})
+
+
 @pytest.fixture
 def signer(tmp_path):
+    for number, target in enumerate(("x", "Zürich", "elsewhere", "other", "Zürich")):
+        enter(f"conversation:{target}", f"because of {number}")
+    enter("conversation:other", f"token sb_{'a1B2' * 10}")
     for n in range(5):
         say("Zürich", f"<b>note</b> {n}"), say("other", f"{n}")
     envelope = {"type": "message", "sender": "user:ida", "recipient": "chat:other", "content": "hello", "id": "m1"}
@@ -95,6 +106,60 @@ def test_the_transcript_has_the_words_and_runs_nothing(folder):
 
 def lines_of(folder, number="1"):
     return [json.loads(line) for line in (folder / f"conversations/{number}.jsonl").read_text().splitlines()]
+
+
+AUDIT = {
+    "reason": (lambda rows: rows[1].update(reason="forged"), "who, to what or why was changed"),
+    "principal": (lambda rows: rows[1].update(principal="user:eve"), "who, to what or why was changed"),
+    "outcome": (lambda rows: rows[1].update(outcome="refused"), "it is not the one that was signed"),
+    "all of it": (lambda rows: rows[1].update(reason="forged", salt=None, digest="0" * 64), "it is not the one"),
+}
+
+
+@pytest.mark.parametrize("what", AUDIT)
+def test_a_changed_audit_entry_is_found_behind_the_manifest(folder, what):
+    change, words = AUDIT[what]
+    path = folder / "audit.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    change(rows)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    unsigned(folder)
+
+    code, printed = verified(folder)
+
+    assert (code, f"BAD: audit entry {rows[1]['seq']}: {words}" in printed) == (1, True), printed
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 6])
+def test_a_changed_link_of_the_audit_log_is_found_behind_the_manifest(folder, at):
+    path = folder / "proofs/audit.jsonl"
+    (proof,) = map(json.loads, path.read_text().splitlines())
+    proof["links"][2][at] = 77
+    path.write_text(json.dumps(proof) + "\n")
+    unsigned(folder)
+
+    assert verified(folder)[1].splitlines()[-1].startswith("BAD: audit entry")
+
+
+def test_audit_entries_are_proved_and_those_about_others_are_digests_alone(signer, folder):
+    code, printed = verified(folder)
+
+    assert code == 0, printed
+    assert "3 audit entries are as they were signed; of 1, whose words are masked or erased" in printed
+    proofs, words = (folder / "proofs/audit.jsonl").read_text(), (folder / "audit.jsonl").read_text()
+    assert "elsewhere" not in proofs + words
+    assert "because of" not in proofs
+    assert "sb_a1B2" not in words
+
+
+def test_an_erased_audit_entry_is_proved_without_its_words(signer, tmp_path):
+    audit_entries.erase(SYSTEM, [2], "asked for")
+    with bundle.write(signer, ["Zürich"]) as made:
+        zipfile.ZipFile(made).extractall(tmp_path / "bundle")
+
+    code, printed = verified(tmp_path / "bundle")
+
+    assert (code, "1 audit entries are as they were signed; of 1, whose" in printed) == (0, True), printed
 
 
 def put(folder, rows, number="1"):
