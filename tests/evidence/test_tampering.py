@@ -567,6 +567,11 @@ def a_restore(at, key, keys, number):
         restore._begin_epoch(backup)
 
 
+def a_fork(at, key, keys, number):
+    head = Conversation.objects.get(key=key).head_seq
+    forks.fork(User.objects.get(username="ida"), key, 1 + number % head)
+
+
 def a_redaction(at, key, keys, number):
     head = Conversation.objects.get(key=key).head_seq
     redact_events(SYSTEM, key, [1 + number % head], "asked for")
@@ -597,7 +602,8 @@ def a_hold(at, key, keys, number):
 
 def an_erasure(at, key, keys, number):
     seqs = list(audit_entries.erasable().exclude(target="conversation:beta").values_list("seq", flat=True))
-    audit_entries.erase(SYSTEM, seqs[:: 1 + number % 3], "asked for")
+    if seqs:
+        audit_entries.erase(SYSTEM, seqs[:: 1 + number % 3], "asked for")
 
 
 def a_request(at, key, keys, number):
@@ -622,7 +628,7 @@ THINGS = {
     "say": sayings,
     "new": lambda at, key, keys, number: say(f"new-{len(keys)}", "first"),
     "redact": a_redaction,
-    "fork": lambda at, key, keys, number: forks.fork(User.objects.get(username="ida"), key, 1 + number % 3),
+    "fork": a_fork,
     "import": an_import,
     "policy": a_policy,
     "person": a_person,
