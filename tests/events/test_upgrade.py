@@ -7,14 +7,21 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from conversations.access.accounts import people, tokens
+from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
-from conversations.models import Approval, Conversation, ModelUsage, Participant, Run, Turn
+from conversations.evidence import checkpoints
+from conversations.evidence.checkpoints import Signer
+from conversations.evidence.verify_record import RecordCheck, Settings
+from conversations.models import Approval, AuditEntry, Conversation, ModelUsage, Participant, Run, Turn
 from conversations.search import index_writer
 from tests.events.test_projections import WHO, event, rows, told_once
 from tests.events.test_rebuild import ASKED
+from tests.support.auditlog import in_format_1
 from tests.support.cast import cast, client_of
 from tests.support.examples import EXAMPLES
+from tests.support.tiers import variants
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,16 +69,19 @@ def schema():
         }
 
 
-def go_back():
-    """Have the schema of the release before, with all that it has a place for."""
-    MigrationExecutor(connection).migrate([("conversations", BEFORE)])
+def go_back(before=BEFORE):
+    """Have the schema of a release before, with all that it has a place for."""
+    MigrationExecutor(connection).migrate([("conversations", before)])
     with connection.cursor() as cursor:
-        columns = {column.name for column in connection.introspection.get_table_description(cursor, Run._meta.db_table)}
-    assert "at_next_step" not in columns
+        tables = (Run._meta.db_table, AuditEntry._meta.db_table)
+        described = [connection.introspection.get_table_description(cursor, table) for table in tables]
+    columns = {column.name for table in described for column in table}
+    assert "digest" not in columns
+    assert before > BEFORE or "at_next_step" not in columns
 
 
 def test_a_database_with_data_is_brought_up_to_date(up_to_date):
-    people = cast()
+    team = cast()
     fill()
     history = list(log.page_before("c1", 10**6).events)
     whole, sums, layout = rows(), spent(), schema()
@@ -84,7 +94,7 @@ def test_a_database_with_data_is_brought_up_to_date(up_to_date):
     assert names(schema()) == names(layout)
     assert counted(spent()) == counted(sums)
     for address in ("/", "/conversations/c1/", "/calls/", "/approvals/", "/agents/"):
-        assert client_of(people["admin"]).get(address).status_code == 200
+        assert client_of(team["admin"]).get(address).status_code == 200
     list(rebuild())
     assert rows() == whole
     assert spent() == sums
@@ -114,3 +124,22 @@ def test_it_goes_on_where_it_was(up_to_date):
         "c1": heads["c1"] + len(EXAMPLES["message"])
     }
     assert {len(table) for table in rows()} == {len(table) for table in before}
+
+
+@pytest.mark.parametrize("before", variants(["0014_visits", "0009_alerts", "0019_agents_elsewhere"]))
+def test_an_older_record_is_whole_once_it_is_up_to_date_and_is_signed_from_then_on(up_to_date, tmp_path, before):
+    for role in ("admin", "viewer"):
+        people.create_person(SYSTEM, role, [role])
+    tokens.make_token(SYSTEM, "robot", "agent")
+    fill()
+    in_format_1(upto=AuditEntry.objects.count())
+    go_back(before)
+
+    call_command("migrate", verbosity=0)
+    list(rebuild())
+    people.set_roles(SYSTEM, "viewer", ["auditor"])
+    checkpoints.make(signer := Signer(tmp_path / "keys" / "k.json"))
+
+    assert list(AuditEntry.objects.order_by("seq").values_list("digest", flat=True)).count("") == 3
+    check = RecordCheck(Settings(tmp_path, signer.path))
+    assert [part().why for part in (check.audit, check.events, check.tree, check.state)] == [""] * 4

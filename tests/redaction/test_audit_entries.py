@@ -12,6 +12,7 @@ from conversations.models import AuditEntry, AuditHead, Redaction
 from conversations.redaction import audit_entries, journal, legal_holds, scope
 from conversations.redaction.scope import RedactionScope
 from tests.redaction.test_redact import everywhere, spoken
+from tests.support.auditlog import in_format_1
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,18 +25,6 @@ def entered(reason="", **more):
         return chain.enter(
             user_principal("ida"), "pause", "conversation:erase-a", reason=reason, correlation=correlation, **more
         )
-
-
-def in_format_1(seq):
-    """Chain entries up to one as releases before did, and those after them as now."""
-    prev = chain.FIRST
-    for entry in AuditEntry.objects.order_by("seq"):
-        if entry.seq <= seq:
-            entry.salt, entry.digest = None, ""
-        entry.prev_hash = prev
-        prev = entry.hash = chain.link(prev, entry)
-        entry.save()
-    AuditHead.objects.update(hash=prev)
 
 
 def test_erased_words_are_in_no_table_and_the_chain_is_whole(team):
@@ -78,7 +67,7 @@ def test_words_that_nobody_erased_by_an_entry_are_missed():
 
 def test_the_digest_cannot_be_taken_away_nor_an_entry_of_format_1_given_one():
     first, second = entered("because"), entered("later")
-    in_format_1(first.seq)
+    in_format_1(upto=first.seq)
     assert chain.verify().ok
 
     AuditEntry.objects.filter(seq=first.seq).update(salt=b"s" * 16)
@@ -90,7 +79,7 @@ def test_the_digest_cannot_be_taken_away_nor_an_entry_of_format_1_given_one():
 
 def test_what_was_hashed_in_the_clear_is_not_erased(team):
     entry = entered("because")
-    in_format_1(entry.seq)
+    in_format_1(upto=entry.seq)
 
     with pytest.raises(Conflict, match="before entries could be"):
         audit_entries.erase(team["admin"], [entry.seq], "Article 17")

@@ -102,3 +102,15 @@ def _is(value: str, wanted: str) -> bool:
     if wanted.endswith("*"):
         return bool(value) and value.startswith(wanted[:-1])
     return value == wanted
+
+
+def in_format_1(*, upto):
+    """Chain entries up to one as releases before format 2 did, and those after it as now."""
+    prev = chain.FIRST
+    for entry in AuditEntry.objects.order_by("seq"):
+        if entry.seq <= upto:
+            entry.salt, entry.digest = None, ""
+        entry.prev_hash = prev
+        prev = entry.hash = chain.link(prev, entry)
+        entry.save()
+    AuditHead.objects.update(hash=prev)
