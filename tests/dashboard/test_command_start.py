@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from django.core.management import get_commands
+from django.core.management import get_commands, load_command_class
 
 from tests.support.live import ROOT, Server, prepared
 
@@ -83,6 +83,15 @@ def test_no_command_imports_pages_agents_or_a_server(server: Server) -> None:
     told |= {name: tuple(heavy) for name, *heavy in map(str.split, python(server, LOAD_EACH))}
 
     assert {name: set(heavy) for name, heavy in told.items() if heavy} == NEEDED
+
+
+def test_no_command_runs_the_checks_of_django() -> None:
+    """They import every page, and `make check` and the tests run them."""
+    commands = {name: load_command_class(get_commands()[name], name) for name in OURS}
+    parsers = {name: command.create_parser("manage.py", name) for name, command in commands.items()}
+    skipped = {name for name, parser in parsers.items() if parser.get_default("skip_checks") is True}
+
+    assert [name for name in OURS if commands[name].requires_system_checks and name not in skipped] == []
 
 
 def test_commands_for_people_run_without_importing_pages(server: Server) -> None:

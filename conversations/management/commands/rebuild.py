@@ -15,6 +15,7 @@ from conversations.events.log import rebuild
 class Command(BaseCommand):
     """Works beside a running server; a second one of this data directory waits for the first."""
 
+    requires_system_checks = ()  # they are run by the tests; they import every page
     help = "Recompute every conversation's counters, participants, runs and tool calls from its events."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
