@@ -64,7 +64,8 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             await self.close()  # before accept: HTTP 403
             return
         self.extensions = self.scope.get("extensions") or {}
-        self.wire = SocketWriter(self.base_send, self.extensions.get("frame.write"), self.runtime.watch.hold)
+        write, room = self.extensions.get("frame.write"), self.extensions.get("frame.room")
+        self.wire = SocketWriter(self.base_send, write, self.runtime.watch.hold, room)
         cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)

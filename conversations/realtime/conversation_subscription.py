@@ -30,16 +30,30 @@ class SocketWriter:
         send: Callable[[Mapping[str, object]], Awaitable[None]],
         write: Callable[[bytes], bool] | None,
         hold: SendGate | None = None,
+        room: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        self._send, self.write, self._hold = send, write, hold or SendGate()
+        self._send, self.write, self._hold, self._room = send, write, hold or SendGate(), room
         self.turn = asyncio.Lock()  # of the topic that reads the database and sends: not all of them hold MiB at once
 
     async def frame(self, frame: frames.Frame) -> None:
         """Send one frame, once frames may go out. Raises TooSlow when the reader does not read."""
+        if frame.is_large:
+            await self._turn()
         if self._hold.is_held:
             await self._hold.opened()
         if self.write is None or not self.write(frame.wire):
             await self.message(frame.message)
+
+    async def _turn(self) -> None:
+        """Wait until there is room for the bytes that all share (a message of one's own is another copy), and until no
+        other large frame goes out. Raises TooSlow."""
+        if self._room is not None:
+            try:
+                async with asyncio.timeout(SLOW_AFTER):
+                    await self._room()
+            except TimeoutError:
+                raise TooSlow from None
+        await self._hold.turn()
 
     async def text(self, text: str) -> None:
         """Send one text message."""

@@ -18,6 +18,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 RING_FRAMES = 1024
 RING_BYTES = 8 << 20  # of one ring
 MAX_DRAWING = 4000  # events of one feed that wait to be drawn; beyond, its readers go to the database
+TURN_BYTES = 512 * 1024  # of large frames that are written in one turn of the loop, or one of them
 DRAWING_BYTES = 16 << 20  # of the bodies of all events that wait to be drawn, or one batch of them
 
 
@@ -80,12 +81,15 @@ class Feed:
         self._budget.keep(self, 0)
 
     def _hand_over(self, frame: Frame) -> None:
-        """The hot loop: whoever is level takes the ready bytes here, without a task switch; the others are woken."""
+        """The hot loop: whoever is level takes the ready bytes here, without a task switch; the others are woken. Of a
+        large frame only the first do: it goes out to each of the others in a turn of the loop of its own."""
         before, last, wire = frame.first - 1, frame.last, frame.wire
+        cost, left = len(wire) if frame.is_large else 0, TURN_BYTES
         for subscriber in tuple(self.subscribers):
-            if subscriber.is_live and subscriber.last == before and subscriber.write(wire):
+            if left > 0 and subscriber.is_live and subscriber.last == before and subscriber.write(wire):
                 subscriber.last = last
                 self.sent += len(wire)
+                left -= cost
             elif subscriber.last < last:
                 subscriber.wake()
 

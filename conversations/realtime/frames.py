@@ -9,6 +9,7 @@ from conversations.events.log.records import Stored
 
 MAX_EVENTS = 500  # of one frame
 MAX_TEXT = 256 * 1024  # characters of one frame, unless one event is longer
+LARGE = 64 * 1024  # bytes of a frame; a larger one goes out in a turn of its own of the event loop
 OVERHEAD = 200  # bytes of a frame beside its own: two objects, three integers, a place in a ring
 
 
@@ -25,6 +26,11 @@ class Frame:
     def size(self) -> int:
         """The bytes it takes in memory, about."""
         return len(self.wire) + OVERHEAD
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether writing it takes long beside what else a turn of the loop does."""
+        return len(self.wire) > LARGE
 
     @property
     def message(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The hub: one row out to many. A ring of ready frames per feed; a subscriber is one integer and a wake-up (§6).
 
-Runs in the event loop and moves bytes only. HTML is drawn in one thread of its own, in order. What this process commits
-comes with its notification; what others commit is read once for all subscribers (`CatchUpReader`). What the ring of
+Runs in the event loop and moves bytes only. HTML, and what is large, is made ready in one thread of its own, in order,
+and handed out in turns of the loop that stay short. What this process commits comes with its notification; what others commit is read once for all subscribers (`CatchUpReader`). What the ring of
 frames no longer holds each subscriber reads from the database, in a small pool. One query a second heals a lost
 notification.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -22,7 +23,7 @@ from conversations.events.log.records import Stored
 from conversations.events.types.redaction import REDACTED
 from conversations.realtime import frames
 from conversations.realtime.catch_up_reader import CatchUpReader
-from conversations.realtime.feed import DRAWING_BYTES, MAX_DRAWING, MODES, Feed, Mode, Subscriber
+from conversations.realtime.feed import DRAWING_BYTES, MAX_DRAWING, MODES, TURN_BYTES, Feed, Mode, Subscriber
 from conversations.realtime.frames import Frame
 from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
@@ -40,6 +41,9 @@ class Hub:
         self.epoch, self.hold = epoch, hold or SendGate()
         self.rings = ByteBudget(ring_bytes)
         self.drawing_bytes = 0  # of the bodies of events that wait to be drawn
+        self._drawn_frames: deque[tuple[Feed, deque[Frame], int, int]] = (
+            deque()
+        )  # with the events and bytes they are of
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads("reader")
         self._drawer = DatabaseThreads("drawer")
@@ -137,7 +141,7 @@ class Hub:
         feed.last_taken_seq = fresh[-1].seq
         if any(event.kind == REDACTED for event in fresh):
             feed.let_go()  # frames of what was said before
-        if feed.mode == "data":
+        if feed.mode == "data" and not feed.drawing and _bytes(fresh) <= frames.LARGE:
             feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
         else:
             self._draw(feed, fresh)
@@ -160,7 +164,7 @@ class Hub:
             ready: list[Frame] = []
             count, drawn = len(events), events
             try:
-                items = feed.renderer.draw(events)
+                items = _items(feed.mode, feed.renderer, events)
                 ready, count, drawn = frames.events(feed.topic, self.epoch, items), len(items), events[: len(items)]
             except Exception:
                 seqs = [event.seq for event in events][:5]
@@ -169,10 +173,30 @@ class Hub:
             events = events[count:]
 
     def _take_drawn(self, feed: Feed, ready: list[Frame], n: int, size: int) -> None:
+        self._drawn_frames.append((feed, deque(ready), n, size))
+        if len(self._drawn_frames) == 1:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Push what was drawn, in its order; what is too much for one turn of the loop in the next."""
+        left = TURN_BYTES
+        while self._drawn_frames and left > 0:
+            feed, ready, n, size = self._drawn_frames[0]
+            while ready and left > 0:
+                frame = ready.popleft()
+                left -= frame.size
+                if feed.subscribers:  # else it is forgotten, and gives nothing back any more
+                    feed.push([frame])
+            if not ready:
+                self._drawn_frames.popleft()
+                self._settle(feed, n, size)
+        if self._drawn_frames:
+            assert self._loop is not None
+            self._loop.call_soon(self._hand_on)
+
+    def _settle(self, feed: Feed, n: int, size: int) -> None:
         feed.drawing -= n
         self.drawing_bytes -= size
-        if feed.subscribers:  # else it is forgotten, and gives nothing back any more
-            feed.push(ready)
         if feed.is_fetching and feed.has_room:
             self._fetcher.go_on()
         if not feed.drawing:
@@ -184,7 +208,7 @@ class Hub:
 
     def _read(self, feed: Feed, after: int) -> list[Frame]:
         events = log.read_after(feed.key, after)
-        items = frames.data(events) if feed.mode == "data" else LiveRenderer(feed.key, feed.mode).draw(events)
+        items = _items(feed.mode, LiveRenderer(feed.key, feed.mode), events)
         return frames.events(feed.topic, self.epoch, items)
 
     async def _heal(self) -> None:
@@ -200,6 +224,10 @@ class Hub:
                 feed.go_back()
             elif feed.subscribers:
                 self.advance(feed, head)
+
+
+def _items(mode: Mode, renderer: LiveRenderer, events: Sequence[Stored]) -> list[tuple[int, str]]:
+    return frames.data(events) if mode == "data" else renderer.draw(events)
 
 
 def _bytes(events: Sequence[Stored]) -> int:

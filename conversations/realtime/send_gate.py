@@ -16,6 +16,7 @@ class SendGate:
     def __init__(self) -> None:
         self._looked_at = float("inf")  # monotonic
         self._opened = asyncio.Event()
+        self._turn = asyncio.Lock()
 
     @property
     def is_held(self) -> bool:
@@ -26,6 +27,11 @@ class SendGate:
         """A look that began then is over, and whoever may no longer stay was sent away."""
         self._looked_at = looked_at
         self._opened.set()
+
+    async def turn(self) -> None:
+        """Return in a turn of the loop in which nobody else returns: a large frame may be written, and no other one."""
+        async with self._turn:
+            await asyncio.sleep(0)
 
     async def opened(self) -> None:
         """Wait until frames may go out."""

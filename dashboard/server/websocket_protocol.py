@@ -1,4 +1,5 @@
-"""uvicorn's websocket protocol plus one ASGI extension: write a ready frame, and hang up on a reader who does not read.
+"""uvicorn's websocket protocol plus one ASGI extension: write a ready frame, wait for room for one, and hang up on a
+reader who does not read.
 
 The fan-out's CPU falls to half with it (§6). uvicorn is pinned; `tests/test_protocol.py` fails when the
 names used here are gone.
@@ -18,7 +19,7 @@ LINGER = 60.0  # seconds a hung-up reader has to come back and read why
 
 
 class FrameProtocol(WebSocketsSansIOProtocol):
-    """Offers `frame.write` and `frame.hang_up` in `scope["extensions"]`."""
+    """Offers `frame.write`, `frame.room` and `frame.hang_up` in `scope["extensions"]`."""
 
     has_room = True
 
@@ -39,6 +40,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         if hasattr(self, "scope") and not self.conn.extensions:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions["frame.write"] = self.write_frame
+            extensions["frame.room"] = self.writable.wait
             extensions["frame.hang_up"] = self.hang_up
 
     async def send(self, message: Any) -> None:  # Any: uvicorn's union of ASGI messages

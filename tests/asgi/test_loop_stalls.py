@@ -1,14 +1,19 @@
 """No body, of whatever size or shape, keeps a server's event loop: measured by the CPU of the loop's own thread, which
 spends some on waiting for the interpreter, too, while a decoder in another thread has it."""
 
+import contextlib
+import json
 import shutil
+import threading
 from collections.abc import Iterator
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
 
-from tests.support.doors import Caller, encode, make_tokens
+from tests.support.doors import Caller, encode, make_tokens, message
 from tests.support.growth import cpu_of, read_numbers
-from tests.support.live import prepared
+from tests.support.live import prepared, until
 from tests.support.loop_turns import WatchedServer
 
 MOST = 0.2  # of the CPU that reading 1 MiB of JSON takes in one piece: 5 ms where that takes 25
@@ -94,3 +99,49 @@ def asked(server: WatchedServer, who: Caller, path: str, body: bytes, kind: str)
         assert who.ask("POST", path, body, Content_Type=kind).status < 500, path
         tries.append(server.longest() / cpu_of(read_numbers))
     return min(tries)
+
+
+class Follower:
+    """A client that follows a conversation and reads on in a thread of its own."""
+
+    def __init__(self, caller: Caller, key: str, mode: str) -> None:
+        headers = {"Authorization": f"Bearer {caller.token}"}
+        url = f"ws://127.0.0.1:{caller.server.port}/ws/"
+        self._socket: ClientConnection = connect(url, additional_headers=headers, max_size=None)
+        self._socket.send(json.dumps({"op": "subscribe", "topic": f"stream:{key}", "after": 0, "render": mode}))
+        self.seq, self.is_level = 0, False
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            for text in self._socket:
+                frame = json.loads(text)
+                self.seq = max([self.seq, *(event["seq"] for event in frame.get("events", []))])
+                self.is_level = self.is_level or frame["t"] == "caught_up"
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+        self._thread.join()
+
+
+@pytest.mark.parametrize("mode", ["data", pytest.param("html", marks=pytest.mark.thorough)])
+def test_who_follows_large_events_does_not_keep_the_loop(server: WatchedServer, callers: list[Caller], mode: str):
+    key, (_, admin) = f"followed-{mode}", callers
+    payload = {"event": "log", "conversation_id": key, "message": "x" * (MIB - 2000)}
+    followers = [Follower(admin, key, mode) for _ in range(2)]
+    tries, events = [], 0
+    try:
+        until(lambda: all(one.is_level for one in followers), what="both to follow")
+        while len(tries) < TRIES and min(tries, default=MOST + 1) > MOST:
+            server.longest()
+            assert admin.batch(*[message(f"stream:{key}", payload)] * 7).status == 200
+            events += 7
+            until(lambda: all(one.seq == events for one in followers), what="both to have them")
+            tries.append(server.longest() / cpu_of(read_numbers))
+    finally:
+        for one in followers:
+            one.close()
+
+    assert min(tries) <= MOST, tries
