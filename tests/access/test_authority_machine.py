@@ -47,6 +47,7 @@ def test_nobody_gains_a_right():
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(3600)
 def test_nobody_gains_a_right_in_ten_thousand_steps():
     Authority.deeds.clear()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,10 +20,9 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import NotAllowed
 from conversations.core.ids import new_id
 from conversations.core.principals import REDIS, SYSTEM
-from conversations.events import log, registry
+from conversations.events import log, projections, registry
 from conversations.events import payload as envelopes
-from conversations.events.projections import event_annotations, forks, responses, turns
-from conversations.events.projections import runs as run_fold
+from conversations.events.event_type import TYPES
 from conversations.models import (
     Agent,
     Approval,
@@ -126,15 +127,21 @@ TABLE = (
 )  # fmt: skip
 SHOWN = {"from_agent", "to_agent", "how", "why", "lost", "events"}  # read by what draws and verifies; by no fold
 
-READ = [
-    envelopes.ParsedPayload,
-    run_fold.RunEventFields,
-    forks.ForkFields,
-    event_annotations.AnnotationFields,
-    responses.Queued,
-    responses.Completed,
-    turns.TurnFields,
-]
+
+def structs_of_folds() -> list[type[msgspec.Struct]]:
+    """Return what bodies are decoded into by the log and its folds, wherever in those packages it is declared."""
+    names = [
+        envelopes.__name__,
+        *(m.name for m in pkgutil.iter_modules(projections.__path__, f"{projections.__name__}.")),
+    ]
+    declared = [vars(importlib.import_module(name)).values() for name in names]
+    structs = {
+        one for values in declared for one in values if isinstance(one, type) and issubclass(one, msgspec.Struct)
+    }
+    return sorted(structs - {msgspec.Struct, envelopes.Metadata}, key=str)  # `metadata` is one field of a payload
+
+
+READ = structs_of_folds()
 FIELDS = sorted({field.name for struct in READ for field in msgspec.structs.fields(struct)} | {"input"} | SHOWN)
 
 
@@ -142,6 +149,24 @@ def test_every_field_that_the_fold_reads_is_in_the_table():
     told = {field for rule in TABLE for field in rule.fields.split()}
 
     assert told == set(FIELDS)
+
+
+def test_every_fold_decodes_into_structs_that_are_known_here():
+    """What a fold reads by other means would be missing above: none reads JSON as a dict, but for `usage`."""
+    decoders = {
+        f"{module.__name__.rpartition('.')[2]}.{name}"
+        for module in map(importlib.import_module, sorted({struct.__module__ for struct in READ}))
+        for name, value in vars(module).items()
+        if isinstance(value, msgspec.json.Decoder) and value.type not in READ
+    }
+
+    assert decoders == {"payload._loose", "payload._loose_metadata", "turns._usage"}  # the same fields of any type
+
+
+def test_every_kind_with_a_fold_changes_something_by_the_table():
+    changing = {kind for rule in TABLE if not rule.changes.startswith("nothing") for kind in rule.kinds.split()}
+
+    assert {kind for kind, one in TYPES.items() if one.fold is not None} <= changing | {"conversation.moved"}
 
 
 def test_every_kind_is_in_the_table():
