@@ -13,6 +13,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from conversations.access.accounts.command_tokens import CommandToken
 from conversations.core import principals
 from conversations.core.errors import NotSignedIn, SwitchboardError, Unavailable
 from conversations.core.principals import Principal
@@ -23,7 +24,7 @@ SIGNED_OUT, NOT_ALLOWED = 4401, 4403  # close codes, §3.5
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A principal with its roles, and what proves it: a session or a token."""
+    """A principal with its roles, and what proves it: a session, a token, or one that a command was given."""
 
     principal: Principal
     roles: frozenset[str]
@@ -32,6 +33,7 @@ class Caller:
     stamp: tuple[str, str] = ("", "")  # password hash and session salt at sign-in
     token_digest: str = ""
     agent: str = ""
+    command_token: CommandToken | None = None
 
 
 def caller_from_session(session_key: str) -> Caller | None:
@@ -65,8 +67,10 @@ def caller_from_token(secret: str) -> Caller | None:
 def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:
     """Return who may no longer stay, with the close code. Four queries, however many there are.
 
-    What this process gave out at its own door has neither session nor token: nobody revokes it.
+    What this process gave to a command has neither session nor token: it knows itself whether it is revoked.
     """
+    visitors = list(visitors)
+    commands = [visitor for visitor in visitors if visitor.command_token is not None]
     everybody = {visitor for visitor in visitors if visitor.token_digest or visitor.session_key}
     sessions = set(
         Session.objects.filter(
@@ -82,7 +86,7 @@ def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:
     with_roles = set(Role.objects.filter(user_id__in=people).values_list("user_id", flat=True))
     digests = {v.token_digest for v in everybody if v.token_digest}
     tokens = set(Token.objects.filter(digest__in=digests, revoked_at__isnull=True).values_list("digest", flat=True))
-    gone: dict[Caller, int] = {}
+    gone = {v: NOT_ALLOWED for v in commands if v.command_token is not None and v.command_token.is_revoked}
     for visitor in everybody:
         if visitor.token_digest:
             if visitor.token_digest not in tokens:

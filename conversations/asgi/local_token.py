@@ -1,4 +1,5 @@
-"""`POST /api/v1/door`: the owner's commands trade the data directory's one-use token for a bearer."""
+"""`POST /api/v1/door`: the owner's commands trade the data directory's one-use token for a bearer; `DELETE`: they hand
+it back."""
 
 import json
 import secrets
@@ -34,11 +35,17 @@ class LocalTokenEndpoint:
         datadir.write_door(self._data_dir, url, self._secret)
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer `{"token"}` for the principal `import:NAME`; the one-use token is spent and a new one written."""
+        """Answer `{"token"}` for the principal `import:NAME`; the one-use token is spent and a new one written. A
+        DELETE with that bearer ends it: `{}`."""
         try:
             secret = route.bearer(scope)
+            if scope["method"] == "DELETE":
+                if not self._bearers.take_back(secret):
+                    raise NotSignedIn("send a token that was given out at this address")
+                await route.answer(send, 200, b"{}")
+                return
             if scope["method"] != "POST":
-                raise MethodNotAllowed(["POST"])
+                raise MethodNotAllowed(["POST", "DELETE"])
             body = await route.body(scope, receive, 4096)
             if not self._secret or not self._is_ours(secret):
                 raise NotSignedIn("this request requires the one-use token in the data directory's door.json")

@@ -5,12 +5,15 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from django.utils import timezone
+
 from conversations.access import authentication, origin_check, permissions
-from conversations.access.accounts import tokens
+from conversations.access.accounts import command_tokens, tokens
+from conversations.access.accounts.command_tokens import IDLE_S
 from conversations.access.audit import refusal_counter
 from conversations.access.authentication import Caller
 from conversations.asgi import route
@@ -25,7 +28,6 @@ logger = logging.getLogger(__name__)
 FRESH = 0.5  # seconds an answer is good for
 NOTE_EVERY = 60.0  # seconds between two notes that a token is used
 MAX_TOKENS = 1_000  # remembered of each kind: given out here, good, refused
-IDLE_S = 3600.0  # seconds after which an unused one is forgotten; one given out here ends with that
 MAX_SECRET = 200  # characters; ours have 46, and what is asked for is remembered
 
 
@@ -49,15 +51,39 @@ class TokenAuthenticator:
         self._notes = DatabaseThreads("bearers-notes")  # these write: a lock they wait for holds no look-up up
 
     def give(self, name: str) -> str:
-        """Give out a token for `import:NAME`, good while this process lives and until it is unused for an hour. Raises
-        Busy when 1,000 of them are in use."""
+        """Give out a token for `import:NAME`, good while this process lives, until it is unused for an hour, handed
+        back or revoked. Raises Busy when 1,000 of them are in use."""
         secret = secrets.token_urlsafe(32)
-        self._import_bearers.put(secret, Caller(principals.import_principal(name), permissions.ADMIN))
+        principal = principals.import_principal(name)
+        token = command_tokens.issue(principal.name)
+        self._import_bearers.put(secret, Caller(principal, permissions.ADMIN, command_token=token))
         return secret
 
-    def holding(self, scope: route.Scope) -> AbstractContextManager[None]:
+    def take_back(self, secret: str) -> bool:
+        """End a token that was given out here; return whether there was one."""
+        visitor = self._import_bearers.get(secret)
+        if visitor is None or visitor.command_token is None:
+            return False
+        self._import_bearers.drop(secret)
+        visitor.command_token.is_revoked = True
+        return True
+
+    @contextmanager
+    def holding(self, scope: route.Scope) -> Iterator[None]:
         """Keep the token of a request that may last for hours from being forgotten meanwhile."""
-        return self._import_bearers.hold(route.bearer(scope))
+        secret = route.bearer(scope)
+        visitor = self._import_bearers.get(secret)
+        token = visitor.command_token if visitor is not None else None
+        if token is None:
+            yield
+            return
+        token.requests += 1
+        try:
+            with self._import_bearers.hold(secret):
+                yield
+        finally:
+            token.requests -= 1
+            token.used_at = timezone.now()
 
     async def require(self, scope: route.Scope, verb: str) -> Principal:
         """Return whose token a request carries. Raises NotSignedIn without a good one, NotAllowed without the right.
@@ -72,15 +98,26 @@ class TokenAuthenticator:
     async def visitor(self, scope: route.Scope, verb: str) -> Caller:
         """Return whose token it is, as `require`; an agent's token passes: what it may depends on the target."""
         secret = route.bearer(scope)
-        visitor = (
-            (self._import_bearers.get(secret) or await self._look_up(secret)) if 0 < len(secret) <= MAX_SECRET else None
-        )
+        visitor = None
+        if 0 < len(secret) <= MAX_SECRET:
+            visitor = self._given_out(secret) or await self._look_up(secret)
         if visitor is None:
             await self._count(scope, verb, "door", "invalid or revoked token")
             raise NotSignedIn("send Authorization: Bearer with a valid token")
         self._note_use(visitor)
         if not visitor.agent and not permissions.has_permission(visitor.roles, verb):
             raise await self.refuse(scope, verb, visitor)
+        return visitor
+
+    def _given_out(self, secret: str) -> Caller | None:
+        """Return who was given a token here that still lets its bearer in."""
+        visitor = self._import_bearers.get(secret)
+        if visitor is None or (token := visitor.command_token) is None:
+            return None
+        if token.is_revoked:
+            self._import_bearers.drop(secret)
+            return None
+        token.used_at = timezone.now()
         return visitor
 
     async def refuse(self, scope: route.Scope, verb: str, visitor: Caller, what: str = "") -> NotAllowed:

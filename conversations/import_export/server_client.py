@@ -1,7 +1,7 @@
 """The way into a running server: its one-use token lies in the data directory, for whoever may read that (mode 0600).
 
-The server writes a new token there after each use, and gives a bearer for `import:NAME`, which ends with the server or
-when it is unused for an hour.
+The server writes a new token there after each use, and gives a bearer for `import:NAME`, which ends when it is handed
+back, revoked, or unused for an hour, or with the server.
 """
 
 import contextlib
@@ -23,9 +23,10 @@ from conversations.events.payload import clean_text
 from conversations.import_export.ndjson import ImportedConversation, Taker, imported
 from conversations.import_export.recording import encoded
 
-PUBLISH, REPORT = "/api/v1/publish", "/api/v1/report"
+PUBLISH, REPORT, DOOR = "/api/v1/publish", "/api/v1/report", "/api/v1/door"
 KNOCKS = 50  # tries to get in, 0.1 s apart: a server that starts writes the file a moment after it takes the lock
 RETRIES = 8  # when the server is busy: 0.1 s, then twice as long each time
+HAND_BACK_S = 2.0  # seconds for the server to take a token back; it ends by itself after an hour
 TIMEOUT = 600.0  # seconds for one answer; the end of a large import publishes it all
 
 _LOST = (OSError, http.client.HTTPException)
@@ -51,7 +52,17 @@ class ServerClient:
         try:
             yield door
         finally:
+            door._hand_back()
             door.close()
+
+    def _hand_back(self) -> None:
+        """End the token, unless the server is gone, and the token with it, or takes long."""
+        self._connection.timeout = HAND_BACK_S
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(HAND_BACK_S)
+        with contextlib.suppress(*_LOST):
+            self._connection.request("DELETE", DOOR, headers=_headers(self._token, "application/json"))
+            self._connection.getresponse().read()
 
     def close(self) -> None:
         """Hang up."""
@@ -152,7 +163,7 @@ def _knock(data_dir: Path, name: str) -> ServerClient:
             time.sleep(0.1)
         try:
             door = ServerClient(*datadir.read_door(data_dir))
-            door._token = door._post("/api/v1/door", encoded({"name": name}))["token"]
+            door._token = door._post(DOOR, encoded({"name": name}))["token"]
         except SwitchboardError as error:
             problem = error  # somebody else used the token, or the file is from a server before
         else:

@@ -5,6 +5,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
+from conversations.access.accounts import command_tokens
 from conversations.access.accounts.tokens import TOKEN_ROLES, make_token, revoke_token
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
@@ -34,9 +35,12 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @require_permission("tokens")
 @require_POST
 def revocations(request: HttpRequest) -> HttpResponse:
-    """End a token at once."""
-    name = request.POST.get("name", "")
+    """End a token at once: of the table by its `name`, of a command by its id, `command`."""
+    name, command = request.POST.get("name", ""), request.POST.get("command", "")
     try:
+        if command:
+            command_tokens.revoke_command_token(request.user, command)
+            return HttpResponseRedirect(reverse("tokens"))
         revoke_token(request.user, name)
     except SwitchboardError as error:
         return _draw(request, error)
@@ -60,6 +64,7 @@ def _draw(
         rows=[_row(token) for token in live.matching(q)[:MAX_ITEMS]],
         revoked_count=bounded(revoked.matching(q)),
         revoked=[_row(token) for token in revoked.matching(q)[:MAX_ITEMS]],
+        commands=command_tokens.live(),
         most=MAX_ITEMS,
         roles=TOKEN_ROLES,
         error=hidden_characters.spelled_out(error.sentence) if error and not error.field else "",

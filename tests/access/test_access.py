@@ -177,7 +177,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/api/v1/agui/agents/{id}": {"POST": OPERATING},
     "/api/v1/agui/conversations/{id}": {"GET": EVERYONE},
     "/api/v1/import": {"POST": ADMIN},
-    "/api/v1/door": {"POST": frozenset()},  # the one-use token of the data directory
+    "/api/v1/door": {"POST": frozenset(), "DELETE": frozenset()},  # by the data directory's one-use token
     "/api/v1/topics/{topic}/messages": {"GET": PROGRAMS},
     "/v1/traces": {"POST": ADMIN | {AGENT, TELEMETRY}},
     "/v1/logs": {"POST": ADMIN | {AGENT, TELEMETRY}},

@@ -2,6 +2,7 @@
 or, after a dash, why there is nothing to prove. What people do is in `action_rows`."""
 
 ACTION_MODULES = (
+    "access.accounts.command_tokens",
     "access.accounts.grants",
     "access.accounts.one_time_secret",
     "access.accounts.people",
@@ -39,6 +40,8 @@ ELSEWHERE: dict[str, str] = {
     "action_context.audited_action": "test_audit.py::test_a_refused_action_leaves_one_refusal_and_no_change",
     "action_context.revoked": "test_people.py::test_a_change_of_roles_rings_after_the_commit",
     "action_context.event_author": "test_decisions.py::test_a_token_decides_by_its_right_and_is_named",
+    "command_tokens.issue": "test_command_tokens.py::test_each_is_revoked_alone_with_what_is_under_way",
+    "command_tokens.live": "- it reads",
     "conflict_check.reject_if_answered": "test_answered.py::test_of_two_who_send_at_once_the_second_is_asked",
     "decide.asked_of": "- it reads",
     "decide.authors": "- it reads",

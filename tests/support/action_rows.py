@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from conversations.access.accounts import grants, people, sign_in, sign_in_links, tokens
+from conversations.access.accounts import command_tokens, grants, people, sign_in, sign_in_links, tokens
 from conversations.access.audit import list_export
 from conversations.access.audit.listing.export import EXPORT
 from conversations.access.audit.listing.filters import AuditFilters
@@ -254,6 +254,11 @@ def deactivated(all_: People) -> Deed:
     return lambda by: people.activate(by, "vera")
 
 
+def with_a_command(all_: People) -> Deed:
+    token = command_tokens.issue("robot")
+    return lambda by: command_tokens.revoke_command_token(by, token.id)
+
+
 def with_a_token(all_: People) -> Deed:
     tokens.make_token(SYSTEM, "ci", "viewer")
     return lambda by: tokens.revoke_token(by, "ci")
@@ -451,6 +456,9 @@ ROWS: dict[str, Row] = {
     "tokens.make_token": Row(
         lambda all_: lambda by: tokens.make_token(by, "ci", "viewer"), "tokens", f"- {NO_CONVERSATION}",
         "token ci already exists",
+    ),
+    "command_tokens.revoke_command_token": Row(
+        with_a_command, "tokens", f"- {NO_CONVERSATION}", "this command has ended"
     ),
     "tokens.revoke_token": Row(
         with_a_token, "tokens", f"- {NO_CONVERSATION}", r"token ci is already revoked, by user:\w+"

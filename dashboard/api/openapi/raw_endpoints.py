@@ -93,7 +93,13 @@ ROUTES = {
             body=core.Knock,
             security=(BEARER,),
             is_open=True,
-        )
+        ),
+        "delete": Operation(
+            "End the bearer that was given out here, and that this request carries.",
+            {200: None},
+            security=(BEARER,),
+            is_open=True,
+        ),
     },
     "api/v1/topics/<topic:topic>/messages": {
         "get": Operation(

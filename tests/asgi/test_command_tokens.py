@@ -1,0 +1,96 @@
+"""What a server gives to commands of its data directory is handed back by them, listed, and revoked one by one."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from conversations.access.accounts import command_tokens
+from conversations.core.db_threads import with_connection
+from conversations.core.errors import NotFound, NotSignedIn
+from conversations.core.principals import SYSTEM
+from conversations.import_export.server_client import ServerClient
+from conversations.models import AuditEntry
+from conversations.realtime.session_guard import SocketRegistry
+from tests.support.bearers import carrying
+from tests.support.doors import encode, message
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def is_good(bearers, secret):
+    """Return whether a token lets its bearer publish."""
+    try:
+        asyncio.run(bearers.visitor(carrying(secret), "publish"))
+    except NotSignedIn:
+        return False
+    return True
+
+
+def names():
+    return sorted(token.name for token in command_tokens.live())
+
+
+def test_each_is_revoked_alone_with_what_is_under_way(bearers, monkeypatch):
+    monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
+    loading, playing = bearers.give("loading"), bearers.give("playing")
+    tokens = {token.name: token for token in command_tokens.live()}
+
+    async def work():
+        watch = SocketRegistry()
+        watch.start()
+        visitors = [await bearers.visitor(carrying(secret), "publish") for secret in (loading, playing)]
+        with (
+            watch.reading(visitors[0]) as ended,
+            watch.reading(visitors[1]) as goes_on,
+            bearers.holding(carrying(loading)),
+        ):
+            revoke = command_tokens.revoke_command_token
+            await asyncio.to_thread(with_connection, revoke, SYSTEM, tokens["loading"].id)
+            with pytest.raises(NotSignedIn, match="revoked"):
+                await ended.unless_dismissed(asyncio.sleep(60))
+            goes_on.check()
+        await watch.stop()
+
+    asyncio.run(work())
+
+    assert (is_good(bearers, loading), is_good(bearers, playing)) == (False, True)
+    entry = AuditEntry.objects.get(verb="revoke_command_token")
+    assert (entry.target, entry.outcome) == ("import:loading", "done")
+    with pytest.raises(NotFound):
+        command_tokens.revoke_command_token(SYSTEM, tokens["loading"].id)
+
+
+def test_those_in_use_are_listed_and_no_others(bearers):
+    begun = names()
+    bearers.give("unused")
+    held, spent = bearers.give("held"), bearers.give("spent")
+    with bearers.holding(carrying(held)):
+        for token in command_tokens.live():
+            if token.name in ("held", "unused"):
+                token.used_at = timezone.now() - timedelta(seconds=command_tokens.IDLE_S)
+        bearers.take_back(spent)
+
+        assert names() == sorted([*begun, "held"])
+
+
+def test_the_page_lists_and_revokes_them(admin, bearers):
+    secret = bearers.give("loading")
+    (token,) = [token for token in command_tokens.live() if token.name == "loading"]
+
+    assert "import:loading" in admin.get("/tokens/").content.decode()
+    answer = admin.post("/tokens/revocations/", {"command": token.id})
+    assert (answer.status_code, is_good(bearers, secret)) == (302, False)
+    assert "import:loading" not in admin.get("/tokens/").content.decode()
+    assert admin.post("/tokens/revocations/", {"command": token.id}).status_code == 404
+
+
+def test_a_command_hands_its_own_back(server):
+    with ServerClient.open(server.data_dir, "handed") as client:
+        secret = client._token
+        body = encode(message("stream:handed", {"event": "log", "conversation_id": "handed"}))
+        assert server.request("POST", "/api/v1/publish", body, secret)[0] == 201
+
+    assert server.request("POST", "/api/v1/publish", body, secret)[0] == 401
+    assert server.request("DELETE", "/api/v1/door", None, secret)[0] == 401
