@@ -1,9 +1,9 @@
 """The hub: one row out to many. A ring of ready frames per feed; a subscriber is one integer and a wake-up (§6).
 
 Runs in the event loop and moves bytes only. HTML, and what is large, is made ready in one thread of its own, in order,
-and handed out in turns of the loop that stay short. What this process commits comes with its notification; what others commit is read once for all subscribers (`CatchUpReader`). What the ring of
-frames no longer holds each subscriber reads from the database, in a small pool. One query a second heals a lost
-notification.
+and handed out in short turns of the loop. What this process commits comes with its notification; what others commit is
+read once for all subscribers (`CatchUpReader`). What the ring of frames no longer holds each subscriber reads from the
+database, in a small pool. One query a second heals a lost notification.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -126,6 +127,11 @@ class Follower:
         self._thread.join()
 
 
+def have_all(followers: list[Follower], events: int) -> bool:
+    """Return whether each has so many events."""
+    return all(one.seq == events for one in followers)
+
+
 @pytest.mark.parametrize("mode", ["data", pytest.param("html", marks=pytest.mark.thorough)])
 def test_who_follows_large_events_does_not_keep_the_loop(server: WatchedServer, callers: list[Caller], mode: str):
     key, (_, admin) = f"followed-{mode}", callers
@@ -138,7 +144,7 @@ def test_who_follows_large_events_does_not_keep_the_loop(server: WatchedServer, 
             server.longest()
             assert admin.batch(*[message(f"stream:{key}", payload)] * 7).status == 200
             events += 7
-            until(lambda: all(one.seq == events for one in followers), what="both to have them")
+            until(partial(have_all, followers, events), what="both to have them")
             tries.append(server.longest() / cpu_of(read_numbers))
     finally:
         for one in followers:
