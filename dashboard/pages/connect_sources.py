@@ -10,6 +10,12 @@ CLAUDE_HOOKS = (
     "SubagentStart", "SubagentStop", "Stop", "SessionEnd",
 )  # fmt: skip
 CODEX_HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop")
+# Many instrumentations leave words out unless they are told so, and where they belong: into spans.
+OTEL_WORDS = {
+    "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
+    "TRACELOOP_TRACE_CONTENT": "true",
+}
 DECISION_S = 600  # seconds that a program waits for a decision at most
 
 
@@ -76,7 +82,7 @@ def _opentelemetry(to: Connection) -> list[SetupStep]:
         _export("OTEL_EXPORTER_OTLP_HEADERS", f"Authorization=Bearer%20{to.secret}"),
         "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
         _export("OTEL_SERVICE_NAME", to.agent),
-        "export OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true TRACELOOP_TRACE_CONTENT=true",
+        *(_export(name, value) for name, value in OTEL_WORDS.items()),
     ]
     return [SetupStep("In the shell that runs your program", "\n".join(lines))]
 

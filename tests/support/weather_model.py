@@ -1,4 +1,4 @@
-"""A model that has the weather looked up, then answers: by chat completions, and by responses. No Django."""
+"""A model that has the weather looked up, then answers: by chat completions, by responses, and as Gemini. No Django."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ def answer_to(asked: Asked) -> Answer | None:
         body = response(is_last=any(item.get("type") == "function_call_output" for item in history))
     elif asked.path.endswith("/chat/completions"):
         body = completion(is_last=any(message["role"] == "tool" for message in asked.body["messages"]))
+    elif asked.path.endswith(":generateContent"):
+        parts = [part for content in asked.body["contents"] for part in content["parts"]]
+        body = gemini(is_last=any("functionResponse" in part for part in parts))
     else:
         return None
     return Answer(json.dumps(body).encode(), kind="application/json")
@@ -43,3 +46,13 @@ def response(*, is_last: bool) -> dict[str, Any]:
     frame |= {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto"}
     usage["output_tokens_details"] = {"reasoning_tokens": 0}
     return {**frame, "output": [message if is_last else {**call, "status": "completed"}], "usage": usage}
+
+
+def gemini(*, is_last: bool) -> dict[str, Any]:
+    """Make an answer of Gemini."""
+    call = {"id": CALL_ID, "name": "get_weather", "args": json.loads(ARGUMENTS)}
+    part = {"text": "Rainy."} if is_last else {"functionCall": call}
+    prompt, answer = (20, 3) if is_last else (10, 5)
+    usage = {"promptTokenCount": prompt, "candidatesTokenCount": answer, "totalTokenCount": prompt + answer}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-scripted"}

@@ -1,6 +1,5 @@
 """Real exporters of real frameworks, over the model of a script: each program's conversation is the same."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,9 +8,10 @@ import pytest
 
 from tests.support.doors import Caller, events_of
 from tests.support.live import ROOT, Server
-from tests.support.otlp import conversations_of, counts_of
-from tests.support.otlp_programs import PROGRAMS
+from tests.support.otlp import conversations_of, counts_of, raw_export
+from tests.support.otlp_programs import PROGRAMS, RECORDED
 from tests.support.provider_server import ProviderServer, served_apart
+from tests.support.record_exports import EXPORTS, environment_of
 from tests.support.tiers import variants
 from tests.support.weather_model import answer_to
 
@@ -20,7 +20,7 @@ NAMELESS = "openllmetry_openai"  # a loop of one's own has no agent: the service
 
 @pytest.fixture
 def model() -> Iterator[ProviderServer]:
-    """A model that has the weather looked up, then answers: by chat completions, and by responses."""
+    """A model that has the weather looked up, then answers: by chat completions, by responses, and as Gemini."""
     with served_apart(lambda _, asked: answer_to(asked)) as server:
         yield server
 
@@ -28,32 +28,38 @@ def model() -> Iterator[ProviderServer]:
 def run(name: str, server: Server, caller: Caller, model: ProviderServer) -> set[str]:
     """Run a program; return the conversations that came of it."""
     before = conversations_of(server)
-    environment = {
-        **os.environ,
-        "OPENAI_BASE_URL": model.url,
-        "OPENAI_API_KEY": "x",
-        "LANGSMITH_API_KEY": "x",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": server.url,
-        "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer%20{caller.token}",
-        "OTEL_SERVICE_NAME": "a-service",
-        "TRACELOOP_TRACE_CONTENT": "true",
-        "PYTHONWARNINGS": "ignore",
-    }
+    environment = environment_of(server.url, model, caller.token)
     command = [sys.executable, "-m", "tests.support.otlp_programs", name]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     return conversations_of(server) - before
 
 
-@pytest.mark.parametrize("name", variants(sorted(PROGRAMS)))
-def test_a_program_becomes_a_conversation(server, caller, model, name):
-    (conversation,) = run(name, server, caller, model)
-
+def is_the_weather(server: Server, conversation: str, agent: str) -> None:
+    """Compare a conversation with what the program asked and was answered."""
     agents, messages, calls, errors, *tokens = counts_of(server, conversation)
-    assert agents == {"a-service" if name == NAMELESS else "Weather"}
+    assert agents == {agent}
     assert (messages, calls, errors, tokens) == (2, {"get_weather": 1}, 0, [30, 8])
     bodies = [body for _, _, body in events_of(server, conversation)]
     words = [body.get("content") or body.get("text") for body in bodies if body.get("type") != "control"]
     assert [text for text in words if text] == ["Weather in Paris?", "Rainy."]
     (ended,) = [body for body in bodies if body.get("status") == "success"]
-    assert (ended["name"], ended["output"]) == ("get_weather", "rainy in Paris")
+    assert ended["name"] == "get_weather"
+    assert ended["output"] in ("rainy in Paris", {"result": "rainy in Paris"})
+
+
+@pytest.mark.parametrize("name", variants(sorted(PROGRAMS)))
+def test_a_program_becomes_a_conversation(server, caller, model, name):
+    (conversation,) = run(name, server, caller, model)
+
+    is_the_weather(server, conversation, "a-service" if name == NAMELESS else "Weather")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_a_program_exported_becomes_a_conversation(server, caller, name):
+    before = conversations_of(server)
+
+    assert raw_export(caller, (EXPORTS / f"{name}.otlp").read_bytes()).status == 200
+
+    (conversation,) = conversations_of(server) - before
+    is_the_weather(server, conversation, "Weather")

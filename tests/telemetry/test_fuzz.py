@@ -124,6 +124,7 @@ def watched(tmp_path: Path) -> Iterator[WatchedServer]:
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(3600)
 def test_no_body_of_10_000_is_answered_with_a_500_or_keeps_the_loop(watched):
     caller = make_tokens(watched)["admin"]
     watched.turns()

@@ -8,10 +8,14 @@ import random
 from collections import Counter
 
 import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from conversations.telemetry import intake, late_names, otlp_json, otlp_protobuf
 from tests.support import imported
 from tests.support.otlp import span, traces
+from tests.support.otlp_programs import PROGRAMS, RECORDED
+from tests.support.record_exports import EXPORTS
 from tests.support.tiers import variants
 from tests.telemetry.test_genai import weather
 from tests.telemetry.test_late_names import COLLECTOR, store, unnamed
@@ -45,6 +49,15 @@ def of_genai(*, is_named):
     return [traces(each) for each in (spans if is_named else unnamed(spans))]
 
 
+def of_export(name):
+    """Make a request of each span that a program exported."""
+    document = json_format.MessageToDict(ExportTraceServiceRequest.FromString((EXPORTS / f"{name}.otlp").read_bytes()))
+    requests = [
+        json_format.ParseDict(request, ExportTraceServiceRequest()) for request in one_by_one(spans_of([document]))
+    ]
+    return [request.SerializeToString() for request in requests]
+
+
 def of_two_instrumentations():
     told = {"gen_ai.usage.input_tokens": 97, "gen_ai.usage.output_tokens": 52, "gen_ai.conversation.id": "two"}
     model = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", **told}
@@ -59,6 +72,7 @@ SOURCES = {
     "genai-named-late": lambda: of_genai(is_named=False),
     "two-instrumentations": of_two_instrumentations,
     "vercel": of_vercel,
+    **{name: lambda name=name: of_export(name) for name in sorted(PROGRAMS | RECORDED)},
     **{name: lambda name=name: of_prism(name) for name in PRISM},
     **{name: lambda name=name: of_fixture(name) for name in FIXTURES},
 }
