@@ -118,8 +118,8 @@ class MetricsCollector(Collector):
         yield GaugeMetricFamily("switchboard_response_readers", words, len(runtime.watch.responses))
         yield GaugeMetricFamily("switchboard_feeds", "Conversations that are followed", len(runtime.hub.feeds))
         held = GaugeMetricFamily("switchboard_held_bytes", "Bytes of recent events kept for readers", labels=["for"])
-        for name, size in runtime.held_bytes.items():
-            held.add_metric([name], size())
+        for name, budget in runtime.budgets.items():
+            held.add_metric([name], budget.size)
         yield held
         yield CounterMetricFamily("switchboard_ring_drops", "Rings that had to let go", runtime.hub.rings.dropped)
         yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", runtime.hub.sent)

@@ -3,6 +3,13 @@
 from typing import Protocol
 
 
+class BoundedMemory(Protocol):
+    """What is kept, and what may be, in bytes."""
+
+    size: int
+    limit: int
+
+
 class EvictableStore(Protocol):
     """Who keeps something that can be read again."""
 

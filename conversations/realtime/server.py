@@ -15,6 +15,7 @@ from django.db import DatabaseError
 
 from conversations.core import schema_state
 from conversations.core.background_loop import cancel_all, run_forever
+from conversations.core.byte_budget import BoundedMemory
 from conversations.core.db_threads import DatabaseThreads, unavailable
 from conversations.core.errors import Unavailable
 from conversations.core.node_heartbeat import Heartbeat
@@ -41,7 +42,7 @@ class ServerRuntime:
     def __init__(self) -> None:
         self.watch = SocketRegistry()
         self.hub = Hub(epoch="", hold=self.watch.hold, ring_bytes=settings.CONFIG.rings_mib << 20)
-        self.held_bytes: dict[str, Callable[[], int]] = {"rings": lambda: self.hub.rings.size}  # for readers, by what
+        self.budgets: dict[str, BoundedMemory] = {"rings": self.hub.rings}  # of what is held for readers, by what
         self.writer = log.Writer()
         self.fleet = ConversationListTopic()
         self.states: dict[str, StateTopic] = {"fleet": self.fleet, "approvals": ApprovalsTopic()}

@@ -105,7 +105,7 @@ def test_the_server_has_a_row_of_its_own(server):
     facts = until(row, what="the first beat")
 
     wanted = {"sockets", "queue_bytes", "commits", "rows", "events_per_s", "doorbell_age_s", "layer", "warnings"}
-    wanted |= {"rings_bytes", "followers_bytes", "response_readers"}
+    wanted |= {"rings_bytes", "rings_limit", "followers_bytes", "followers_limit", "response_readers"}
     assert wanted <= facts.keys()
     assert facts["warnings"] == []
     assert {"python", "django", "sqlite", "redis"} <= facts["versions"].keys()

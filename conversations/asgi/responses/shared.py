@@ -74,7 +74,7 @@ class ResponsesContext:
     def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
         self.runtime, self._bearers = runtime, bearers
         self.followers = Followers(settings.CONFIG.followers_mib << 20)
-        runtime.held_bytes["followers"] = lambda: self.followers.budget.size
+        runtime.budgets["followers"] = self.followers.budget
         self._askers = DatabaseThreads("asking")
 
     async def admit(self, scope: route.Scope, methods: Sequence[str] = ("POST",), verb: str = VERB) -> Caller:

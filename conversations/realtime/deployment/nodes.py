@@ -104,11 +104,19 @@ def _read(node: Node, is_alive: bool) -> Process:
     )
 
 
+def _bound(facts: Facts, name: str) -> str:
+    """Say how much it may be, of a memory that has a budget."""
+    limit = facts.get(f"{name.removesuffix('_bytes')}_limit")
+    return f" of {limit:,}" if type(limit) is int else ""
+
+
 def _shown(facts: Facts) -> list[tuple[str, str]]:
     """Say the figures that are there, in one order; what is not fine about Redis and the layer in words."""
     rows = []
     for name, (term, unit) in _SHOWN.items():
         value = facts.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            rows.append((term, f"{value:,.1f}{unit}" if isinstance(value, float) else f"{value:,}{unit}"))
+            rows.append(
+                (term, f"{value:,.1f}{unit}" if isinstance(value, float) else f"{value:,}{_bound(facts, name)}{unit}")
+            )
     return rows + [(name, facts[name][:120]) for name in ("redis", "layer") if isinstance(facts.get(name), str)]

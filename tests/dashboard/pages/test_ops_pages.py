@@ -99,6 +99,10 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
         "web",
         sockets=1312,
         response_readers=27,
+        rings_bytes=1024,
+        rings_limit=48 << 20,
+        followers_bytes=7,
+        followers_limit="many",
         events_per_s=2.5,
         warnings=["PostgreSQL is old."],
         clock_skew_ms=-2300.0,
@@ -114,6 +118,7 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
     assert "Events per second 15.0" in said
     assert "Open sockets 1,312" in said
     assert "Responses read 27" in said
+    assert "page cache 1,024 of 50,331,648 B response buffers 7 B" in said
     assert re.search(r"recorder rec-1:9 active 1\.2\.3", said)
     assert re.search(r"recorder rec-2:9 standby", said)
     assert re.search(r"web web-0:9 gone last seen", said)
