@@ -37,6 +37,7 @@ MAX_FILE = 256 << 20  # bytes
 MAX_PIECE = 1 << 20  # bytes
 MAX_JOBS = 20  # of everybody; the oldest that nothing is done with goes
 SENT_WITHIN_S = 60  # seconds between two pieces, after which a file may go for another
+LOOK_EVERY_S = 0.5  # seconds between two looks at the right of whoever imports (law H)
 KEPT_S = 3600  # seconds without a request after which a file is removed
 MAX_PROBLEMS = ImportReport.SHOWN + 1  # lines
 State = Literal["receiving", "received", "reading", "checked", "imported", "failed"]
@@ -62,6 +63,7 @@ class ImportJob:
     problem_count: int = 0
     error: str = ""
     used_at: float = field(default_factory=time.monotonic)
+    allowed_at: float = field(default_factory=time.monotonic)  # when the right to it was looked at last
 
     @property
     def name(self) -> str:
@@ -221,10 +223,18 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
             taker,
             trouble,
             is_update=job.is_update,
-            progress=partial(jobs.note_progress, job),
+            progress=partial(_go_on, job, by),
         )
     finally:
         job.problem_count = trouble.count
+
+
+def _go_on(job: ImportJob, by: Who, conversations: int, events: int) -> None:
+    """Note how far it is. Raises NotAllowed for one who may not import any more, Unavailable once the server stops."""
+    jobs.note_progress(job, conversations, events)
+    if time.monotonic() - job.allowed_at >= LOOK_EVERY_S:
+        permissions.require(permissions.principal_of(by), "publish")  # as the database says now
+        job.allowed_at = time.monotonic()
 
 
 def _enter(job: ImportJob, by: Who, name: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from conversations.models import AuditEntry, Conversation, Event, Role
+from conversations.models import AuditEntry, Conversation, Event, Role, User
 from dashboard import browser_import
 from tests.support.cast import cast, client_of
 from tests.support.live import ROOT, until
@@ -189,6 +189,31 @@ def test_whoever_loses_the_right_meanwhile_imports_nothing(people, admin, monkey
 
     until(lambda: not job.is_busy, within=60, what="the import to end")
     assert (job.state, "may not publish" in job.error) == ("failed", True)
+    assert not Conversation.objects.exists()
+
+
+@pytest.mark.parametrize("how", ["the role", "the account"])
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_an_import_ends_when_the_right_to_it_does(people, admin, monkeypatch, is_dry, how):
+    monkeypatch.setattr(browser_import, "LOOK_EVERY_S", 0.0, raising=False)
+    address, _ = send(admin, CHATS)
+    steps, note = [], browser_import.jobs.note_progress
+
+    def lose(*given):
+        steps.append(given)
+        if how == "the role":
+            Role.objects.filter(user=people["admin"]).delete()
+        else:
+            User.objects.filter(pk=people["admin"].pk).update(is_active=False)
+        note(*given)
+
+    monkeypatch.setattr(browser_import.jobs, "note_progress", lose)
+    job = browser_import.jobs.of(job_of(address), people["admin"])
+    browser_import.jobs.start(job, people["admin"], is_dry=is_dry)
+
+    until(lambda: not job.is_busy, within=60, what="the import to end")
+    assert (job.state, "may not publish" in job.error) == ("failed", True)
+    assert len(steps) == 1
     assert not Conversation.objects.exists()
 
 
