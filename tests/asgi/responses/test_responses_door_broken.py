@@ -15,6 +15,7 @@ from django.test import override_settings
 from conversations.access.accounts import tokens
 from conversations.asgi.responses import follow_events
 from conversations.asgi.responses.follow_events import Follower, Followers
+from conversations.core.errors import Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.events import commit_listeners, log
 from conversations.events.log.records import Stored
@@ -261,6 +262,33 @@ def test_a_stream_whose_token_is_revoked_fails_within_a_second_without_a_notific
     assert failed.startswith(b"event: response.failed\n")
     assert done == b"data: [DONE]\n\n"
     assert took < 20  # by itself it would wait until it is let go
+
+
+@pytest.mark.parametrize(("trouble", "code"), [("the record", "record_unreadable"), ("the token", "token_revoked")])
+def test_a_json_answer_that_was_begun_ends_as_a_response_that_failed(desk, monkeypatch, trouble, code):
+    monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
+    monkeypatch.setattr("conversations.asgi.responses.endpoint.SILENCE", 0.1)
+
+    async def unreadable(*given):
+        raise Unavailable("the record cannot be read", code="record_unreadable")
+
+    async def talk():
+        desk.runtime.watch.start()
+        async with desk.asking({"model": MODEL, "input": "hold"}) as asking:
+            await asking.writes(1)
+            if trouble == "the token":
+                await desk.context.do(tokens.revoke_token, SYSTEM, "asker-operator")
+            else:
+                monkeypatch.setattr(desk.context.followers, "next", unreadable)
+            answer = await asking.answer()
+            stand_in.RELEASED.set()
+        await desk.runtime.watch.stop()
+        return answer
+
+    answer = desk.run(talk)
+
+    assert answer.writes[0] == b"\n"  # the answer was begun
+    assert (answer.json["status"], answer.json["error"]["code"]) == ("failed", code)
 
 
 def test_offers_that_were_overtaken_are_given_back():
