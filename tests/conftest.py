@@ -10,6 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 from django.contrib.contenttypes.management import create_contenttypes
+from django.db import connection
 from django.db.models.signals import post_migrate
 from django.test import Client, override_settings
 
@@ -44,6 +45,13 @@ def plain_static_addresses() -> Iterator[None]:
     """Name static files as they are; `test_static` tests the names that pages get."""
     with override_settings(STORAGES=PLAIN):
         yield
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:  # wraps pytest-django's
+    """Wait for no disk: this process's own database outlives no crash. Servers have the product's settings."""
+    if connection.vendor == "sqlite":
+        connection.settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
 
 
 @pytest.fixture(scope="session")
