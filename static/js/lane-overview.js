@@ -72,8 +72,8 @@ class LaneOverview extends HTMLElement {
     this.ariaValueText = `Events ${number(first)} to ${number(last)} of ${number(this.#head)}`;
     this.title = this.ariaValueText;
     const share = Math.max(LEAST, (last - first + 1) / this.#head);
-    this.#box.style.insetBlockStart = `${(100 * Math.min(1 - share, (first - 1) / this.#head)).toFixed(1)}%`;
-    this.#box.style.blockSize = `${(100 * share).toFixed(1)}%`;
+    this.#box.style.transform = `translateY(${(100 * Math.min(1 - share, (first - 1) / this.#head)).toFixed(2)}%)`;
+    this.#box.style.setProperty("--share", `${(100 * share).toFixed(1)}%`);
   }
 
   async #draw() {

@@ -2,10 +2,12 @@
 import { json } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
 
-const MOST = 2000; // rows in the page; what is farther away is taken out and loaded again
-const FOLLOWED = 600; // rows while the tail is followed
+/**
+ * Rows in the page, what is farther away is taken out and loaded again; those while the tail is followed; how far outside
+ * of the view a page is loaded. Lanes have short rows whose words are drawn as they come near (static/css/lanes.css).
+ */
+const SIZES = { html: { most: 2000, followed: 600, near: "900px 0px" }, lanes: { most: 420, followed: 420, near: "3000px 0px" } };
 const BARREN = 3; // pages; after them the link waits for a press, else a level of detail would load all history
-const NEAR = "900px 0px"; // how far outside of the view a page is loaded already
 
 export class TranscriptPages {
   #host;
@@ -14,6 +16,7 @@ export class TranscriptPages {
   #links;
   #loading = 0; // the number of the load under way; 0: none
   #loads = 0;
+  #sizes;
   #barren = 0; // older pages in a row of which nothing is shown
   #watch;
   #leave = () => {};
@@ -25,9 +28,10 @@ export class TranscriptPages {
    */
   constructor(host, rows, tail) {
     [this.#host, this.#rows, this.#tail] = [host, rows, tail];
+    this.#sizes = SIZES[host.dataset.render ?? "html"];
     this.#links = { older: host.querySelector("[data-older]"), newer: host.querySelector("[data-newer]") };
     const root = host.querySelector(".transcript");
-    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root, rootMargin: NEAR });
+    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root, rootMargin: this.#sizes.near });
     host.addEventListener("page:wanted", ({ detail }) => this.#from(detail.seq));
     for (const [name, link] of Object.entries(this.#links)) {
       link.addEventListener("click", (event) => this.#pressed(event, name));
@@ -43,8 +47,8 @@ export class TranscriptPages {
 
   /** Keep the page short: at the tail while it is followed, else by leaving the tail to be loaded again. */
   trim() {
-    if (this.#tail.isFollowing) this.#olderGone(this.#rows.unloadOldest(FOLLOWED));
-    else if (this.#rows.count > MOST) this.#newerGone(Number(this.#host.dataset.head));
+    if (this.#tail.isFollowing) this.#olderGone(this.#rows.unloadOldest(this.#sizes.followed));
+    else if (this.#rows.count > this.#sizes.most) this.#newerGone(Number(this.#host.dataset.head));
   }
 
   /** Draw the newest page in place of everything. Answers whether it came. */
@@ -91,7 +95,7 @@ export class TranscriptPages {
       this.#tail.settle();
       this.#host.dataset.first = page.first;
       this.#show("older", page.has_older);
-      this.#newerGone(this.#rows.unloadNewest(MOST));
+      this.#newerGone(this.#rows.unloadNewest(this.#sizes.most));
     });
   }
 
@@ -99,7 +103,7 @@ export class TranscriptPages {
     return this.#load("newer", `after=${this.#host.dataset.last}`, (page) => {
       this.#tail.hold();
       this.#rows.extend(page.html);
-      this.#olderGone(this.#rows.unloadOldest(MOST));
+      this.#olderGone(this.#rows.unloadOldest(this.#sizes.most));
       this.#tail.settle();
       this.#host.dataset.last = page.last;
       if (!page.has_newer) this.#atTail(page);

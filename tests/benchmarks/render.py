@@ -35,13 +35,14 @@ WATCH = """
   const isDrawn = () => {
     const row = [...document.querySelectorAll(".rows > [data-seq], .timeline-rows .span")].at(-1);
     const scroller = row?.closest(".transcript, .waterfall-scroll");
-    return row && scroller && row.getBoundingClientRect().bottom <= scroller.getBoundingClientRect().bottom + 1;
+    const isWhole = document.querySelector("[data-newer], .after"); // what stands after the rows
+    return row && scroller && isWhole && row.getBoundingClientRect().bottom <= scroller.getBoundingClientRect().bottom + 1;
   };
   const frame = (now) => {
     if (last) seen.frames.push(now - last);
     last = now;
     if (!seen.painted && seen.isShown) seen.painted = performance.now();
-    if (!seen.painted && document.readyState !== "loading" && isDrawn()) seen.isShown = true;
+    if (!seen.painted && !seen.isShown && isDrawn()) seen.isShown = true;
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);

@@ -65,6 +65,15 @@ def test_no_control_of_a_wide_head_is_squeezed(served: Server, window: Page, ask
     assert opened(window, asking).evaluate(SQUEEZED) == []
 
 
+def test_who_waits_is_never_cut_however_long_the_title_is(served: Server, window: Page, asking: str) -> None:
+    work(served, LONG_TITLE)
+    opened(window, asking)
+
+    for width in (720, 1100):  # 200 % zoom, a small laptop
+        window.set_viewport_size({"width": width, "height": 800})
+        assert window.evaluate(SQUEEZED) == []
+
+
 def test_the_head_says_who_waits_for_whom_since_when(window: Page, asking: str) -> None:
     opened(window, asking)
 

@@ -54,6 +54,15 @@ def test_what_is_over_begins_at_its_first_event(
     expect(talk.pill).to_have_text("Jump to latest")
 
 
+def test_the_end_of_what_goes_on_is_in_sight_before_any_script_has_run(server: Server, plain_page: Page) -> None:
+    key = f"on-{next(_number)}"
+    work(server, LONG.format(key=key))
+
+    for view in ("transcript", "lanes", "timeline"):
+        plain_page.goto(f"/conversations/{key}/?view={view}")
+        expect(plain_page.locator(".rows > :last-child, .timeline-rows > :last-child")).to_be_in_viewport(ratio=0.4)  # lanes are wider
+
+
 @pytest.mark.parametrize("query", variants(["", "?view=lanes"]))
 def test_home_and_end_go_to_the_true_ends(page: Page, server: Server, token: str, long_talk: str, query: str) -> None:
     talk = opened(page, server, token, long_talk, query)
