@@ -1,13 +1,12 @@
 """What this server process tells of itself in its `Node` row: figures, versions, and warnings for the ops page."""
 
-from __future__ import annotations
-
 import logging
 import platform
 import re
 import sqlite3
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import django
 from channels.layers import get_channel_layer
@@ -15,8 +14,10 @@ from django.apps import apps
 from django.conf import settings
 from django.db import connection
 
-if TYPE_CHECKING:
-    from conversations.realtime.server import ServerRuntime
+from conversations.events import log
+from conversations.realtime.broadcast_listener import BroadcastListener
+from conversations.realtime.session_guard import SocketRegistry
+from conversations.search.indexer import Indexer
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +26,21 @@ MIN_POSTGRESQL = (14, 0)
 MIN_REDIS = (6, 2)
 
 
+class MeasuredRuntime(Protocol):
+    """What is measured of a server process: its `ServerRuntime`, which makes one `NodeMetrics`."""
+
+    url: str
+    watch: SocketRegistry
+    writer: log.Writer
+    held_bytes: dict[str, Callable[[], int]]
+    broadcast_listener: BroadcastListener
+    indexer: Indexer | None
+
+
 class NodeMetrics:
     """The facts of one runtime. Sync; asked in a thread at every beat."""
 
-    def __init__(self, runtime: ServerRuntime) -> None:
+    def __init__(self, runtime: MeasuredRuntime) -> None:
         self._runtime = runtime
         self._rows_before, self._at = 0, time.monotonic()
         self._looked_at = float("-inf")
@@ -73,7 +85,7 @@ class NodeMetrics:
         self._warnings = [*missing_indexes(), *_old(self._versions)]
 
 
-def _search_trouble(runtime: ServerRuntime) -> list[str]:
+def _search_trouble(runtime: MeasuredRuntime) -> list[str]:
     """Return why search does not keep up."""
     state = runtime.indexer.state if runtime.indexer else "ok"
     return [] if state == "ok" else [f"Search is missing new events: {state}"]
