@@ -3,7 +3,7 @@
  * part in what is in view; the last lane is then that of all others. Used by `lane-heads`.
  */
 
-export const FEW = 12; // participants who all have a lane (dashboard/pages/lanes.py)
+const FEW = 12; // participants who all have a lane (dashboard/pages/lanes.py)
 export const CROWDED = 6; // lanes whose heads stand beside their marks; of more, below (templates/lanes.html)
 const MOST = 40; // lanes (static/css/lanes.css)
 

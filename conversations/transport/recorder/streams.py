@@ -57,7 +57,6 @@ class Streams:
 
     def __init__(self) -> None:
         self._by_key: dict[bytes, Stream] = {}  # in order of their last news, newest last
-        self._cold_at = 0
 
     def __len__(self) -> int:
         return len(self._by_key)
