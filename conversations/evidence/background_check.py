@@ -21,6 +21,7 @@ from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.core.write_transaction import write_transaction
+from conversations.evidence import state
 from conversations.evidence.verdicts import verdicts
 from conversations.evidence.verify_record import RecordCheck, Settings
 from conversations.models import Meta
@@ -65,6 +66,12 @@ class Progress:
     def began(self) -> datetime:
         """When it began, as it is drawn."""
         return to_datetime(self.began_at)
+
+    @property
+    def outcome(self) -> str:
+        """What came of it and when, for the audit page; empty where it has not ended."""
+        age = state.age(max(0, int(time.time() - self.told_at / 1e6)))
+        return f"{'whole' if self.is_ok else 'not whole'} as of {age} ago" if self.ended else ""
 
 
 def current() -> Progress | None:

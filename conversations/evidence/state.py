@@ -22,7 +22,7 @@ class SignedState(NamedTuple):
     def words(self) -> str:
         """One sentence."""
         count = len(self.witnessed_by)
-        return f"Signed {_age(self.age_s)} ago, witnessed by {count if count else 'nobody'}"
+        return f"Signed {age(self.age_s)} ago, witnessed by {count if count else 'nobody'}"
 
 
 def current() -> SignedState | None:
@@ -51,7 +51,8 @@ def with_witnesses(row: Checkpoint) -> str:
     return str(SignedNote(signed.text, (*signed.signatures, *theirs)))
 
 
-def _age(seconds: int) -> str:
+def age(seconds: int) -> str:
+    """Return an age in words: 12 s, 5 min, 3 h."""
     if seconds < 120:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

@@ -169,12 +169,13 @@ def _facets(filters: AuditFilters) -> list[tuple[str, list[str], list[str]]]:
 
 def _chain() -> dict[str, Any]:
     head = _head()
-    first = listing.at_of(1)
+    first, progress = listing.at_of(1), background_check.current()
     return {
         "head": head,
         "head_hash": hidden_characters.spelled_out(head.hash),
         "since": datetime_of(first) if first is not None else None,
         "signed": signed_state.current(),
+        "verified": progress.outcome if progress else "",
     }
 
 

@@ -96,7 +96,7 @@ class Command(BaseCommand):
             listed = ", ".join(f"{count:,} {kind}" for kind, count in place.kinds.items())
             self.stdout.write(f"{place.conversation}: {listed} (events {', '.join(map(str, place.seqs))})")
             for name, count in place.elsewhere.items():
-                self.stdout.write(f"{place.conversation}: {count:,} {name}")
+                self.stdout.write(f"{place.conversation}: {name}: {count:,}")
             if place.blocked:
                 self.stdout.write(f"{place.conversation}: {place.blocked}")
         if entries := scope.preview_entries(what):
