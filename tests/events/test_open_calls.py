@@ -102,3 +102,22 @@ def test_a_run_and_a_foreign_agent_do_not_end_each_others_calls():
     before = list(ToolCall.objects.order_by("id").values())
     list(rebuild())
     assert list(ToolCall.objects.order_by("id").values()) == before
+
+
+def test_calls_of_many_conversations_are_looked_up_at_once():
+    def reads(keys):
+        with CaptureQueriesContext(connection) as asked:
+            log.append([step(key, "an id of its own", status) for key in keys for status in ("start", "success")])
+        return sum("conversations_toolcall" in query["sql"] and "SELECT" in query["sql"] for query in asked)
+
+    assert reads(["one"]) == reads([f"many-{n}" for n in range(20)]) == 1
+
+
+def test_each_conversation_ends_its_own_call():
+    keys = [f"own-{n}" for n in range(3)]
+    log.append([step(key, "the same id", "start") for key in keys])
+
+    log.append([step(key, "the same id", "success") for key in keys[:2]])
+
+    assert set(ToolCall.objects.filter(status="done").values_list("conversation__key", flat=True)) == set(keys[:2])
+    assert set(ToolCall.objects.filter(status="executing").values_list("conversation__key", flat=True)) == {keys[2]}

@@ -228,8 +228,7 @@ def prepare(cursor: CursorWrapper, steps: Iterable[tuple[ConversationHead, NewEv
     by_conversation: dict[int, list[NewEvent]] = {}
     for head, event in steps:
         by_conversation.setdefault(head.id, []).append(event)
-    for conversation, events in by_conversation.items():
-        changes.open_calls[conversation] = open_calls.read(cursor, conversation, events)
-        for run, call_id, nth in open_calls.uses(cursor, conversation, events):
-            changes.uses[conversation, run, call_id] = nth
+    if by_conversation:
+        changes.uses = open_calls.uses(cursor, by_conversation)
+        changes.open_calls |= open_calls.read(cursor, by_conversation, changes.uses)
     return changes

@@ -7,7 +7,7 @@ each look-up is of a few entries of one index, however many calls are open and h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,11 +19,12 @@ from conversations.events.log.tool_calls import BROKEN_OFF
 from conversations.events.projections import FoldedCall, starts_call
 from conversations.events.projections.open_calls import OpenCalls
 
-_Kind = tuple[str, str]  # call id or name, and the run; empty for foreign calls
+Steps = Mapping[int, Sequence[NewEvent]]  # by conversation
+_Kind = tuple[int, str, str]  # conversation, call id or name, and the run; empty for foreign calls
 
 _OF_CALL = ",".join(f"t.{column}" for column in CALL.split(","))
 _OF_KIND = (
-    "{t}.conversation_id=%s AND {t}.{column}=w.value AND COALESCE({t}.run,'')=w.run"
+    "{t}.conversation_id=w.conversation AND {t}.{column}=w.value AND COALESCE({t}.run,'')=w.run"
     " AND {t}.finished_seq IS NULL AND {t}.call_id IS {null}"
 )
 # PostgreSQL may join in any order, without statistics in a bad one: a lateral query with a limit leaves it no choice.
@@ -37,30 +38,52 @@ _OLDEST = {
 }
 _INDEX = {"call_id": "call_open_by_id", "name": "call_open_by_name"}
 _NULL = {"call_id": "NOT NULL", "name": "NULL"}
-_LAST_USE = """SELECT w.run,w.value,(SELECT t.nth FROM conversations_toolcall AS t WHERE t.call_id=w.value
-AND t.conversation_id=%s AND COALESCE(t.run,'')=w.run ORDER BY t.nth DESC LIMIT 1) FROM w"""
+_LAST_USE = """SELECT w.conversation,w.run,w.value,(SELECT t.nth FROM conversations_toolcall AS t
+WHERE t.call_id=w.value AND t.conversation_id=w.conversation AND COALESCE(t.run,'')=w.run
+ORDER BY t.nth DESC LIMIT 1) FROM w"""
 
 
-def read(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> OpenCalls:
-    """Read the stored open calls that these events of a conversation may change, the oldest first."""
-    results = [e for e in events if _is_result(e)]
-    by_id = Counter((e.payload.tool_call_id, e.run or "") for e in results if e.payload.tool_call_id is not None)
-    by_name = Counter(((e.payload.name or "")[:200], e.run or "") for e in results if e.payload.tool_call_id is None)
-    call_rows = [*_oldest(cursor, conversation, "call_id", by_id), *_oldest(cursor, conversation, "name", by_name)]
+def read(cursor: CursorWrapper, steps: Steps, used: Container[tuple[int, str | None, str]]) -> dict[int, OpenCalls]:
+    """Read the stored open calls that these events may change, the oldest first. `used`: the call ids that were used
+    before (`uses`); of all others no call is open."""
+    by_id, by_name = Counter[_Kind](), Counter[_Kind]()
+    for conversation, events in steps.items():
+        for e in filter(_is_result, events):
+            call_id = e.payload.tool_call_id
+            if call_id is None:
+                by_name[conversation, (e.payload.name or "")[:200], e.run or ""] += 1
+            elif (conversation, e.run, call_id) in used:
+                by_id[conversation, call_id, e.run or ""] += 1
+    rows = {row[0]: row for row in (*_oldest(cursor, "call_id", by_id), *_oldest(cursor, "name", by_name))}
+    for conversation, events in steps.items():
+        rows |= {row[0]: row for row in _of_runs(cursor, conversation, [e for e in events if e.run is not None])}
+    open_calls = {conversation: OpenCalls() for conversation in steps}
+    for call in sorted((FoldedCall(*row) for row in rows.values()), key=lambda call: call.called_seq):
+        open_calls[call.conversation_id].add(call)
+    return open_calls
+
+
+def uses(cursor: CursorWrapper, steps: Steps) -> dict[tuple[int, str | None, str], int]:
+    """Read how often the call ids of these events were used, by conversation, run and call id; nothing of new ones."""
+    kinds = {
+        (conversation, e.payload.tool_call_id, e.run or "")
+        for conversation, events in steps.items()
+        for e in events
+        if e.payload.tool_call_id and e.kind not in BROKEN_OFF
+    }
+    found: dict[tuple[int, str | None, str], int] = {}
+    for block in _blocks(kinds):
+        cursor.execute(_with(block, _LAST_USE), _flat(block))
+        found |= {(conversation, run or None, id_): nth for conversation, run, id_, nth in cursor.fetchall() if nth}
+    return found
+
+
+def _of_runs(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> Iterator[tuple[Any, ...]]:
+    """Read the open calls that events of runs of ours name, or end with their run."""
     ended_runs = {e.run for e in events if e.run is not None and e.kind in BROKEN_OFF}
-    call_ids = {e.payload.tool_call for e in events if e.run is not None and e.payload.tool_call}
-    call_rows += _all(cursor, conversation, "id", call_ids | _asked_about(cursor, ended_runs))
-    call_rows += _all(cursor, conversation, "run", ended_runs)
-    rows = {row[0]: FoldedCall(*row) for row in call_rows}
-    return OpenCalls(sorted(rows.values(), key=lambda row: row.called_seq))
-
-
-def uses(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> Iterator[tuple[str | None, str, int]]:
-    """Read how often the call ids of these events were used: (run, call id, nth)."""
-    steps = (e for e in events if e.kind not in BROKEN_OFF and e.payload.tool_call_id)
-    for block in _blocks({(e.payload.tool_call_id or "", e.run or "") for e in steps}):
-        cursor.execute(_with(block, _LAST_USE), [*_flat(block), conversation])
-        yield from ((run or None, call_id, nth) for run, call_id, nth in cursor.fetchall() if nth is not None)
+    call_ids = {e.payload.tool_call for e in events if e.payload.tool_call}
+    yield from _all(cursor, conversation, "id", call_ids | _asked_about(cursor, ended_runs))
+    yield from _all(cursor, conversation, "run", ended_runs)
 
 
 def _is_result(event: NewEvent) -> bool:
@@ -70,15 +93,14 @@ def _is_result(event: NewEvent) -> bool:
     return event.run is None or not event.payload.tool_call
 
 
-def _oldest(cursor: CursorWrapper, conversation: int, column: str, counts: Counter[_Kind]) -> Iterator[tuple[Any, ...]]:
+def _oldest(cursor: CursorWrapper, column: str, counts: Counter[_Kind]) -> Iterator[tuple[Any, ...]]:
     """Read of each kind as many of the oldest as are wanted, or up to twice as many: a few statements for all."""
     by_count: dict[int, list[_Kind]] = {}
     for kind, count in counts.items():
         by_count.setdefault(1 << (count - 1).bit_length(), []).append(kind)
     for most, kinds in by_count.items():
-        sql = _sql(cursor.db.vendor, column, most)
         for block in _blocks(kinds):
-            cursor.execute(_with(block, sql), [*_flat(block), *[conversation] * sql.count("%s")])
+            cursor.execute(_with(block, _sql(cursor.db.vendor, column, most)), _flat(block))
             yield from cursor.fetchall()
 
 
@@ -118,8 +140,8 @@ def _blocks(values: Collection[Any]) -> Iterator[list[Any]]:
 
 
 def _with(kinds: Sequence[_Kind], sql: str) -> str:
-    return f"WITH w(value,run) AS (VALUES {','.join(['(%s,%s)'] * len(kinds))}) {sql}"
+    return f"WITH w(conversation,value,run) AS (VALUES {','.join(['(%s,%s,%s)'] * len(kinds))}) {sql}"
 
 
-def _flat(kinds: Sequence[_Kind]) -> list[str]:
-    return [text for kind in kinds for text in kind]
+def _flat(kinds: Sequence[_Kind]) -> list[Any]:
+    return [value for kind in kinds for value in kind]
