@@ -71,11 +71,11 @@ def uses(cursor: CursorWrapper, steps: Steps) -> dict[tuple[int, str | None, str
         for e in events
         if e.payload.tool_call_id and e.kind not in BROKEN_OFF
     }
-    found: dict[tuple[int, str | None, str], int] = {}
+    use_counts: dict[tuple[int, str | None, str], int] = {}
     for block in _blocks(kinds):
         cursor.execute(_with(block, _LAST_USE), _flat(block))
-        found |= {(conversation, run or None, id_): nth for conversation, run, id_, nth in cursor.fetchall() if nth}
-    return found
+        use_counts |= {(conversation, run or None, id_): nth for conversation, run, id_, nth in cursor.fetchall() if nth}
+    return use_counts
 
 
 def _of_runs(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> Iterator[tuple[Any, ...]]:
