@@ -93,7 +93,8 @@ class LiveTranscript extends HTMLElement {
   }
 
   #leave() {
-    this.#unsubscribe = void this.#unsubscribe?.();
+    this.#unsubscribe?.();
+    this.#unsubscribe = null;
     this.#queue.clear();
   }
 

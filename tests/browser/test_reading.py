@@ -60,7 +60,9 @@ def test_the_end_of_what_goes_on_is_in_sight_before_any_script_has_run(server: S
 
     for view in ("transcript", "lanes", "timeline"):
         plain_page.goto(f"/conversations/{key}/?view={view}")
-        expect(plain_page.locator(".rows > :last-child, .timeline-rows > :last-child")).to_be_in_viewport(ratio=0.4)  # lanes are wider
+        expect(plain_page.locator(".rows > :last-child, .timeline-rows > :last-child")).to_be_in_viewport(
+            ratio=0.4
+        )  # lanes are wider
 
 
 @pytest.mark.parametrize("query", variants(["", "?view=lanes"]))
@@ -75,6 +77,10 @@ def test_home_and_end_go_to_the_true_ends(page: Page, server: Server, token: str
 
     assert 1 in in_view(talk)
     assert EVENTS not in talk.rows
+
+    page.keyboard.press("End")
+    until(lambda: EVENTS in in_view(talk), what="the last event again")
+    assert 1 not in talk.rows  # at once, not page by page
 
 
 @pytest.mark.thorough
