@@ -36,7 +36,8 @@ WATCH = """
     const row = [...document.querySelectorAll(".rows > [data-seq], .timeline-rows .span")].at(-1);
     const scroller = row?.closest(".transcript, .waterfall-scroll");
     const isWhole = document.querySelector("[data-newer], .after"); // what stands after the rows
-    return row && scroller && isWhole && row.getBoundingClientRect().bottom <= scroller.getBoundingClientRect().bottom + 1;
+    if (!row || !scroller || !isWhole) return false;
+    return row.getBoundingClientRect().bottom <= scroller.getBoundingClientRect().bottom + 1;
   };
   const frame = (now) => {
     if (last) seen.frames.push(now - last);
