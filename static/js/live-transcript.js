@@ -93,8 +93,7 @@ class LiveTranscript extends HTMLElement {
   }
 
   #leave() {
-    this.#unsubscribe?.();
-    this.#unsubscribe = null;
+    this.#unsubscribe = void this.#unsubscribe?.() ?? null;
     this.#queue.clear();
   }
 
