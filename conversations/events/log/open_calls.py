@@ -74,7 +74,9 @@ def uses(cursor: CursorWrapper, steps: Steps) -> dict[tuple[int, str | None, str
     use_counts: dict[tuple[int, str | None, str], int] = {}
     for block in _blocks(kinds):
         cursor.execute(_with(block, _LAST_USE), _flat(block))
-        use_counts |= {(conversation, run or None, id_): nth for conversation, run, id_, nth in cursor.fetchall() if nth}
+        use_counts |= {
+            (conversation, run or None, id_): nth for conversation, run, id_, nth in cursor.fetchall() if nth
+        }
     return use_counts
 
 
