@@ -5,7 +5,6 @@ import platform
 import re
 import sqlite3
 import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import django
@@ -14,6 +13,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import connection
 
+from conversations.core.byte_budget import BoundedMemory
 from conversations.events import log
 from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.session_guard import SocketRegistry
@@ -32,7 +32,7 @@ class MeasuredRuntime(Protocol):
     url: str
     watch: SocketRegistry
     writer: log.Writer
-    held_bytes: dict[str, Callable[[], int]]
+    budgets: dict[str, BoundedMemory]
     broadcast_listener: BroadcastListener
     indexer: Indexer | None
 

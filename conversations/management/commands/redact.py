@@ -58,7 +58,10 @@ class Command(BaseCommand):
             what = RedactionScope(
                 conversation or "",
                 seqs,
-                *(options[name] for name in ("call", "field", "person", "word")),
+                call=options["call"],
+                field=options["field"],
+                person=options["person"],
+                words=options["word"],
                 entries=[seq for text in options["audit"] for seq in _numbers(text)],
             )
             if options["dry_run"]:
